@@ -241,6 +241,8 @@ class Answering:
     ) -> AsyncGenerator[Piece, None]:
         asked_at = time.monotonic()
         async with self.turn(asker.key, wish.model) as wanted:
+            if not index:  # many that came at once; several answers to one question are not parted
+                self._budget.check(asker.key)
             queued_s = time.monotonic() - asked_at
             talk = Talk(wish, index)
 

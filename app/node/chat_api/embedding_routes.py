@@ -77,6 +77,7 @@ class EmbeddingRoutes:
             self._figures.tokens.add(n_tokens, kind="vectors")
 
         async with self._queue.turn(key):
+            self._budget.check(key)
             return await embeddings.embed(entry, texts, size, cut=cut, read=read)
 
 

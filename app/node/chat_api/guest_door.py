@@ -134,6 +134,7 @@ class GuestRoutes:
             read=self._budget.of(asker.key),
         )  # fmt: skip
         async with answering.turn(asker.key, order.model or "") as wanted:
+            self._budget.check(asker.key)
 
             async def ask(running: Running) -> Question:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -20,6 +20,7 @@ from app.machine.api_choice import Upstream
 from app.node.chat_api.answering import Answering, Asker, _conversation
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.figures import Figures
+from app.node.chat_api.guest_door import GuestRoutes
 from app.node.chat_api.refusals import Api, explained, status_of
 from app.node.chat_api.responses_shapes import Asked as Responses
 from app.node.chat_api.talk import Talk
@@ -27,9 +28,11 @@ from app.node.chat_api.upstream_shapes import body
 from app.node.chat_api.upstreams import Chosen, Upstreams
 from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
 from app.node.loaded import Loaded
+from app.node.requests import Ask
 from app.node.running import Running
 from tests.node.chat_api.test_fair_queue import all_had_a_turn
 
+T = TypeVar("T")
 ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
 QWEN = "<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n"
 DONE: Json = {
@@ -237,6 +240,49 @@ async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
         pool.budget.check("leaves")
     with pytest.raises(Busy, match="api_tokens_minute"):
         pool.budget.check("leaves")
+
+
+async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so() -> None:
+    """Else all that are sent at once would pass."""
+    pool, wish = Pool(), Wish("m", prompt="x")
+    pool.upstreams.spent["barn"] = 100
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        asking = [
+            group.create_task(told(pool.says(wish, Asker(key, "r"))), name=key)
+            for key in ("spends", "rests")
+        ]
+        await all_had_a_turn()
+        pool.budget.spend("spends", 9)
+    late, other = (task.result() for task in asking)
+    assert isinstance(late, Busy)
+    assert late.reason.code == "api_tokens_minute"
+    assert other == ("here", "")
+    assert pool.answering.queue.n_running == 0
+
+
+async def test_so_is_a_guest_s_own_window() -> None:
+    pool = Pool()
+    routes = GuestRoutes(
+        pool.answering, pool.budget, lambda: cast("Any", pool), cast("Any", None), lambda: "den"
+    )
+
+    async def ask() -> list[Json]:
+        return [line async for line in routes._lines(Ask(prompt="x"), Asker("guest 1", "r"))]
+
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        asking = group.create_task(told(ask()), name="asks")
+        await all_had_a_turn()
+        pool.budget.spend("guest 1", 9)
+    late = asking.result()
+    assert isinstance(late, Busy)
+    assert late.reason.code == "api_tokens_minute"
+
+
+async def told(answer: Awaitable[T]) -> T | AppError:
+    try:
+        return await answer
+    except AppError as error:
+        return error
 
 
 async def test_who_answers_depends_on_room_and_on_the_model() -> None:

@@ -16,7 +16,7 @@ import ollama
 import openai
 import pytest
 
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Busy
 from app.inference.embedder import Vector, normalised
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.budget import Budget
@@ -27,6 +27,8 @@ from app.node.embeddings import Embedded
 from tests import tiny, tiny_bert
 from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.described_answers import check
+from tests.node.chat_api.test_answering import told
+from tests.node.chat_api.test_fair_queue import all_had_a_turn
 from tests.node.pool import Json
 
 IDS = [5, 6, 7, 8]
@@ -251,22 +253,45 @@ def test_zeros_stay_zeros() -> None:
     assert list(normalised([3.0, 4.0])) == pytest.approx([0.6, 0.8])
 
 
+VECTOR = Vector([number / 7 for number in range(1024)], 3)
+
+
+async def model(_: str) -> None:
+    return None
+
+
+async def embed(_: object, texts: list[Any], *__: object, **___: object) -> Embedded:
+    return Embedded("bert", (VECTOR,) * len(texts))
+
+
+def asking(n_texts: int) -> Any:
+    """A request, as far as the route reads it."""
+    return {BODY: json.dumps({"input": ["x"] * n_texts}).encode(), ASKER: Asker("k", "r")}
+
+
+def routes_with(budget: Budget) -> EmbeddingRoutes:
+    embeddings: Any = SimpleNamespace(model=model, embed=embed)
+    return EmbeddingRoutes(lambda: embeddings, budget, Figures())
+
+
 async def test_vectors_of_many_texts_are_written_before_anybody_waits_for_long() -> None:
     """A writer of Python's own took a second and a half, in which no stream of this node said a word."""
-    vector = Vector([number / 7 for number in range(1024)], 3)
-
-    async def model(_: str) -> None:
-        return None
-
-    async def embed(_: object, texts: list[Any], *__: object, **___: object) -> Embedded:
-        return Embedded("bert", (vector,) * len(texts))
-
-    embeddings: Any = SimpleNamespace(model=model, embed=embed)
-    routes = EmbeddingRoutes(lambda: embeddings, Budget(lambda _: 0, time.monotonic), Figures())
-    asked: Any = {BODY: json.dumps({"input": ["x"] * 2048}).encode(), ASKER: Asker("k", "r")}
+    routes = routes_with(Budget(lambda _: 0, time.monotonic))
     begun_s = time.process_time()
-    answer = await routes.openai(asked)
+    answer = await routes.openai(asking(2048))
     assert time.process_time() - begun_s < 0.8
     assert answer.content_type == "application/json"
     assert isinstance(answer.body, bytes)
-    assert json.loads(answer.body)["data"][2047]["embedding"] == vector.values
+    assert json.loads(answer.body)["data"][2047]["embedding"] == VECTOR.values
+
+
+async def test_who_waited_while_its_tokens_were_used_up_gets_no_vectors() -> None:
+    budget = Budget(lambda _: 9, lambda: 0.0)
+    routes = routes_with(budget)
+    async with asyncio.TaskGroup() as group, routes._queue.turn("other"):
+        asked = group.create_task(told(routes.openai(asking(1))), name="asks")
+        await all_had_a_turn()
+        budget.spend("k", 9)
+    error = asked.result()
+    assert isinstance(error, Busy)
+    assert error.reason.code == "api_tokens_minute"
