@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from app.core.system_messages import Message, one_system
@@ -44,3 +46,10 @@ def test_what_else_a_message_has_stays_and_nothing_is_changed_in_place() -> None
     before = [dict(one) for one in given]
     assert one_system(given) == [{"role": "user", "content": "a\n\nb", "name": "anna"}, given[2]]
     assert given == before
+
+
+def test_thousands_of_them_are_joined_at_once() -> None:
+    begun_s = time.process_time()
+    (told,) = one_system([{"role": "system", "content": "x" * 2000}] * 4096)
+    assert time.process_time() - begun_s < 0.25
+    assert len(told["content"]) == 4096 * 2002 - 2

@@ -15,6 +15,7 @@ from app.node.chat_api.wish import (
     MAX_SEED,
     MOST_ANSWERS,
     MOST_BIASES,
+    MOST_CALLS,
     MOST_STOP_CHARS,
     MOST_STOPS,
     MOST_TOOLS,
@@ -267,6 +268,7 @@ def no_role(name: str, there: str) -> BadInput:
 def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
     """A message of the model with calls: id, name, arguments as an object, or as JSON text, which may have been cut
     short. Raises BadInput."""
+    check_calls(calls)
     told = []
     for name_of_call, name, given in calls:
         values = arguments_of(given) if isinstance(given, str) else given
@@ -276,3 +278,10 @@ def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
         function = {"name": name, "arguments": values}
         told.append({"id": name_of_call, "type": "function", "function": function})
     return {"role": "assistant", "content": text, "tool_calls": told}
+
+
+def check_calls(calls: Sequence[object]) -> None:
+    """Each result looks for its call among those of the message. Raises BadInput."""
+    if len(calls) > MOST_CALLS:
+        why = f"a message has more than {MOST_CALLS} calls"
+        raise BadInput("bad_request", why=why, field="messages")

@@ -17,6 +17,7 @@ from app.node.chat_api.openai_shapes import (
     Temperature,
     as_given,
     assistant,
+    check_calls,
     given,
 )
 from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Tool, Wish, text_of
@@ -110,6 +111,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
                 # what one turn says and calls is one message: templates want it together, some refuse two in a row
                 if found and "tool_calls" in message and found[-1]["role"] == "assistant":
                     calls = [*found[-1].get("tool_calls", ()), *message["tool_calls"]]
+                    check_calls(calls)
                     found[-1] = found[-1] | {"tool_calls": calls}
                 else:
                     found.append(message)

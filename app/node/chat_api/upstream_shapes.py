@@ -10,12 +10,11 @@ import msgspec
 
 from app.core.errors import BadInput
 from app.core.json_cut import value_of_json
-from app.node.chat_api.wish import Called, Ended, Json, Likely, Piece, Said, Tool, Wish
+from app.node.chat_api.wish import MOST_CALLS, Called, Ended, Json, Likely, Piece, Said, Tool, Wish
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
 # Of who calls it so; most servers know the older name, and OpenAI's newer models the newer one alone.
 LIMIT, OLD_LIMIT = "max_completion_tokens", "max_tokens"
-MOST_CALLS = 128
 MOST_TOKENS = 1 << 40
 
 

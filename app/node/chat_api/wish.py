@@ -23,6 +23,7 @@ MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
 MOST_BIASES = 1024
 MOST_STOPS, MOST_STOP_CHARS = 8, 256
 MOST_TOOLS = 128
+MOST_CALLS = 128  # of one message
 MAX_SEED = (1 << 32) - 2
 
 

@@ -248,7 +248,7 @@ async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so(
     pool.upstreams.spent["barn"] = 100
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         asking = [
-            group.create_task(told(pool.says(wish, Asker(key, "r"))), name=key)
+            group.create_task(told(pool.says(wish, asker=Asker(key, "r"))), name=key)
             for key in ("spends", "rests")
         ]
         await all_had_a_turn()

@@ -299,6 +299,39 @@ async def test_tools_and_calls_that_are_very_deep_are_refused(http: aiohttp.Clie
             assert "deeper than 32" in (await answer.json())["error"]["message"]
 
 
+def called(n: int) -> list[tuple[str, Json]]:
+    """A conversation with a message of so many calls, in each API."""
+    ids = [f"c{number}" for number in range(n)]
+    function = {"name": "f", "arguments": "{}"}
+    plain = [{"id": one, "function": function} for one in ids]
+    ollama = [{"function": {"name": "f", "arguments": {}}} for _ in ids]
+    used = [{"type": "tool_use", "id": one, "name": "f", "input": {}} for one in ids]
+    items = [{"type": "function_call", "call_id": one, **function} for one in ids]
+    hello = ASK["messages"]
+    return [
+        (CHAT, {"messages": [*hello, {"role": "assistant", "tool_calls": plain}, *hello]}),
+        ("/api/chat", {"messages": [*hello, {"role": "assistant", "tool_calls": ollama}, *hello]}),
+        ("/v1/messages", {"messages": [*hello, {"role": "assistant", "content": used}, *hello], "max_tokens": 1}),
+        ("/v1/responses", {"input": [*hello, *items, *hello]}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "body"), called(129))
+async def test_a_message_has_so_many_calls_and_no_more(
+    http: aiohttp.ClientSession, path: str, body: Json
+) -> None:
+    """Each result looks for its own: with tens of thousands the node stood still for seconds."""
+    async with http.post(path, json=body) as answer:
+        assert answer.status == 400
+        assert "more than 128 calls" in await answer.text()
+
+
+@pytest.mark.parametrize(("path", "body"), called(128))
+async def test_so_many_are_answered(http: aiohttp.ClientSession, path: str, body: Json) -> None:
+    async with http.post(path, json=body) as answer:
+        assert "more than 128 calls" not in await answer.text()
+
+
 async def test_an_address_that_is_none_is_not_taken_for_a_model(
     api: Open, http: aiohttp.ClientSession
 ) -> None:
