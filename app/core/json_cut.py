@@ -13,6 +13,8 @@ MAX_DEPTH = 64  # of what can be told again as JSON anywhere: readers and writer
 # At the end of a text: half a string, half a word, or nothing.
 _HALF = re.compile(r'(?:"(?:[^"\\]|\\.)*\\?|t(?:r|ru)?|f(?:a|al|als)?|n(?:u|ul)?|)', re.DOTALL)
 _NUMBER = re.compile(r"[-+0-9.eE]*")
+_BLANKS = re.compile(r"[ \t\r\n]*")
+MOST_VALUES = 20_000  # of what is read piece by piece: a twentieth of a second
 
 
 def value_at(text: str, at: int = 0) -> tuple[Any, int]:
@@ -65,11 +67,15 @@ class _CutError(Exception):
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text, self._at, self.is_cut = text, 0, False
+        self._n_left = MOST_VALUES
 
     def value(self, depth: int) -> Any:
         """The next one; of a list and an object what is there of it. Raises ValueError, _CutError."""
         if depth > MAX_DEPTH:
             raise _too_deep()
+        self._n_left -= 1
+        if self._n_left < 0:
+            raise ValueError("it has too many values")
         if self._takes("{"):
             return self._object(depth + 1)
         if self._takes("["):
@@ -116,8 +122,8 @@ class _Reader:
         return found
 
     def at_end(self) -> bool:
-        while self._at < len(self._text) and self._text[self._at] in " \t\r\n":
-            self._at += 1
+        if blanks := _BLANKS.match(self._text, self._at):
+            self._at = blanks.end()
         return self._at == len(self._text)
 
     def stands(self, signs: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -56,6 +57,20 @@ def within(part: Any, whole: Any) -> bool:
         case list(), list():
             return all(map(within, part, whole)) and len(part) <= len(whole)
     return bool(part == whole)
+
+
+def test_of_very_many_values_none_is_read_piece_by_piece() -> None:
+    """Millions of them kept a node from everything else for seconds; long texts and blanks are no such work."""
+    assert whole_of('{"a": [' + "1," * 9000)["a"][-1] == 1
+    assert whole_of('{"b": "' + "x" * 10**7 + '", "a": ["' + "y" * 10**7) == {
+        "b": "x" * 10**7,
+        "a": [],
+    }
+    begun_s = time.process_time()
+    with pytest.raises(ValueError, match="too many"):
+        whole_of('{"a": [' + "1," * 10**6)
+    assert whole_of('{"a": [' + " " * 10**7) == {"a": []}
+    assert time.process_time() - begun_s < 0.5
 
 
 @given(BOX, st.data())

@@ -27,7 +27,7 @@ from app.node.chat_api.figures import Figures
 from app.node.chat_api.talk import Talk
 from app.node.chat_api.upstream_shapes import stays
 from app.node.chat_api.upstreams import Chosen, Upstreams
-from app.node.chat_api.wish import MAX_SEED, Origin, Piece, Wish
+from app.node.chat_api.wish import MAX_SEED, MOST_CALLS_OF_ALL, Origin, Piece, Wish
 from app.node.hosting import Hosting
 from app.node.models import Models
 from app.node.running import Running
@@ -332,9 +332,12 @@ def _check_tools(wish: Wish, running: Running) -> None:
     """Sizes first: chat templates, and those who read them, would stumble over what is very deep."""
     for tool in wish.tools:
         check_size(tool.parameters)
-    for message in wish.messages or ():
-        for call in message.get("tool_calls", ()):
-            check_size(call["function"]["arguments"])
+    calls = [call for message in wish.messages or () for call in message.get("tool_calls", ())]
+    if len(calls) > MOST_CALLS_OF_ALL:
+        why = f"the messages have more than {MOST_CALLS_OF_ALL} calls"
+        raise BadInput("bad_request", why=why, field="messages")
+    for call in calls:
+        check_size(call["function"]["arguments"])
     if wish.tools and not (running.answerer and running.answerer.tool_style):
         raise BadInput("api_tools_unknown", model=running.entry.name)
 

@@ -16,6 +16,7 @@ from app.node.chat_api.wish import (
     MOST_ANSWERS,
     MOST_BIASES,
     MOST_CALLS,
+    MOST_CUT,
     MOST_STOP_CHARS,
     MOST_STOPS,
     MOST_TOOLS,
@@ -24,6 +25,7 @@ from app.node.chat_api.wish import (
     Tool,
     Wish,
     arguments_of,
+    object_of,
     text_of,
 )
 from backends.contract import MOST_LIKELY, Sampling
@@ -156,7 +158,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
         likely = (self.top_logprobs or 0) if self.logprobs else None
         return Wish(
             model=self.model,
-            messages=tuple(map(_message, self.messages)),
+            messages=whole_calls(list(map(_message, self.messages))),
             sampling=self.sampling(chance, likely),
             max_tokens=self.max_completion_tokens or self.max_tokens,
             stop=stops(self.stop),
@@ -266,18 +268,34 @@ def no_role(name: str, there: str) -> BadInput:
 
 
 def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
-    """A message of the model with calls: id, name, arguments as an object, or as JSON text, which may have been cut
-    short. Raises BadInput."""
+    """A message of the model with calls: id, name, arguments as an object, or as JSON text; one that was cut short
+    stays text, for `whole_calls`. Raises BadInput."""
     check_calls(calls)
     told = []
     for name_of_call, name, given in calls:
-        values = arguments_of(given) if isinstance(given, str) else given
-        if not isinstance(values, dict):
-            why = "a call's arguments are no JSON object"
-            raise BadInput("bad_request", why=why, field="messages")
+        whole = object_of(given) if isinstance(given, str) else None
+        values = given if whole is None else whole
+        if not isinstance(values, dict | str):
+            raise _no_object()
         function = {"name": name, "arguments": values}
         told.append({"id": name_of_call, "type": "function", "function": function})
     return {"role": "assistant", "content": text, "tool_calls": told}
+
+
+def whole_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
+    """Of arguments that were cut short, what is whole: it is read piece by piece, so of a few only. Raises BadInput."""
+    functions = [call["function"] for one in messages for call in one.get("tool_calls", ())]
+    cut = [one for one in functions if isinstance(one["arguments"], str)]
+    for number, one in enumerate(cut):
+        one["arguments"] = arguments_of(one["arguments"]) if number < MOST_CUT else None
+        if one["arguments"] is None:
+            raise _no_object()
+    return tuple(messages)
+
+
+def _no_object() -> BadInput:
+    why = "a call's arguments are no JSON object"
+    return BadInput("bad_request", why=why, field="messages")
 
 
 def check_calls(calls: Sequence[object]) -> None:

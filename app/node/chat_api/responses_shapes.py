@@ -19,6 +19,7 @@ from app.node.chat_api.openai_shapes import (
     assistant,
     check_calls,
     given,
+    whole_calls,
 )
 from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Tool, Wish, text_of
 
@@ -74,7 +75,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)
         return Wish(
             model=self.model,
-            messages=self._messages(),
+            messages=whole_calls(self._messages()),
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
             max_tokens=self.max_output_tokens,
             schema=schema_asked(form, lambda one: one, "text.format", "text"),

@@ -23,7 +23,8 @@ MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
 MOST_BIASES = 1024
 MOST_STOPS, MOST_STOP_CHARS = 8, 256
 MOST_TOOLS = 128
-MOST_CALLS = 128  # of one message
+MOST_CALLS, MOST_CALLS_OF_ALL = 128, 4096  # of one message, and of a conversation
+MOST_CUT = 8  # of a conversation's calls that were cut short
 MAX_SEED = (1 << 32) - 2
 
 
@@ -156,12 +157,20 @@ class Whole:
 
 def arguments_of(text: str) -> Json | None:
     """The object that is a call's arguments; of one that was cut short what is whole. None for what is no object."""
-    for read in (str, lambda cut: json_of(whole_of(cut))):
-        try:
-            return msgspec.json.decode(read(text or "{}"), type=Json)
-        except (ValueError, RecursionError):
-            continue
-    return None
+    if (found := object_of(text)) is not None:
+        return found
+    try:
+        return object_of(json_of(whole_of(text)))
+    except ValueError:
+        return None
+
+
+def object_of(text: str) -> Json | None:
+    """The object that a JSON text is, if it is one."""
+    try:
+        return msgspec.json.decode(text or "{}", type=Json)
+    except (ValueError, RecursionError):
+        return None
 
 
 def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:

@@ -8,8 +8,12 @@ import json
 from collections.abc import AsyncGenerator
 
 import aiohttp
+import msgspec
 import pytest
 
+from app.core.errors import BadInput
+from app.node.chat_api.openai_shapes import ChatAsked as Chat
+from app.node.chat_api.responses_shapes import Asked as Responses
 from app.node.guard import MAX_BODY_BYTES
 from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.gate_calls import ASK, CHAT, head, status_of
@@ -330,6 +334,43 @@ async def test_a_message_has_so_many_calls_and_no_more(
 async def test_so_many_are_answered(http: aiohttp.ClientSession, path: str, body: Json) -> None:
     async with http.post(path, json=body) as answer:
         assert "more than 128 calls" not in await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "n", "words"),
+    [
+        ("{}", 128, ""),
+        ('{"a": 1, "b": [2,', 8, ""),
+        ('{"a": 1, "b": [2,', 9, "no JSON object"),
+        ("[1]", 1, "no JSON object"),
+    ],
+)
+def test_some_calls_of_a_chat_may_have_been_cut_short(arguments: str, n: int, words: str) -> None:
+    """Each is read piece by piece."""
+    call = {"id": "c", "function": {"name": "f", "arguments": arguments}}
+    said = {"role": "assistant", "tool_calls": [call]}
+    item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments}
+    for asked in (
+        msgspec.convert({"messages": [said] * n}, Chat),
+        msgspec.convert({"input": [item] * n}, Responses),
+    ):
+        if words:
+            with pytest.raises(BadInput) as refused:
+                asked.wish(0)
+            assert words in str(refused.value.reason.facts["why"])
+            continue
+        whole = {"a": 1, "b": [2]} if arguments != "{}" else {}
+        told = asked.wish(0).messages or ()
+        calls = [one["function"]["arguments"] for message in told for one in message["tool_calls"]]
+        assert calls == [whole] * n
+
+
+async def test_a_chat_has_so_many_calls_and_no_more(http: aiohttp.ClientSession) -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
+    said = {"role": "assistant", "tool_calls": [call] * 128}
+    async with http.post(CHAT, json={"messages": [*ASK["messages"], *[said] * 33]}) as answer:
+        assert answer.status == 400
+        assert "more than 4096 calls" in await answer.text()
 
 
 async def test_an_address_that_is_none_is_not_taken_for_a_model(
