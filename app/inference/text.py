@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from app.catalog.gguf_check import part_paths
 from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.inference.detokenizer import Detokenizer
@@ -208,7 +210,10 @@ def _order(
     ids: bool = False,
     behind: str = "",
 ) -> orders.Render:
-    _check_length(sum(len(one["content"]) for one in messages) + len(behind))
+    # What tools are, and with what they were called, is told as well.
+    called = [one["tool_calls"] for one in messages if "tool_calls" in one]
+    beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
+    _check_length(sum(len(one["content"]) for one in messages) + len(behind) + beside)
     given = tuple(dict(message) for message in messages)
     return orders.Render(request=0, messages=given, tools=tuple(tools), ids=ids, behind=behind)
 

@@ -199,6 +199,14 @@ async def test_text_too_long_is_refused() -> None:
             with pytest.raises(BadInput) as told:
                 await call((own,))
             assert told.value.reason.code == "text_too_long"
+            worker = text.worker  # nor are these, and nobody else's text waits for a new one
+            with pytest.raises(BadInput) as told:
+                await call(HELLO, [{"description": "x" * (1 << 19)}] * 2)
+            assert told.value.reason.code == "text_too_long"
+            with pytest.raises(BadInput) as told:
+                await call((*HELLO, own | {"content": "", "tool_calls": [own]}))
+            assert told.value.reason.code == "text_too_long"
+            assert text.worker is worker
         assert len(await text.prompt(HELLO)) > 1  # what came after the refusal went astray
 
 
