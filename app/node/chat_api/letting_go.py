@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from app.core.errors import BadInput, Busy
 from app.node.chat_api.answering import Answering
@@ -24,6 +26,20 @@ class LettingGo:
     def there(self) -> frozenset[Running]:
         """What is loaded, before a question that may bring something."""
         return frozenset(self._hosting().loaded)
+
+    @contextmanager
+    def keeping(self, model: str, *, lets_go: bool) -> Iterator[None]:
+        """An answer of this model is made inside; `lets_go`: its program keeps it no longer. Who leaves before the end
+        keeps it no longer either. One that fails has brought nothing that answers."""
+        before = self.there()
+        try:
+            yield
+        except (GeneratorExit, asyncio.CancelledError):
+            if lets_go:
+                self.after(model, before)
+            raise
+        if lets_go:
+            self.after(model, before)
 
     def after(self, model: str, before: frozenset[Running]) -> None:
         """An answer of this model is over, and its program keeps it no longer. before: what was there when it came.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from datetime import UTC, datetime
 
 import msgspec
@@ -88,19 +88,14 @@ class OllamaRoutes:
     ) -> web.StreamResponse:
         begun, wish = time.monotonic(), asked.wish(secrets.randbelow(1 << 31))
         answer = Answer(await self._answering.model(wish.model), chat, request[ASKER].origin)
-        before = self._going.there()
-
-        def over() -> None:
-            if asked.lets_go:
-                self._going.after(answer.model, before)
-
+        keeping = self._going.keeping(answer.model, lets_go=asked.lets_go)
         if asked.stream is not False:
-            lines = self._lines(wish, request[ASKER], answer, begun, over)
+            lines = self._lines(wish, request[ASKER], answer, begun, keeping)
             return await send(request, NDJSON, lines)
-        async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
-            async for piece in pieces:
-                answer.whole.add(piece)
-        over()
+        with keeping:
+            async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
+                async for piece in pieces:
+                    answer.whole.add(piece)
         return web.json_response(answer.object(time.time(), time.monotonic() - begun))
 
     async def _brought(
@@ -121,10 +116,15 @@ class OllamaRoutes:
         return here | {name: told for name, told in elsewhere.items() if name not in here}
 
     async def _lines(
-        self, wish: Wish, asker: Asker, answer: Answer, begun: float, over: Callable[[], None]
+        self,
+        wish: Wish,
+        asker: Asker,
+        answer: Answer,
+        begun: float,
+        keeping: AbstractContextManager[None],
     ) -> AsyncGenerator[bytes, None]:
-        async with aclosing(self._answering.answer(wish, asker)) as pieces:
-            async for piece in pieces:
-                line = answer.line(piece, time.time(), time.monotonic() - begun)
-                yield msgspec.json.encode(line) + b"\n"
-        over()
+        with keeping:
+            async with aclosing(self._answering.answer(wish, asker)) as pieces:
+                async for piece in pieces:
+                    line = answer.line(piece, time.time(), time.monotonic() - begun)
+                    yield msgspec.json.encode(line) + b"\n"

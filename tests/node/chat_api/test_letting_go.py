@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,15 +22,21 @@ class Model:
         self.by_question = True
 
 
+class Held(dict[str, Model]):
+    """What is loaded."""
+
+    def named(self, name: str) -> Model | None:
+        return self.get(name)
+
+
 class Pool:
     """A hosting that has `guide` loaded, and notes what it is to give back."""
 
     def __init__(self, *, may_load: bool = True, room: int = 1) -> None:
         self.running: Any = Model()
         self.gone: list[str] = []
-        held = {"guide": self.running}
         hosting: Any = SimpleNamespace(
-            loaded=SimpleNamespace(named=held.get),
+            loaded=Held({"guide": self.running}),
             give_back=lambda one: self.gone.append(one.entry.name),
         )
         self.queue = FairQueue(lambda _: room)
@@ -84,3 +91,32 @@ def test_a_program_that_may_not_is_told_so_and_of_what_is_not_there_nothing() ->
     pool.going.at_once("other")
     pool.going.after("other", frozenset())
     assert not pool.gone
+
+
+class Gone(Exception):
+    """Any error of an answer."""
+
+
+@pytest.mark.parametrize(
+    ("end", "lets_go", "goes"),
+    [
+        (None, True, True),
+        (None, False, False),
+        (GeneratorExit, True, True),
+        (asyncio.CancelledError, True, True),
+        (asyncio.CancelledError, False, False),
+        (Gone, True, False),
+    ],
+)
+def test_who_leaves_before_the_end_keeps_it_no_longer_either(
+    end: type[BaseException] | None, lets_go: bool, goes: bool
+) -> None:
+    pool = Pool()
+    with (
+        suppress(GeneratorExit, asyncio.CancelledError, Gone),
+        pool.going.keeping("guide", lets_go=lets_go),
+    ):
+        assert not pool.gone
+        if end is not None:
+            raise end
+    assert pool.gone == (["guide"] if goes else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -116,6 +117,25 @@ def test_what_a_question_brought_goes_with_its_answer(api: Open, client: Any, pl
     assert client.ps().models == []
     gone = client.generate(model="guide", keep_alive=0)
     assert gone.done_reason == "unload"
+
+
+async def test_so_it_does_with_who_leaves_before_the_end(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    await asyncio.to_thread(api.control, "POST", "/unload")
+    ask = {
+        "model": "guide",
+        "messages": [{"role": "user", "content": "Tell me all."}],
+        "keep_alive": 0,
+    }
+    async with http.post("/api/chat", json=ask | {"options": {"num_predict": 500}}) as answer:
+        await answer.content.readline()
+        answer.close()
+    models: list[Any] = [None]
+    async with asyncio.timeout(30):
+        while models:
+            async with http.get("/api/ps") as answer:
+                models = (await answer.json())["models"]
 
 
 async def test_who_looks_for_ollama_hears_that_it_runs_and_is_new_enough(
