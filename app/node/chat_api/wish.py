@@ -184,7 +184,8 @@ def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:
         kind = part.get("type") if isinstance(part, dict) else type(part).__name__
         if not isinstance(part, dict) or kind not in text_kinds:
             raise BadInput("api_content_unsupported", kind=str(kind)[:40])
-        if not isinstance(part.get("text"), str):
+        text = part.get("refusal" if kind == "refusal" else "text")
+        if not isinstance(text, str):
             raise BadInput("api_part_without_text", kind=str(kind))
-        texts.append(part["text"])
+        texts.append(text)
     return "\n".join(texts)

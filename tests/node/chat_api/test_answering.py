@@ -380,3 +380,7 @@ async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model(
 def test_a_content_is_text_or_refused() -> None:
     assert text_of(None) == ""
     assert text_of([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]) == "a\nb"
+    said = [{"type": "refusal", "refusal": "I may not."}]  # as OpenAI's models say so
+    assert text_of(said, ("text", "refusal")) == "I may not."
+    with pytest.raises(BadInput, match="api_content_unsupported"):
+        text_of(said)
