@@ -6,6 +6,7 @@ The clients themselves do not: OpenAI's and Anthropic's take whatever comes.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import anthropic.types
@@ -58,7 +59,7 @@ PIECES: dict[str, Kind] = {
     }.items()
 }
 OPENAI_ERROR: Kind = TypeAdapter(openai.types.shared.ErrorObject)
-BASE64 = b'"embedding": "'  # the client itself makes numbers of it
+BASE64 = re.compile(rb'"embedding": ?"')  # the client itself makes numbers of it
 # Before its end a text has no reason: OpenAI's own server says null, which its client forgot.
 NO_REASON = (b'"finish_reason":null', b'"finish_reason":"stop"')
 ANTHROPIC_ERROR: Kind = TypeAdapter(anthropic.types.ErrorResponse)
@@ -74,7 +75,7 @@ def check_types(path: str, status: int, body: bytes) -> None:
                 ANTHROPIC_ERROR.validate_json(body, strict=True)
         return
     pieces = pieces_of(path, body)
-    if pieces is None and path in WHOLE and BASE64 not in body:
+    if pieces is None and path in WHOLE and not BASE64.search(body):
         WHOLE[path].validate_json(body, strict=True)
     for piece in pieces or ():
         PIECES[path].validate_json(piece.replace(*NO_REASON), strict=True)

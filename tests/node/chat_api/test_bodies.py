@@ -153,22 +153,6 @@ async def test_who_asks_in_a_role_that_is_none_hears_which_there_are(
     assert "user, assistant and tool." in words
 
 
-@pytest.mark.parametrize(
-    ("path", "change"),
-    [
-        (CHAT, {"n": 1.0, "max_tokens": 3.0, "seed": (1 << 63) - 1}),
-        (CHAT, {"seed": -(1 << 63), "top_logprobs": 0.0}),
-        ("/v1/messages", {"max_tokens": 3e0, "top_k": 40.0}),
-        ("/api/chat", {"options": {"num_predict": 3.0, "top_k": 40.0, "seed": 7.0}, "stream": False}),
-    ],
-)  # fmt: skip
-async def test_a_whole_number_is_one_however_it_is_written(
-    http: aiohttp.ClientSession, path: str, change: Json
-) -> None:
-    async with http.post(path, json=ASK | change) as answer:
-        assert answer.status == 200, await answer.text()
-
-
 OTHERS: list[tuple[str, Json, str]] = [
     ("/v1/completions", {"prompt": "x", "n": 5}, "n"),
     ("/v1/completions", {"prompt": "x", "stop": ["x"] * 9}, "stop"),
