@@ -141,11 +141,11 @@ def lose_a_machine(evening: Evening) -> None:
     before = answer(screen)
     lost.kill()
     screen.read(lost.name, within=20)
-    screen.key("Escape")  # stops an answer that goes on without that machine
-    screen.read("Send", within=20)
+    stop(screen)  # an answer that goes on without that machine
     assert answer(screen).startswith(before)
     ask(screen, "And then")
     assert answer(screen, within=BUSY)
+    stop(screen)  # Quit asks while something is under way
 
 
 def use_the_tray(evening: Evening) -> None:
@@ -159,6 +159,11 @@ def use_the_tray(evening: Evening) -> None:
     screen.read("Paused by you until")
     screen.tray("Resume lending")
     screen.read("Others may use")
+
+
+def stop(screen: Outside) -> None:
+    screen.key("Escape")
+    screen.read("Send", within=20)
 
 
 def ask(screen: Outside, question: str) -> None:
