@@ -21,6 +21,7 @@ from app.core.tool_grammar import calls_grammar, calls_or_json
 from app.core.tool_messages import as_told
 from app.core.whose import KEYLESS, Whose
 from app.inference.chats import Answerer, Question
+from app.inference.text import MAX_TEXT_CHARS
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.fair_queue import FairQueue
 from app.node.chat_api.figures import Figures
@@ -173,7 +174,7 @@ class Answering:
             raise BadInput("api_model_not_loaded", name=name, loaded=", ".join(loaded.names))
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
-        _check_tools(wish, running)
+        _check_sizes(wish)
         return await running.answerer.prompt_tokens(
             await self._question(wish, Asker("", ""), 0, running)
         )
@@ -239,6 +240,7 @@ class Answering:
     async def _by_the_pool(
         self, wish: Wish, asker: Asker, index: int
     ) -> AsyncGenerator[Piece, None]:
+        _check_sizes(wish)  # before it waits, and keeps all of it meanwhile
         asked_at = time.monotonic()
         async with self.turn(asker.key, wish.model) as wanted:
             if not index:  # many that came at once; several answers to one question are not parted
@@ -273,7 +275,8 @@ class Answering:
                             yield piece
 
     async def _question(self, wish: Wish, asker: Asker, index: int, running: Running) -> Question:
-        _check_tools(wish, running)
+        if wish.tools and not (running.answerer and running.answerer.tool_style):
+            raise BadInput("api_tools_unknown", model=running.entry.name)
         most = running.context
         max_tokens = wish.max_tokens or max(LEAST_ROOM, most // 4)
         seed = (wish.sampling.seed + index) % (MAX_SEED + 1)
@@ -328,18 +331,21 @@ def _note(request: str, done: Json, queued_s: float) -> None:
              extra=about(request, tokens=tokens, queued_s=queued_s, **facts))  # fmt: skip
 
 
-def _check_tools(wish: Wish, running: Running) -> None:
-    """Sizes first: chat templates, and those who read them, would stumble over what is very deep."""
-    for tool in wish.tools:
-        check_size(tool.parameters)
+def _check_sizes(wish: Wish) -> None:
+    """Of tools, calls and the answer's form: chat templates, and those who read them, would stumble over what is very
+    deep. Together they are no longer than a text may be, and none is looked into before. Raises BadInput."""
     calls = [call for message in wish.messages or () for call in message.get("tool_calls", ())]
     if len(calls) > MOST_CALLS_OF_ALL:
         why = f"the messages have more than {MOST_CALLS_OF_ALL} calls"
         raise BadInput("bad_request", why=why, field="messages")
-    for call in calls:
-        check_size(call["function"]["arguments"])
-    if wish.tools and not (running.answerer and running.answerer.tool_style):
-        raise BadInput("api_tools_unknown", model=running.entry.name)
+    given: list[object] = [tool.parameters for tool in wish.tools]
+    given += [call["function"]["arguments"] for call in calls]
+    given += [] if wish.schema is None else [wish.schema]
+    characters = len(msgspec.json.encode(given).decode())
+    if characters > MAX_TEXT_CHARS:
+        raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
+    for one in given:
+        check_size(one)
 
 
 def _messages(wish: Wish, answerer: Answerer | None) -> Sequence[Json] | None:

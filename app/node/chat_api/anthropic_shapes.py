@@ -143,7 +143,7 @@ def _messages(message: Message) -> list[Json]:
     ]
     if message.role == "assistant":
         calls = [block for block in blocks if block.get("type") == "tool_use"]
-        text = text_of([block for block in blocks if block not in calls])
+        text = text_of([block for block in blocks if block.get("type") != "tool_use"])
         if not calls:
             return [{"role": "assistant", "content": text}]
         return [assistant(text, [_used(call) for call in calls])]
