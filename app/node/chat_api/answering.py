@@ -365,12 +365,12 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
             raise BadInput("api_no_tools", field="tool_choice")
         if not tools:
             raise BadInput("api_tool_missing", name=wish.must_call[:100], field="tool_choice")
-        return calls_grammar(answerer.tool_style, tools, wish.many_calls)
+        return calls_grammar(answerer.tool_style, tools, wish.many_calls is not False)
     if wish.schema is None:
         return ""
     if wish.tools and answerer is not None:
         tools = {tool.name: tool.parameters for tool in wish.tools}
-        return calls_or_json(answerer.tool_style, tools, wish.many_calls, wish.schema)
+        return calls_or_json(answerer.tool_style, tools, wish.many_calls is not False, wish.schema)
     return json_grammar(wish.schema)
 
 

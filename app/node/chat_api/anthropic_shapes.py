@@ -115,7 +115,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             else None,
             tools=() if choice.type == "none" else tools,
             must_call=must[choice.type],
-            many_calls=not choice.disable_parallel_tool_use,
+            many_calls=False if choice.disable_parallel_tool_use else None,
             user=(self.metadata and self.metadata.user_id) or "",
             further=as_given(self, "temperature", "top_p", "top_k"),
         )

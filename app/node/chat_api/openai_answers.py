@@ -33,10 +33,10 @@ class Answers:
     def chunks(self, piece: Piece) -> list[Json]:
         """What a stream says of a piece; the first one of each answer begins it."""
         begins = piece.index not in self.wholes
-        before = self.wholes.setdefault(piece.index, Whole()).text
+        before = self.wholes.setdefault(piece.index, Whole()).n_said
         self.add(piece)
         if not self.chat:
-            return [self._frame("text_completion", [self._text_part(piece, len(before))])]
+            return [self._frame("text_completion", [self._text_part(piece, before)])]
         deltas: list[tuple[Json, Json | None, str | None]] = (
             [({"role": "assistant", "content": ""}, None, None)] if begins else []
         )

@@ -171,7 +171,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             ),
             tools=() if choice == "none" else tools,
             must_call=choice if choice not in FREE else None,
-            many_calls=self.parallel_tool_calls is not False,
+            many_calls=self.parallel_tool_calls,
             user=self.user or "",
             further=as_given(
                 self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *PASSED_FIELDS

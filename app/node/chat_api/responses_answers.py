@@ -108,7 +108,7 @@ class Response:
             self._event("response.output_item.done", output_index=len(self.output), item=item),
         ]
         self.output.append(item)
-        self.whole.text = ""
+        self.whole.said.clear()
         return told
 
     def _call(self, call: Called) -> Events:

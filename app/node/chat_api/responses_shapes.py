@@ -81,7 +81,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             schema=schema_asked(form, lambda one: one, "text.format", "text"),
             tools=() if choice == "none" else tuple(map(_tool, self.tools or ())),
             must_call=choice if choice not in FREE else None,
-            many_calls=self.parallel_tool_calls is not False,
+            many_calls=self.parallel_tool_calls,
             user=self.user or "",
             further=self._further(),
         )

@@ -81,7 +81,7 @@ class Talk:
 
     def _wanted(self, calls: list[Call]) -> list[Call]:
         """Those of the next calls that are told. No grammar ends an answer behind its first one, where that is free."""
-        return calls if self._wish.many_calls else calls[: 1 - self._n_calls]
+        return calls if self._wish.many_calls is not False else calls[: 1 - self._n_calls]
 
     def _pieces(self, text: str, calls: list[Call], likely: tuple[Likely, ...]) -> list[Piece]:
         """Of several calls the first alone, where one at once is wanted."""

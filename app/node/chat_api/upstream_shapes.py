@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_f
 # Of who calls it so; most servers know the older name, and OpenAI's newer models the newer one alone.
 LIMIT, OLD_LIMIT = "max_completion_tokens", "max_tokens"
 MOST_TOKENS = 1 << 40
+MOST_CHARS = 4 << 20  # of an answer, calls and all: it is gathered here
 
 
 def stays(wish: Wish) -> str:
@@ -68,7 +70,8 @@ def _tools(wish: Wish) -> Json:
         raise BadInput("api_no_tools", field="tool_choice")
     if wish.tools:
         made["tools"] = [_tool(tool) for tool in wish.tools]
-        made["parallel_tool_calls"] = wish.many_calls
+        if wish.many_calls is not None:
+            made["parallel_tool_calls"] = wish.many_calls
         if wish.must_call is not None:
             named = {"type": "function", "function": {"name": wish.must_call}}
             made["tool_choice"] = named if wish.must_call else "required"
@@ -136,21 +139,26 @@ class Heard:
     reused_tokens: int = 0
     answer_tokens: int = 0
     n_chunks: int = 0
+    n_chars: int = 0
     is_taken: bool = False  # its prompt is being read there, which costs already
-    _calls: dict[int, list[str]] = field(default_factory=dict)  # id, name, arguments
+    _calls: list[list[str]] = field(default_factory=list)  # id, name, pieces of the arguments
+    _last: dict[int, list[str]] = field(default_factory=dict)  # by number; some servers give none
 
     def pieces(self, chunk: Json) -> list[Piece]:
         """What a chunk says. Raises ValueError, TypeError, KeyError or AttributeError for what is none."""
         found: list[Piece] = []
-        for choice in chunk.get("choices") or ():
+        for choice in (chunk.get("choices") or ())[:1]:  # one answer was asked for
             delta = choice.get("delta") or {}
-            text = str(delta.get("content") or choice.get("text") or "")
+            text = self._taken(delta.get("content") or choice.get("text"))
             likely = tuple(_likelies(choice.get("logprobs") or {}))
             if text or likely:
                 found.append(Said(self.index, text, likely))
             if text or likely or delta.get("reasoning_content") or delta.get("reasoning"):
                 self.n_chunks += 1  # what is thought costs too, and is not told
-            for call in delta.get("tool_calls") or ():
+            calls = delta.get("tool_calls") or ()
+            if len(calls) > MOST_CALLS:
+                raise ValueError("too many calls")
+            for call in calls:
                 self.n_chunks += 1
                 self._call(call)
             if reason := choice.get("finish_reason"):
@@ -163,23 +171,34 @@ class Heard:
         return found
 
     def _call(self, call: Json) -> None:
-        number = int(call.get("index") or 0)
-        if number not in self._calls and len(self._calls) >= MOST_CALLS:
-            raise ValueError("too many calls")
-        parts, function = self._calls.setdefault(number, ["", "", ""]), call.get("function") or {}
-        parts[0] = parts[0] or str(call.get("id") or "")
-        parts[1] = parts[1] or str(function.get("name") or "")
-        parts[2] += str(function.get("arguments") or "")
+        number, function = int(call.get("index") or 0), call.get("function") or {}
+        name_of_call, name = str(call.get("id") or ""), str(function.get("name") or "")
+        parts = self._last.get(number)
+        if parts is None or (name and name_of_call and parts[0] not in ("", name_of_call)):
+            if len(self._calls) >= MOST_CALLS:
+                raise ValueError("too many calls")
+            parts = self._last[number] = ["", ""]
+            self._calls.append(parts)
+        parts[:2] = parts[0] or name_of_call, parts[1] or name
+        parts.append(self._taken(function.get("arguments")))
+
+    def _taken(self, given: object) -> str:
+        """A piece of what is told. Raises ValueError where that has no end."""
+        text = str(given or "")
+        self.n_chars += len(text)
+        if self.n_chars > MOST_CHARS:
+            raise ValueError("an answer without an end")
+        return text
 
     def end(self, wish_s: float, first_s: float) -> list[Piece]:
         """Its calls, and the end. `wish_s`: since it was asked; `first_s`: until its first piece."""
-        called: list[Piece] = [
-            Called(self.index, at, name, function, arguments or "{}", _half(arguments))
-            for at, (name, function, arguments) in enumerate(self._calls.values())
-        ]
+        called: list[Piece] = []
+        for at, (given, name, *told) in enumerate(self._calls):
+            one, arguments = given or f"call_{secrets.token_hex(12)}", "".join(told)
+            called.append(Called(self.index, at, one, name, arguments or "{}", _half(arguments)))
         tokens = self.tokens
         rate = (tokens - 1) / (wish_s - first_s) if tokens > 1 and wish_s > first_s else 0.0
-        reason = "calls" if called and self.reason != "length" else self.reason
+        reason = self.reason if self.reason == "length" else "calls" if called else "stop"
         return [*called, Ended(self.index, reason, None, self.prompt_tokens, self.reused_tokens,
                                tokens, 0.0, first_s, rate)]  # fmt: skip
 

@@ -26,6 +26,7 @@ from app.machine.api_choice import Upstream
 from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
 from app.machine.secret_map import SecretMap
+from app.node.chat_api.event_stream import MOST_LINE_BYTES, Odd, chunks
 from app.node.chat_api.refusals import too_deep
 from app.node.chat_api.upstream_shapes import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
 from app.node.chat_api.wish import Piece, Wish
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
 TEST_SECONDS = 10.0
-MOST_LINE_BYTES = 4 << 20
 USUAL_RETRY_S = 5
 UNUSABLE = frozenset(
     {400, 413, 422}
@@ -43,6 +43,8 @@ MOST_WORDS = 200
 CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
 USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
 ID = "X-Request-Id"
+PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
+UNREADABLE = "it answered what nobody can read"
 PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
 Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
@@ -61,10 +63,6 @@ class _Words(msgspec.Struct):
 
 class _Said(msgspec.Struct):
     error: _Words
-
-
-class _Odd(ValueError):
-    """What a server sent is not as it should be, in our words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +139,7 @@ class Upstreams:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, _kind(error),
                         extra=about(request, upstream=chosen.name))  # fmt: skip
-            why = "it answered what nobody can read"
-            raise Unreachable("upstream_failed", name=chosen.name, why=why) from None
+            raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None
         finally:
             self._promised[chosen.name] -= guess + most
             self._promised += Counter()  # drops the zeros
@@ -173,8 +170,8 @@ class Upstreams:
             ) as answer,
         ):
             heard.is_taken = True
-            async with aclosing(_chunks(answer.content)) as chunks:
-                async for chunk in chunks:
+            async with aclosing(chunks(answer.content)) as found:
+                async for chunk in found:
                     for piece in heard.pieces(chunk):
                         first_s = first_s or time.monotonic() - begun
                         yield piece
@@ -213,8 +210,7 @@ class Upstreams:
             raise Unreachable("upstream_test_failed", name=name, why=_why(error)) from None
         except (msgspec.MsgspecError, ValueError, TooLong, TooSlow) as error:
             log.warning("%s lists its models as nobody can read: %s", name, error)
-            why = "it answered what nobody can read"
-            raise Unreachable("upstream_test_failed", name=name, why=why) from None
+            raise Unreachable("upstream_test_failed", name=name, why=UNREADABLE) from None
 
     async def forget(self, name: str) -> None:
         """Its tokens are counted anew."""
@@ -264,6 +260,8 @@ class Upstreams:
                 total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS
             ),
             trust_env=False,
+            auto_decompress=False,
+            headers=PLAIN,
         )
 
 
@@ -280,34 +278,6 @@ async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientR
             return await _begun(name, post, renamed(sent))
         raise
     return answer
-
-
-async def _chunks(content: aiohttp.StreamReader) -> AsyncGenerator[dict[str, Any], None]:
-    """The events of a stream. Raises ValueError for what is none, _Odd for one that has no end."""
-    async for line in _lines(content):
-        data = line.strip()
-        if not data.startswith(b"data:"):
-            continue
-        data = data.removeprefix(b"data:").strip()
-        if data == b"[DONE]":
-            return
-        chunk = msgspec.json.decode(data, type=dict[str, Any])
-        if chunk.get("error"):
-            raise _Odd("an error in place of more")
-        yield chunk
-    raise _Odd("the stream ended in the middle")
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
-    """Raises _Odd for one that is too long."""
-    held = b""
-    async for part in content.iter_any():
-        *lines, held = (held + part).split(b"\n")
-        if len(held) > MOST_LINE_BYTES:
-            raise _Odd("a line without an end")
-        for line in lines:
-            yield line
-    yield held
 
 
 async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
@@ -345,7 +315,7 @@ async def _words(answer: aiohttp.ClientResponse) -> str:
 
 def _kind(error: Exception) -> str:
     """What may stand in the log: what a server sent may repeat what it was asked, or hold a key."""
-    return str(error) if isinstance(error, _Odd) else type(error).__name__
+    return str(error) if isinstance(error, Odd) else type(error).__name__
 
 
 def _guessed_tokens(wish: Wish) -> int:

@@ -62,7 +62,7 @@ class Wish:
     schema: object = None  # the answer is JSON of this schema
     tools: tuple[Tool, ...] = ()
     must_call: str | None = None  # "": any tool; a name: that one
-    many_calls: bool = True
+    many_calls: bool | None = None  # at once; None: nobody said, and they may be
     user: str = ""  # one program may tell its own users apart
     further: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
 
@@ -134,7 +134,8 @@ Piece = Said | Called | Ended
 class Whole:
     """One answer, gathered."""
 
-    text: str = ""
+    said: list[str] = field(default_factory=list)  # its text, not joined at each piece of it
+    n_said: int = 0  # characters
     likely: list[Likely] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
     end: Ended | None = None
@@ -142,12 +143,17 @@ class Whole:
     def add(self, piece: Piece) -> None:
         match piece:
             case Said():
-                self.text += piece.text
+                self.said.append(piece.text)
+                self.n_said += len(piece.text)
                 self.likely += piece.likely
             case Called():
                 self.calls.append(piece)
             case Ended():
                 self.end = piece
+
+    @property
+    def text(self) -> str:
+        return "".join(self.said)
 
     @property
     def ended(self) -> Ended:

@@ -100,7 +100,7 @@ async def test_all_of_a_chat_is_passed_on(http: aiohttp.ClientSession, there: Th
                 "messages": [{"role": "user", "content": "x"}], "reasoning_effort": "high", "user": "u", "top_p": 0.5,
                 "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}},
                 "tools": [{"type": "function", "function": FUNCTION}], "tool_choice": "required",
-                "parallel_tool_calls": True, "service_tier": "flex", "verbosity": "low", "max_tokens": 9,
+                "service_tier": "flex", "verbosity": "low", "max_tokens": 9,
             },
         ),
         (
