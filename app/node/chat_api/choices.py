@@ -34,10 +34,15 @@ def schema_asked(
     match given:
         case None | {"type": "text"}:
             return None
+        case {
+            "type": "json_object",
+            "schema": dict(schema),
+        }:  # llama.cpp's, as is the next without its own object
+            return schema
         case {"type": "json_object"}:
             return {"type": "object"}
         case {"type": "json_schema"}:
-            match schema_of(given):
+            match schema_of(given) or given:
                 case {"schema": dict(schema)}:
                     return schema
     why = f"{name} is text, json_object, or json_schema with its schema"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 
 from app.core.errors import BadInput
@@ -28,7 +30,7 @@ def listed(model: Json, since: str) -> Json:
         "model": model["name"],
         "modified_at": since,
         "size": model.get("file_bytes") or 0,
-        "digest": model.get("id") or "",
+        "digest": _digest(model),
         "details": _details(model),
     }
 
@@ -39,7 +41,7 @@ def running(model: Json, context: int) -> Json:
         "name": model["name"],
         "model": model["name"],
         "size": model.get("file_bytes") or 0,
-        "digest": model.get("id") or "",
+        "digest": _digest(model),
         "details": _details(model),
         "context_length": context,
     }
@@ -66,6 +68,12 @@ def shown(model: Json, since: str, *, has_tools: bool) -> Json:
         "model_info": {"general.architecture": family, **about},
         "capabilities": [name for name, is_so in can.items() if is_so],
     }
+
+
+def _digest(model: Json) -> str:
+    """Of an upstream's only the name is known. Ollama's command line cuts it to twelve letters, and breaks where there
+    are fewer."""
+    return str(model.get("id") or hashlib.sha256(model["name"].encode()).hexdigest())
 
 
 def _details(model: Json) -> Json:

@@ -30,7 +30,7 @@ class OpenAiRoutes:
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/v1/models", self.models),
-            web.get("/v1/models/{name}", self.model),
+            web.get("/v1/models/{name:.+}", self.model),  # it may have slashes, as an upstream's
             web.post("/v1/chat/completions", self.chat),
             web.post("/v1/completions", self.text),
         ]

@@ -83,7 +83,7 @@ def _again(asked: Asked) -> Json:
         "tools": [
             {"type": "function", "name": tool.name, "description": tool.description,
              "parameters": tool.parameters, "strict": bool(tool.strict)}
-            for tool in asked.tools or ()
+            for tool in asked.own_tools
         ],
         "metadata": asked.metadata or {},
     }  # fmt: skip

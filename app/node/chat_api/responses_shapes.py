@@ -23,6 +23,8 @@ from app.node.chat_api.openai_shapes import (
 )
 from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Tool, Wish, text_of
 
+# OpenAI's own, which no model here has; its command line for programmers sends the first with everything.
+HOSTED = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
 TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
@@ -79,12 +81,17 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
             max_tokens=self.max_output_tokens,
             schema=schema_asked(form, lambda one: one, "text.format", "text"),
-            tools=() if choice == "none" else tuple(map(_tool, self.tools or ())),
+            tools=() if choice == "none" else tuple(map(_tool, self.own_tools)),
             must_call=choice if choice not in FREE else None,
             many_calls=self.parallel_tool_calls,
             user=self.user or "",
             further=self._further(),
         )
+
+    @property
+    def own_tools(self) -> list[ToolGiven]:
+        """Those that the program runs itself."""
+        return [one for one in self.tools or () if one.type not in HOSTED]
 
     def _further(self) -> Json:
         """As OpenAI's chats call it."""

@@ -31,6 +31,10 @@ VALUES: Json = {  # where any text would not do
 }  # fmt: skip
 OTHERS: Json = {  # what stands in the table without being a field of the body
     "bash_20250124": {"tools": [{"type": "bash_20250124", "name": "bash"}]},
+    **{
+        kind: {"tools": [{"type": kind}]}
+        for kind in ("web_search", "image_generation", "tool_search")
+    },
     "messages.images": {"messages": [{"role": "user", "content": "x", "images": ["x"]}]},
 }
 

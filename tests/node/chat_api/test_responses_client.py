@@ -121,8 +121,9 @@ def test_what_a_turn_says_and_calls_is_one_message() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"previous_response_id": "resp_1"}, {"input": []}, {"background": True}, {"tools": [{"type": "web_search"}]},
-     {"input": [{"type": "input_image"}]}, {"tool_choice": "sometimes"}, {"text": {"format": {"type": "yaml"}}}],
+    [{"previous_response_id": "resp_1"}, {"input": []}, {"background": True}, {"input": [{"type": "input_image"}]},
+     {"tools": [{"type": "custom", "name": "f"}]}, {"tool_choice": "sometimes"},
+     {"text": {"format": {"type": "yaml"}}}],
 )  # fmt: skip
 def test_what_is_not_supported_is_said(client: OpenAI, changes: Json) -> None:
     with pytest.raises(openai.BadRequestError) as refused:

@@ -12,6 +12,8 @@ import pytest
 
 from app.core.errors import BadInput
 from app.node.chat_api.anthropic_shapes import Asked as Messages
+from app.node.chat_api.openai_shapes import ChatAsked as Chat
+from app.node.chat_api.responses_shapes import Asked as Responses
 from tests.node.chat_api.gate_calls import ASK, CHAT
 from tests.node.pool import Json
 
@@ -40,3 +42,31 @@ async def test_tools_are_no_longer_together_than_a_text_may_be(http: aiohttp.Cli
         error = (await answer.json())["error"]
     assert (answer.status, error["code"]) == (400, "context_length_exceeded"), error
     assert error["message"].startswith("The text has 1,35"), error
+
+
+SCHEMA: Json = {"type": "object", "properties": {"a": {"type": "null"}}}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}},
+        {"type": "json_schema", "schema": SCHEMA},
+        {"type": "json_object", "schema": SCHEMA},
+    ],
+)
+def test_a_form_is_that_of_its_schema_wherever_that_stands(form: Json) -> None:
+    """The last two are llama.cpp's. Any object at all answered the last one."""
+    asked = msgspec.convert({"messages": [HELLO], "response_format": form}, Chat)
+    assert asked.wish(0).schema == SCHEMA
+
+
+@pytest.mark.parametrize("kind", ["web_search", "image_generation", "tool_search"])
+def test_tools_that_openai_runs_itself_are_no_tools_here(kind: str) -> None:
+    """Codex sends the first with everything, and was refused."""
+    own = {"type": "function", "name": "clock", "parameters": {}}
+    asked = msgspec.convert({"input": "x", "tools": [{"type": kind}, own]}, Responses)
+    assert [tool.name for tool in asked.wish(0).tools] == ["clock"]
+    assert [tool.name for tool in asked.own_tools] == ["clock"]
+    with pytest.raises(BadInput):
+        msgspec.structs.replace(asked, tool_choice={"type": kind}).wish(0)

@@ -22,7 +22,7 @@ from tests.node.chat_api.test_spending import There
 from tests.node.pool import Json, node
 
 HEADER = "X-Poolhouse-Upstream"
-FAR = ASK | {"model": "far-guide", "max_tokens": 5}
+FAR = ASK | {"model": "far/guide", "max_tokens": 5}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
 @pytest.fixture
 def barn(api: Open, far: Open) -> Iterator[str]:
     """An upstream that is on."""
-    models = {"far-guide": "guide", "guide": "guide"}
+    models = {"far/guide": "guide", "guide": "guide"}
     order = {
         "name": "barn",
         "url": f"{far.base}/v1/",
@@ -73,10 +73,13 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     assert one["spent_tokens"] == spent
     assert far.key not in json.dumps(one)
     async with http.get("/v1/models") as answer:
-        assert "far-guide" in [model["id"] for model in (await answer.json())["data"]]
+        assert "far/guide" in [model["id"] for model in (await answer.json())["data"]]
+    async with http.get("/v1/models/far/guide") as answer:
+        assert (await answer.json())["id"] == "far/guide"
     async with http.get("/api/tags") as answer:
-        names = [model["name"] for model in (await answer.json())["models"]]
-        assert sorted(names) == ["far-guide", "guide"]  # what is here too, once
+        there = {model["name"]: model["digest"] for model in (await answer.json())["models"]}
+        assert sorted(there) == ["far/guide", "guide"]  # what is here too, once
+        assert all(len(digest) == 64 for digest in there.values())  # its command line cuts it short
 
 
 async def test_what_the_pool_has_no_slot_for_is_answered_there_and_says_so(
@@ -101,7 +104,7 @@ async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
 ) -> None:
     await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn", {"on": False})
     for model, words in (
-        ("far-guide", f"barn, which has it, is off. `poolhouse upstream on barn --home {api.node.root}`"),
+        ("far/guide", f"barn, which has it, is off. `poolhouse upstream on barn --home {api.node.root}`"),
         ("nowhere", "There is no model called nowhere. There are: guide."),
     ):  # fmt: skip
         async with http.post(CHAT, json=FAR | {"model": model}) as answer:
@@ -157,7 +160,7 @@ async def test_what_is_wrong_with_one_is_said_and_how_it_is_tested(
 
 async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
     async with api.node.client() as client:
-        for model, code in (("far-guide", "model_elsewhere"), ("nowhere", "model_unknown")):
+        for model, code in (("far/guide", "model_elsewhere"), ("nowhere", "model_unknown")):
             with pytest.raises(BadInput, match=code):
                 await client.work("POST", "/ask", {"prompt": "Hello", "model": model})
 
@@ -206,7 +209,7 @@ async def test_streams_and_every_api_say_where_it_came_from(
         ),
         ("/api/generate", {"prompt": "Hello", "stream": False, "options": {"num_predict": 2}}),
     ):
-        async with http.post(path, json={"model": "far-guide", **body}) as answer:
+        async with http.post(path, json={"model": "far/guide", **body}) as answer:
             told = await answer.json()
             assert (answer.status, answer.headers[HEADER]) == (200, barn), told
             assert told["poolhouse"] == {"upstream": barn}, path
@@ -216,17 +219,17 @@ def test_the_official_clients_are_answered(api: Open, barn: str) -> None:
     hello: Any = ASK["messages"]
     with openai.OpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0) as client:
         choices = client.chat.completions.create(
-            model="far-guide", messages=hello, n=2, max_tokens=3, logprobs=True, top_logprobs=1
+            model="far/guide", messages=hello, n=2, max_tokens=3, logprobs=True, top_logprobs=1
         ).choices
         assert [len(one.logprobs.content) for one in choices if one.logprobs] == [3, 3]
     with (
         anthropic.Anthropic(api_key=api.key, base_url=api.base, max_retries=0) as claude,
-        claude.messages.stream(model="far-guide", max_tokens=3, messages=hello) as stream,
+        claude.messages.stream(model="far/guide", max_tokens=3, messages=hello) as stream,
     ):
         assert stream.get_final_message().usage.output_tokens == 3
     with ollama.Client(api.base, headers={"Authorization": f"Bearer {api.key}"}) as llama:
         assert (
-            llama.chat(model="far-guide", messages=hello, options={"num_predict": 3}).eval_count
+            llama.chat(model="far/guide", messages=hello, options={"num_predict": 3}).eval_count
             == 3
         )
 
