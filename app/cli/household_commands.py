@@ -262,10 +262,13 @@ def remove(
     """Remove a machine from the household. It comes back only after `reset` there and pairing again."""
     from app.client import segment
 
-    face = Face(as_json)
-    be_sure(face, f"Remove {safe_text.name(machine)} from the household?", yes)
+    face, path = Face(as_json), f"/machines/{segment(machine)}"
+    if not yes:  # who is meant is said, and who is nobody needs no consent
+        meant = ask_node(home, lambda node: node.get(path)).get("machine", {})
+        name = safe_text.name(str(meant.get("name", machine)))
+        be_sure(face, f"Remove {name} from the household?", yes)
     added = "" if keep_added is None else f"?added={'keep' if keep_added else 'remove'}"
-    answer = ask_node(home, lambda node: node.delete(f"/machines/{segment(machine)}{added}"))
+    answer = ask_node(home, lambda node: node.delete(path + added))
     name = safe_text.name(str(answer.get("removed", {}).get("name", machine)))
     others = ", ".join(safe_text.name(str(other)) for other in answer.get("also_removed", []))
     also = f" With it went {others}." if others else ""

@@ -68,6 +68,7 @@ class Control:
             web.get("/pairing/wait", self._wait_pairing),
             web.post("/pairing/join", self._join),
             web.get("/machines", self._machines),
+            web.get("/machines/{ref}", self._machine),
             web.delete("/machines/{ref}", self._remove),
             web.post("/machines/{ref}/name", self._rename),
             web.post("/machines/{ref}/roles", self._set_roles),
@@ -136,6 +137,11 @@ class Control:
         return web.json_response(
             {key: list(now[key].values()) for key in ("machines", "strangers")}
         )
+
+    async def _machine(self, request: web.Request) -> web.Response:
+        """Which one a person means."""
+        machine = self._node.machine(request.match_info["ref"])
+        return web.json_response({"machine": {"id": machine.id, "name": machine.name}})
 
     async def _remove(self, request: web.Request) -> web.Response:
         node, machine = self._node, self._node.machine(request.match_info["ref"])

@@ -238,18 +238,27 @@ def test_a_machine_that_gave_wrong_numbers_is_used_again(poolhouse: Any, answeri
 def test_where_nobody_can_be_asked_nothing_is_removed(
     poolhouse: Any, answering: Any, command: tuple[str, ...]
 ) -> None:
-    node = answering({})
+    there = {("GET", "/machines/attic-pc"): {"machine": {"id": "x", "name": "attic-pc"}}}
+    node = answering(there)
     said = poolhouse(*command)
     assert (said.code, said.out) == (1, "")
     if command[0] not in ("reset", "erase"):  # refused first while the node runs
         assert said.err == ("Nobody can be asked here whether that is meant. Add --yes to do it.\n")
-    assert node.asked == []
+    assert all(method == "GET" for method, _, _ in node.asked)
 
 
 @pytest.mark.parametrize(("typed", "asked"), [("y\n", 1), ("n\n", 0), ("", 0)])
 def test_a_person_is_asked(
     poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, typed: str, asked: int
 ) -> None:
+    types(monkeypatch, typed)
+    node = answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 0}})
+    assert poolhouse("rm", "guide").code == (0 if asked else 130)
+    assert len(node.asked) == asked
+
+
+def types(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    """A person at a terminal."""
     import io
 
     class Terminal(io.StringIO):
@@ -258,9 +267,16 @@ def test_a_person_is_asked(
 
     monkeypatch.setattr(Face, "is_live", True)
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    node = answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 0}})
-    assert poolhouse("rm", "guide").code == (0 if asked else 130)
-    assert len(node.asked) == asked
+
+
+def test_who_is_asked_hears_whom_an_id_means(
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types(monkeypatch, "n\n")
+    answering({("GET", "/machines/0a1b2c"): {"machine": {"id": "0a1b2c3d", "name": "attic-pc"}}})
+    said = poolhouse("remove", "0a1b2c")
+    assert said.code == 130
+    assert "Remove attic-pc from the household?" in said.out + said.err
 
 
 @pytest.mark.parametrize(
