@@ -7,6 +7,7 @@ import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
+from urllib.parse import urlsplit
 
 import typer
 
@@ -88,7 +89,17 @@ def add(
     }
     done = "is added, with a key." if order["key"] else "is added, and no key is stored for it."
     told = ask_node(home, lambda node: node.post("/api/upstreams", order))
-    _show(told, as_json, f"{safe_text.name(name)} {done}")
+    _show(told, as_json, f"{safe_text.name(name)} {done}{_bare(name, url)}")
+
+
+def _bare(name: str, url: str) -> str:
+    """Said of an address without a path: nobody would see that it is wrong before a request fails."""
+    if urlsplit(url.strip()).path.strip("/"):
+        return ""
+    cure = f"`poolhouse upstream test {safe_text.name(name)}` says whether it answers"
+    return (
+        f" Most servers are asked at an address that ends with /v1, and this one does not; {cure}."
+    )
 
 
 def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -40,6 +40,24 @@ def test_adding_one(poolhouse: Any, answering: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "is_bare"),
+    [
+        ("https://barn.example", True), ("https://barn.example:8443/ ", True), ("https://barn.example/v1/", False),
+        ("https://barn.example/v1beta/openai", False),
+    ],
+)  # fmt: skip
+def test_who_leaves_the_path_out_hears_what_most_have(
+    poolhouse: Any, answering: Any, url: str, is_bare: bool
+) -> None:
+    answering({("POST", "/api/upstreams"): {"upstreams": [ONE]}})
+    done = poolhouse("upstream", "add", "barn", url, "--model", "x", "--cap-tokens", "9")
+    said = " ".join(done.out.split())
+    assert (
+        "ends with /v1, and this one does not; `poolhouse upstream test barn" in said
+    ) == is_bare
+
+
+@pytest.mark.parametrize(
     ("given", "stored", "told"),
     [
         (b"sk-piped\r\nnot this\n", "sk-piped", "with a key"),
