@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -26,6 +27,9 @@ from app.node.chat_api.first_words import FirstWords, runner_of
 log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS, CLOSE_SECONDS = 5.0, 1.0
+WORDS = b"This port speaks TLS. Ask it by https:// in place of http://.\n"
+PLAIN = b"Content-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8  # handshakes under way (SAFETY.md 5)
 
 
@@ -140,15 +144,20 @@ class LanDoor:
             self._start(group, self._welcome(connection, host, context), f"handshake with {host}")
 
     async def _welcome(self, sock: socket.socket, host: str, context: ssl.SSLContext) -> None:
+        ours = None
         try:
             assert self._runner is not None
             tune(sock)
+            ours = sock.dup()  # asyncio closes its own where the handshake fails
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._words.watched(self._runner), sock, ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS, ssl_shutdown_timeout=CLOSE_SECONDS,
             )  # fmt: skip
         except OSError as error:  # silent, gone, or no TLS at all; ssl.SSLError is one
             log.debug("handshake with %s failed: %s", host, error)
+            if ours is not None and getattr(error, "reason", "") == "HTTP_REQUEST":
+                with suppress(OSError):
+                    ours.send(NO_TLS)
             let_go(error)
             sock.close()
         except Exception:  # top of a task: no stranger may bring the port down
@@ -157,6 +166,8 @@ class LanDoor:
         finally:
             self._strangers[host] -= 1
             self._strangers += Counter()  # drops the zeros
+            if ours is not None:
+                ours.close()
 
     def _start(
         self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str

@@ -98,17 +98,19 @@ async def test_plain_http_and_silence_are_closed_and_keep_nobody_out(
     api, address, _ = lan
     port = int(address.removesuffix("/v1").rsplit(":", 1)[1])
 
-    async def ends(data: bytes) -> float:
+    async def ends(data: bytes, told: bytes = b"") -> float:
         began = asyncio.get_running_loop().time()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)
         with suppress(ConnectionError):
-            assert b"HTTP" not in await asyncio.wait_for(reader.read(), 60)
+            said = await asyncio.wait_for(reader.read(), 60)
+            assert told in said if told else b"HTTP" not in said
         writer.close()
         return asyncio.get_running_loop().time() - began
 
     async with asyncio.TaskGroup() as group:
-        plain = group.create_task(ends(b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"), name="plain")
+        asked = b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
+        plain = group.create_task(ends(asked, b"This port speaks TLS."), name="plain")
         silent = [group.create_task(ends(b""), name=f"silent {n}") for n in range(6)]
         await asyncio.sleep(0.2)
         async with session.get("/v1/models", headers={"X-Api-Key": api.key}) as answer:

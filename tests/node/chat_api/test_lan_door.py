@@ -76,3 +76,24 @@ async def test_an_answer_goes_on_where_the_address_stayed(
             assert not await door.followed(keys, group)
         await door.close()
     assert door.names() == set()
+
+
+async def test_who_speaks_plain_http_there_hears_what_is_spoken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: Any = SimpleNamespace(read=passphrase)
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    monkeypatch.setattr(lan_door, "lan_addresses", lambda _: HOME)
+    async with asyncio.TaskGroup() as group:
+        await door.open(web.Application(), [free_port()], keys, group)
+        url = f"http://127.0.0.1:{door.port}/v1/models"
+        async with aiohttp.ClientSession() as http:
+            async with http.get(url) as told:
+                assert (told.status, "https://" in await told.text()) == (400, True)
+            async with http.post(url, data=b"x" * 100_000) as told:
+                assert told.status == 400
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        writer.write(b"hello?\r\n\r\n")  # no HTTP at all
+        assert b"HTTP" not in await reader.read()
+        writer.close()
+        await door.close()
