@@ -120,6 +120,8 @@ class Rules:
             return "value"
         if not isinstance(schema, Mapping):
             raise _no(at, "it is no schema")
+        if schema.get("propertyNames") == {"type": "string"}:  # as all are; zod says it of records
+            schema = {word: what for word, what in schema.items() if word != "propertyNames"}
         if found := next((word for word in _REFUSED if word in schema), None):
             raise _no(at, f"{found} is not supported")
         telling = set(schema) - _SILENT

@@ -83,6 +83,14 @@ def test_a_word_that_no_grammar_keeps_is_refused_by_name_wherever_it_stands(word
     assert refused.value.reason.facts["why"] == f"{word} is not supported"
 
 
+def test_that_names_are_texts_says_nothing() -> None:
+    """Zod says it of each record, and so do the schemas of many programs."""
+    record = {"type": "object", "additionalProperties": {"type": "integer"}}
+    for inside in (record, {"type": "object", "properties": {"a": record}}):
+        told = {**inside, "propertyNames": {"type": "string"}}
+        assert json_grammar(told) == json_grammar(inside)
+
+
 @pytest.mark.parametrize(
     ("schema", "bounds"),
     [
