@@ -21,6 +21,9 @@ MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
 LINGER_SECONDS = 1.0  # for the rest of a body that was refused
 HEADER_SECONDS = 9.5  # closed within ten, also where much else is done
 MOST_SILENT = 64  # connections that have not sent a request yet
+MOST_KEPT = (
+    64  # of those that have, as long as some of them rest: systems give a program few hundred files
+)
 NO_HTTP = "This request cannot be read as HTTP."
 TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows'
 
@@ -40,6 +43,9 @@ class FirstWords:
     def __init__(self, within_s: float = HEADER_SECONDS) -> None:
         self._within_s = within_s
         self._silent: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
+        self._kept: dict[
+            asyncio.BaseTransport, _Discreet
+        ] = {}  # the one that asked last is the last
         self._server: asyncio.Server | None = None
 
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
@@ -67,14 +73,23 @@ class FirstWords:
         def connection() -> asyncio.Protocol:
             served = server()
             served.__class__ = _Discreet
-            return _Watched(served, partial(self._watch, loop), self._forget)
+            return _Watched(served, partial(self._watch, loop), self._lost)
 
         return connection
 
     def heard(self, request: web.Request) -> None:
         """A request has come over its connection."""
-        if request.transport is not None:
-            self._forget(request.transport)
+        if (transport := request.transport) is None:
+            return
+        self._forget(transport)
+        served = self._kept.pop(transport, request.protocol)
+        if len(self._kept) >= MOST_KEPT:  # the one that rests longest makes room
+            rest = next((one for one, other in self._kept.items() if other.rests), None)
+            if rest is not None:
+                del self._kept[rest]
+                rest.close()
+        if isinstance(served, _Discreet):
+            self._kept[transport] = served
 
     def close(self) -> None:
         """Listen no more, and end what has said nothing."""
@@ -93,6 +108,10 @@ class FirstWords:
         if timer := self._silent.pop(transport, None):
             timer.cancel()
 
+    def _lost(self, transport: asyncio.BaseTransport) -> None:
+        self._forget(transport)
+        self._kept.pop(transport, None)
+
     def _end(self, transport: asyncio.BaseTransport) -> None:
         self._forget(transport)
         if isinstance(transport, asyncio.Transport):
@@ -103,6 +122,11 @@ class _Discreet(web.RequestHandler):
     """aiohttp's own would log the bytes that are no HTTP, and send them back: a key or a chat may be among them."""
 
     __slots__ = ()
+
+    @property
+    def rests(self) -> bool:
+        """Whether it answers nothing now."""
+        return not self._request_in_progress
 
     def handle_error(
         self,

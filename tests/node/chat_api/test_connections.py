@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import aiohttp
 
-from app.node.chat_api.first_words import MOST_SILENT
+from app.node.chat_api.first_words import MOST_KEPT, MOST_SILENT
 from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.full_pool import ENDLESS
 from tests.node.chat_api.gate_calls import CHAT, control, head, rests
@@ -51,6 +51,24 @@ async def test_many_silent_connections_keep_nobody_out(
     with suppress(ConnectionError):
         assert await asyncio.wait_for(many[0][0].read(), 30) == b""  # the oldest made room
     for _, writer in many:
+        writer.close()
+
+
+async def test_many_connections_that_rest_take_no_files_from_others(api: Open) -> None:
+    """A thousand, by one key, left the node none to open for its own window or to keep what it knows."""
+    held = list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
+    for _ in range(MOST_KEPT + 20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+        writer.write(head(api).replace(f"POST {CHAT}".encode(), b"GET /v1/models"))
+        assert b" 200 " in await asyncio.wait_for(reader.readline(), 30)
+        held.append((reader, writer))
+    for reader, writer in held[
+        :20
+    ]:  # those that asked longest ago made room, and had been answered
+        assert b"guide" in await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+    for reader, writer in held[20:]:
+        assert not reader.at_eof()
         writer.close()
 
 
