@@ -54,9 +54,13 @@ def _language() -> str:
     return language if _known(language) else ENGLISH
 
 
-@lru_cache(maxsize=1_024)
 def in_language(sentence: str, language: str) -> str:
     """The sentence, or several, with its facts, which may be sentences themselves; itself where it is not known."""
+    return _in_language(sentence, language, _figures(language).name())
+
+
+@lru_cache(maxsize=1_024)
+def _in_language(sentence: str, language: str, _country: str) -> str:
     if not sentence.strip() or len(sentence) > MOST_CHARACTERS:
         return sentence
     own = _own(sentence, language)
@@ -101,15 +105,21 @@ def _fact(name: str, fact: str, language: str) -> str:
         own = in_language(fact, language)
         return _quoted(name, fact) if own == fact else own
     if _MEASURED.fullmatch(name) and (number := _DECIMAL.fullmatch(fact)):
-        return f"{number[1]}{QLocale(language).decimalPoint()}{number[2]}"
+        return f"{number[1]}{_figures(language).decimalPoint()}{number[2]}"
     if _GROUPED.fullmatch(fact):
-        return fact.replace(",", QLocale(language).groupSeparator())
+        return fact.replace(",", _figures(language).groupSeparator())
     if name in _TOLD or " " in fact:  # a machine may well have one of our words for its name
         for pattern, own in _words(language):
             if found := pattern.fullmatch(fact):
                 told = found.groupdict().items()
                 return own.format(**{name: _fact(name, fact, language) for name, fact in told})
     return _quoted(name, fact)
+
+
+def _figures(language: str) -> QLocale:
+    """The window's own, with its country's signs, where it speaks the language."""
+    window, asked = QLocale(), QLocale(language)
+    return window if window.language() == asked.language() else asked
 
 
 def _quoted(name: str, fact: str) -> str:

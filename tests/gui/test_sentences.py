@@ -361,3 +361,11 @@ def test_the_guide_is_called_as_everywhere_in_the_window(what: Reason, english: 
 def test_a_machine_may_be_called_like_the_guide() -> None:
     sentence = reasons.said(Reason("log_machine_came", {"machine": "guide"}))
     assert in_language(sentence, "en") == sentence
+
+
+def test_numbers_of_a_sentence_are_those_of_the_country(german: None) -> None:
+    needs = Reason("prompt_too_long", {"tokens": 5_000, "context": 4_096})
+    assert "4.096" in said(needs)
+    QLocale.setDefault(QLocale("de_CH"))
+    assert QLocale().toString(4_096) in said(needs)
+    assert "4.096" not in said(needs)
