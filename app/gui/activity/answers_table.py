@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
+from app.core.speed import is_rough
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Answer
@@ -101,7 +102,10 @@ class AnswersModel(QAbstractTableModel):
                 return self.tr("none")
             broken = one.end in ("stopped", "failed")
             return self.end_word(one) if broken else self.tr("not measured")
-        return formats.seconds(value) if column in (FIRST, FIRST_SAID) else formats.speed(value)
+        if column in (FIRST, FIRST_SAID):
+            return formats.seconds(value)
+        text = self.tr("rough {speed}") if column == SPEED_SAID and is_rough(value) else "{speed}"
+        return text.format(speed=formats.speed(value))
 
     def end_word(self, one: Answer) -> str:
         return self.tr("stopped") if one.end == "stopped" else self.tr("broke off")

@@ -11,6 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
+from app.core.speed import is_rough
 from app.gui import formats
 from app.gui.activity.bench_store import Bench
 from app.gui.activity.moments import exact
@@ -79,6 +80,11 @@ def against(made: Bench, name: str) -> str:
     if beyond is None or made.forecast is None:
         return _tr("no forecast")
     value = float(made.forecast[name])
+    told, rough = _against(name, value, beyond), name == "decode_tok_s" and is_rough(value)
+    return _tr("rough {forecast}").format(forecast=told) if rough else told
+
+
+def _against(name: str, value: float, beyond: float) -> str:
     said = formats.seconds(value) if name == "ttft_s" else formats.speed(value)
     share, times = formats.percent(abs(beyond)), formats.number(1 + beyond, 1)
     if abs(beyond) < 0.005:

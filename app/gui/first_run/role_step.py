@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QButtonGroup, QFrame, QRadioButton
 
 from app.gui import theme as sizes
 from app.gui.first_run.step import Failed, Step, Then
+from app.gui.household import words
 from app.gui.lending.autostart_switch import AutostartSwitch
 from app.gui.parts.layouts import card, column
 from app.gui.parts.text import paragraph
@@ -29,11 +30,11 @@ class RoleStep(Step):
         )
         self._group = QButtonGroup(self)
         self.both = self._choice(
-            self.tr("Use models and lend"),
+            words.may(words.USE_AND_LEND),
             self.tr("You chat here. While you do not need its memory, the others may use it."),
         )
         self.lend = self._choice(
-            self.tr("Lend only"),
+            words.may(words.LEND),
             self.tr("Nobody chats here. It opens with what it lends, and to whom."),
         )
         chosen = self.lend if services.preferences.text(KEY, BOTH) == LEND else self.both
@@ -72,10 +73,10 @@ class Option(QFrame):
         self.button = QRadioButton(title)
         self.button.setAccessibleDescription(sentence)
         self.button.toggled.connect(self._paint)
-        words = paragraph(sentence, "muted")
-        words.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
-        words.setContentsMargins(sizes.XL + sizes.S, 0, 0, 0)
-        box = column(self.button, words, gap=0)
+        told = paragraph(sentence, "muted")
+        told.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+        told.setContentsMargins(sizes.XL + sizes.S, 0, 0, 0)
+        box = column(self.button, told, gap=0)
         box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.L)
         self.setLayout(box)
         self._paint()

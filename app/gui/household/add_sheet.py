@@ -95,13 +95,8 @@ class AddSheet(Sheet):
         for one in self._digits[3:]:
             boxes.addWidget(one)
         boxes.addStretch(1)
-        for name, text in (
-            (words.USE_AND_LEND, self.tr("Use models and lend")),
-            (words.LEND, self.tr("Only lend its memory")),
-            (words.GUEST, self.tr("Use models only")),
-            (words.ADMIN, self.tr("Use, lend, and add or remove machines")),
-        ):
-            self.role.addItem(text, name)
+        for name in ROLE_ORDER:
+            self.role.addItem(words.may(name), name)
         self.role.setAccessibleName(self.tr("The new machine may"))
         self.role.activated.connect(lambda _: self._other_role())
         may = Flow(label(self.tr("The new machine may")), self.role)

@@ -84,15 +84,9 @@ class RoleChoice:
     """Radio buttons: lend, use and lend, use only, change the household too."""
 
     def __init__(self, roles: frozenset[str]) -> None:
-        texts = {
-            words.LEND: _tr("Only lend its memory"),
-            words.USE_AND_LEND: _tr("Use models and lend"),
-            words.GUEST: _tr("Use models only"),
-            words.ADMIN: _tr("Use, lend, and add or remove machines"),
-        }
         self._group = QButtonGroup()
-        self._names = list(texts)
-        self.buttons = [QRadioButton(text) for text in texts.values()]
+        self._names = list(words.ROLES)
+        self.buttons = [QRadioButton(words.may(name)) for name in self._names]
         for number, one in enumerate(self.buttons):
             self._group.addButton(one, number)
         self.changed = self._group.idToggled

@@ -190,14 +190,24 @@ def roles(of: Iterable[str]) -> str:
     """What a machine may do; nothing while it is in no household."""
     given = set(of)
     if "admin" in given:
-        return _tr("Use, lend, change the household")
+        return may(ADMIN)
     if "lender" in given and given & {"host", "guest"}:
-        return _tr("Use models and lend")
+        return may(USE_AND_LEND)
     if "host" in given:
         return _tr("Use models")
     if "guest" in given:
-        return _tr("Use models only")
-    return _tr("Lend only") if "lender" in given else ""
+        return may(GUEST)
+    return may(LEND) if "lender" in given else ""
+
+
+def may(name: str) -> str:
+    """What one of ROLES is called, wherever it is shown or chosen."""
+    return {
+        LEND: _tr("Lend only"),
+        USE_AND_LEND: _tr("Use models and lend"),
+        GUEST: _tr("Use models only"),
+        ADMIN: _tr("Use, lend, and add or remove machines"),
+    }[name]
 
 
 def no_right(machines: Iterable[MachineFacts]) -> str:

@@ -228,10 +228,6 @@
         <translation>Neuer Code</translation>
     </message>
     <message>
-        <source>Only lend its memory</source>
-        <translation>Nur seinen Speicher verleihen</translation>
-    </message>
-    <message>
         <source>Paired with {name}</source>
         <translation>Mit {name} gekoppelt</translation>
     </message>
@@ -250,18 +246,6 @@
     <message>
         <source>Time left</source>
         <translation>Verbleibende Zeit</translation>
-    </message>
-    <message>
-        <source>Use models and lend</source>
-        <translation>Modelle nutzen und Speicher verleihen</translation>
-    </message>
-    <message>
-        <source>Use models only</source>
-        <translation>Nur Modelle nutzen</translation>
-    </message>
-    <message>
-        <source>Use, lend, and add or remove machines</source>
-        <translation>Nutzen, verleihen, Geräte verwalten</translation>
     </message>
     <message>
         <source>{time} left, tries left: {tries}</source>
@@ -620,6 +604,10 @@
     <message>
         <source>not measured</source>
         <translation>nicht gemessen</translation>
+    </message>
+    <message>
+        <source>rough {speed}</source>
+        <translation>grob {speed}</translation>
     </message>
     <message>
         <source>stopped</source>
@@ -2841,10 +2829,6 @@
         <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
     </message>
     <message>
-        <source>Only lend its memory</source>
-        <translation>Nur seinen Speicher verleihen</translation>
-    </message>
-    <message>
         <source>Paused</source>
         <translation>Pausiert</translation>
     </message>
@@ -3002,7 +2986,7 @@
     </message>
     <message>
         <source>Use models and lend</source>
-        <translation>Nutzen und verleihen</translation>
+        <translation>Modelle nutzen und Speicher verleihen</translation>
     </message>
     <message>
         <source>Use models only</source>
@@ -3011,10 +2995,6 @@
     <message>
         <source>Use, lend, and add or remove machines</source>
         <translation>Nutzen, verleihen, Geräte verwalten</translation>
-    </message>
-    <message>
-        <source>Use, lend, change the household</source>
-        <translation>Nutzen, verleihen, Haushalt ändern</translation>
     </message>
     <message>
         <source>Used by</source>
@@ -5790,6 +5770,10 @@
         <translation>nicht gemessen</translation>
     </message>
     <message>
+        <source>rough {forecast}</source>
+        <translation>grobe {forecast}</translation>
+    </message>
+    <message>
         <source>{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed.</source>
         <translation>{machines} zusammen: {ours}. Der Gastgeber allein: {alone}. Das ist das {times}-Fache.</translation>
     </message>
@@ -5828,16 +5812,8 @@
         <translation>In beiden Fällen hilft sein Arbeitsspeicher den anderen, und Sie können das jederzeit pausieren.</translation>
     </message>
     <message>
-        <source>Lend only</source>
-        <translation>Nur verleihen</translation>
-    </message>
-    <message>
         <source>Nobody chats here. It opens with what it lends, and to whom.</source>
         <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
-    </message>
-    <message>
-        <source>Use models and lend</source>
-        <translation>Modelle nutzen und Speicher verleihen</translation>
     </message>
     <message>
         <source>What is this computer for?</source>

@@ -193,6 +193,9 @@ def test_figures_stand_beside_their_forecast() -> None:
     off = bench(forecast={"decode_tok_s": 8.0, "ttft_s": 0.1})
     assert against(off, "ttft_s") == "forecast 0.1 s, 5.0 times as long"
     assert against(off, "decode_tok_s") == "forecast 8.0 tok/s, 2.5 times as fast"
+    fast = bench(forecast={"decode_tok_s": 80.0, "ttft_s": 0.4})
+    assert against(fast, "decode_tok_s") == "rough forecast 80.0 tok/s, 75 % slower"
+    assert against(fast, "ttft_s") == "forecast 0.4 s, 25 % later"
     assert headline(made).startswith("Guide on 2 machine")
 
 

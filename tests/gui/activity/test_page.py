@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.core.whose import Whose
 from app.gui import theme as sizes
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.answers_table import TOKENS, WHOSE, AnswersModel
+from app.gui.activity.answers_table import SPEED_SAID, TOKENS, WHOSE, AnswersModel
 from app.gui.activity.entries import Lent, Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.pool import Link
@@ -116,6 +116,13 @@ def test_both_palettes_and_large_text(qtbot: QtBot, at_lone: Desk, page: Activit
         for at in range(page.tabs.count()):
             page.tabs.setCurrentIndex(at)
             assert not page.grab().isNull()
+
+
+def test_a_forecast_that_says_little_is_called_rough() -> None:
+    rows = AnswersModel()
+    rows.show([answer_of(told(forecast_tok_s=80.0)), answer_of(told())])
+    words = [rows.data(rows.index(row, SPEED_SAID)) for row in range(rows.rowCount())]
+    assert words == ["10.0 tok/s", "rough 80.0 tok/s"]
 
 
 def test_whose_an_answer_was_is_told() -> None:

@@ -6,14 +6,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
+from app.gui.first_run.role_step import RoleStep
 from app.gui.household import words
-from app.gui.household.add_sheet import ROLE_ORDER
+from app.gui.household.add_sheet import ROLE_ORDER, AddSheet
 from app.gui.household.card_item import all_lines, last_line
 from app.gui.household.facts import machines_of
 from app.gui.household.machine_sheets import RoleChoice
@@ -35,6 +36,20 @@ def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:
     choice.choose(words.LEND)
     assert words.ROLES[choice.chosen] == ("lender",)
     assert RoleChoice(frozenset({"lender"})).chosen == words.LEND
+
+
+def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(
+    qtbot: QtBot, at_lone: Desk
+) -> None:
+    shown = {name: words.roles(rights) for name, rights in words.ROLES.items()}
+    services, over = at_lone.services, QWidget()
+    choice, sheet, first = RoleChoice(frozenset()), AddSheet(services, over), RoleStep(services)
+    for one in (over, first):
+        qtbot.addWidget(one)
+    assert [one.text() for one in choice.buttons] == list(shown.values())
+    offered = {sheet.role.itemData(n): sheet.role.itemText(n) for n in range(sheet.role.count())}
+    assert offered == shown
+    assert (first.both.text(), first.lend.text()) == (shown[words.USE_AND_LEND], shown[words.LEND])
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
     attic = machines_of(snapshot)[1]
     view.show_machines(machines_of(snapshot))
     view.select(attic.id)
-    words = "Use, lend, change the household"
+    words = "Use, lend, and add or remove machines"
     assert words in view._cards[attic.id].toolTip()
     assert words in view.accessibleDescription()
     view.select("")
