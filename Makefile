@@ -74,7 +74,7 @@ build/engine-%/ready: requirements/run.txt
 	CMAKE_ARGS="-DGGML_NATIVE=OFF" build/engine-$*/bin/python -m pip install --no-deps llama-cpp-python==$*
 	@touch $@
 
-faults: dev ## faults and attacks under running answers; each run is kept in docs/faults.jsonl, the table is docs/faults.md (ARGS="--resume --only kills --minutes 20", "--page", or "--soak 1440")
+faults: dev ## faults and attacks under running answers; each run is kept in docs/faults.jsonl, the table is docs/faults.md (ARGS="--resume --only kills --minutes 20", "--page", or "--soak 1440", faster with "--every 0")
 	@$(BIN)/python -m tests.faults $(ARGS)
 
 bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")

@@ -182,30 +182,30 @@ def test_a_machine_stands_out_only_beside_quick_ones(
 
 
 def grown(bytes_per_hour: float, handles: int, hours: float) -> Outcome:
-    """A soak of a sample every ten minutes, that fills caches before its first third is over."""
-    times = [hours * 3600 * n / 12 for n in range(1, 13)]
+    """A soak whose caches are full after 239 faults; handles are lost in its last quarter."""
+    times = [soak.EVERY_SECONDS * n for n in range(1, round(120 * hours) + 1)]
     samples = [
-        (at, round(5e7 * (at > times[2]) + bytes_per_hour * at / 3600), 40 + handles * (at > times[8]))
-        for at in times
+        (at, round(5e7 * (n >= 239) + bytes_per_hour * at / 3600), 40 + handles * (n > 0.75 * len(times)))
+        for n, at in enumerate(times)
     ]  # fmt: skip
-    return soak.judged(samples, 12, hours, "")
+    return soak.judged(samples, hours, "")
 
 
 @pytest.mark.parametrize(
     ("found", "why"),
     [
-        (grown(0.5e6, 8, 2.0), ""),
-        (grown(3e6, 0, 2.0), "the host's node grows by 3.0 MB an hour"),
-        (grown(3e6, 0, 0.1), ""),
-        (grown(0.0, 9, 0.1), "9 more open files and sockets than after the first third"),
-        (soak.judged([], 0, 1.0, "killed: no end"), "killed: no end"),
+        (grown(0.5e6, 8, 4.0), ""),
+        (grown(3e6, 0, 4.0), "the host's node grows by 3.0 MB an hour"),
+        (grown(3e6, 0, 2.9), ""),  # too short for a slope
+        (grown(0.0, 9, 2.9), "9 more open files and sockets than when it was warm"),
+        (soak.judged([], 1.0, "killed: no end"), "killed: no end"),
     ],
 )
 def test_a_soak_is_judged_by_what_is_kept_for_ever(found: Outcome, why: str) -> None:
     assert (found.why, found.passed) == (why, not why)
     page = report.written([found], 1, {soak.KIND})
     [line] = [one for one in page.splitlines() if "| F13 | a random fault every 30 s |" in one]
-    assert ("| – |" in line) == (found.facts["hours"] < soak.LEAST_HOURS)
+    assert ("| – |" in line) == (found.facts["warm_hours"] < soak.LEAST_HOURS)
 
 
 def test_who_waits_too_long_or_keeps_others_from_an_answer_is_told() -> None:

@@ -216,10 +216,10 @@ class Matrix:
                 await self.one(partial(one.run, hold))
 
 
-async def soaked(matrix: Matrix, minutes: float) -> None:
+async def soaked(matrix: Matrix, minutes: float, every_s: float) -> None:
     """F13, in a household of its own."""
     with tempfile.TemporaryDirectory() as folder, together(Path(folder)) as home:
-        await matrix.one(partial(soak.run, home, 60 * minutes))
+        await matrix.one(partial(soak.run, home, 60 * minutes, every_s))
 
 
 def main() -> None:
@@ -235,6 +235,9 @@ def main() -> None:
     )
     words.add_argument(
         "--soak", type=float, default=0.0, help="F13 for so many minutes, and nothing else"
+    )
+    words.add_argument(
+        "--every", type=float, default=soak.EVERY_SECONDS, help="seconds between the soak's faults"
     )
     words.add_argument(
         "--resume", action="store_true", help="only what the book lacks; else all of it once more"
@@ -254,7 +257,8 @@ def main() -> None:
     if given.page:
         return matrix.write()
     chosen = set(given.only or PARTS)
-    asyncio.run(soaked(matrix, given.soak) if given.soak else matrix.all_of(chosen))
+    what = soaked(matrix, given.soak, given.every) if given.soak else matrix.all_of(chosen)
+    asyncio.run(what)
     raise SystemExit(any(not one.passed for one in book.made))
 
 

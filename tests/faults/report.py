@@ -94,10 +94,11 @@ other.
 SOAK = """
 ## Faults for hours
 
-One random fault of those above every 30 s, each judged as there; then how the host's node has grown since the first
-third. A run of less than an hour says nothing of a slope.
+One random fault of those above every 30 s, or as fast as they can follow; each is judged as there. Then how the host's
+node has grown, for each hour of 120 faults, since its caches were full: after a third of the faults and not before
+240. Fewer than 120 after that say nothing of a slope.
 
-| Row | What | Hours | Faults | Passed | MB an hour | More open files and sockets |
+| Row | What | Hours | Faults | Passed | MB in 120 faults | More open files and sockets |
 |---|---|---|---|---|---|---|
 """
 PROOFS = """
@@ -271,7 +272,7 @@ def _slow(ones: list[Outcome]) -> str:
 
 def _soak(ones: list[Outcome]) -> str:
     last = ones[-1].facts
-    is_long = last.get("hours", 0) >= soak.LEAST_HOURS
+    is_long = last.get("warm_hours", 0) >= soak.LEAST_HOURS
     slope = f"{last.get('bytes_per_hour', 0) / 1e6:.2f}" if is_long else "–"
     return (
         f"| {_named(ones)} | {last.get('hours', 0):.2f} | {last.get('n', 0):.0f} "
