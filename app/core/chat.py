@@ -38,6 +38,7 @@ class Message:
 # Names in `details`: "model" who answered; "figures" the node's `done` without its text; "attachments"
 # a list of {"name", "text"}; "notes" sentences; "ended" why the text stops where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
+UNFINISHED = "unfinished"  # how an answer has ended while it still comes: the app may end first
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,8 +203,10 @@ class Composer(QFrame):
 
     def count(self, file: Json, tokens: int) -> None:
         """How many tokens a file of this message is."""
-        self._files = [{**one, "tokens": tokens} if one is file else one for one in self._files]
-        self._tell_files()
+        if any(one is file for one in self._files):  # else another chat is shown by now
+            self._files = [{**one, "tokens": tokens} if one is file else one for one in self._files]
+            self._tell_files(quiet=True)  # no person has changed it: what waits goes on waiting
+            self.edited.emit()
 
     def _pick(self) -> None:
         title = self.tr("Attach text files")
@@ -214,7 +216,7 @@ class Composer(QFrame):
         self.attach([Path(one) for one in chosen])
         self.field.setFocus()
 
-    def _tell_files(self) -> None:
+    def _tell_files(self, *, quiet: bool = False) -> None:
         clear(self._chips)
         for one in self._files:
             chip = QFrame()
@@ -227,7 +229,7 @@ class Composer(QFrame):
             self._chips.addWidget(chip)
         if self._files:
             self._chips.addStretch(1)
-        self._changed()
+        self._changed(quiet=quiet)
 
     def _remove(self, file: Json) -> None:
         self._files = [one for one in self._files if one is not file]

@@ -10,7 +10,17 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QMenu, QSizePolicy, QWidget
 
-from app.core.chat import ATTACHMENTS, ENDED, FIGURES, MODEL, NOTES, Message, MessageId, Role
+from app.core.chat import (
+    ATTACHMENTS,
+    ENDED,
+    FIGURES,
+    MODEL,
+    NOTES,
+    UNFINISHED,
+    Message,
+    MessageId,
+    Role,
+)
 from app.gui import theme as sizes
 from app.gui.chat import figures
 from app.gui.chat.blocks import Look
@@ -26,7 +36,7 @@ from app.gui.parts.text import Chip, label, tooltip
 from app.gui.sentences import model_name
 from app.gui.theme import set_role
 
-CUT = ("length", "stopped", "failed")  # endings after which an answer can go on
+CUT = ("length", "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
 NAME_CHARACTERS = 80
 
 
@@ -237,6 +247,7 @@ class MessageView(QFrame):
         return {
             "length": self.tr("Cut at the longest answer allowed. Press Continue for more."),
             "stopped": self.tr("Stopped by you. Press Continue for more."),
+            UNFINISHED: self.tr("Poolhouse ended before this answer did. Press Continue for more."),
         }.get(ended, "")
 
     def _note(self, sentence: str) -> QHBoxLayout:

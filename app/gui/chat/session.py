@@ -9,7 +9,18 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core import chat as tree
-from app.core.chat import ENDED, FIGURES, MODEL, NOTES, Chat, ChatId, Message, MessageId, Role
+from app.core.chat import (
+    ENDED,
+    FIGURES,
+    MODEL,
+    NOTES,
+    UNFINISHED,
+    Chat,
+    ChatId,
+    Message,
+    MessageId,
+    Role,
+)
 from app.core.errors import AppError, StageLost
 from app.gui.chat.answer import Answer, Ending, content, question
 from app.gui.chat.cut_answers import CutAnswers
@@ -152,6 +163,8 @@ class Session(QObject):
         self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message],
         notes: tuple[str, ...],
     ) -> None:  # fmt: skip
+        details = {**chat.messages[message].details, ENDED: UNFINISHED}
+        chat = tree.say(chat, message, before, details)
         answer = Answer(self._pool.client, question(chat, branch), self)
         running = Running(chat.id, message, before, answer, notes, model=self.asked(chat))
         self.running[chat.id] = running

@@ -4121,6 +4121,10 @@
         <translation>Nächste Version</translation>
     </message>
     <message>
+        <source>Poolhouse ended before this answer did. Press Continue for more.</source>
+        <translation>Poolhouse endete, bevor diese Antwort fertig war. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
+    </message>
+    <message>
         <source>Regenerate</source>
         <translation>Neu antworten lassen</translation>
     </message>

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.token_counts import TokenCounts
+from tests.gui.chat.test_chat_page import page
 from tests.gui.desk import Desk
 
+__all__ = ["page"]  # a fixture
 NOTES = {"name": "notes.txt", "text": "Home."}
 
 
@@ -38,3 +42,14 @@ def test_each_text_is_asked_once_for_each_model(
     assert told == [("notes.txt", 2), ("notes.txt", 2), ("the same", 2)]
     counts.ask([NOTES], "large")
     assert [model for model, _ in posted] == ["guide", "large"]
+
+
+def test_what_waits_goes_on_waiting_while_its_files_are_counted(page: ChatPage) -> None:
+    page.composer.attach([Path(__file__)])
+    [file] = page.composer._files
+    page.composer.show_busy(True)
+    page.composer.field.sent.emit()
+    page.composer.count(file, 12)
+    page.composer.count({"name": "of another chat"}, 5)
+    assert (page.composer.waits, page.composer.files[0]["tokens"]) == (True, 12)
+    page.composer.show_busy(False)
