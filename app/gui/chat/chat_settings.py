@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QGridLayout,
     QPlainTextEdit,
+    QPushButton,
     QSpinBox,
     QWidget,
 )
@@ -21,8 +22,8 @@ from app.core.chat import Chat
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.chat.answer import MAX_TOKENS
-from app.gui.chat.presets import KNOBS, Knob, Presets, usable
-from app.gui.parts.buttons import button
+from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
+from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, held, row, scrolled
 from app.gui.parts.name_dialog import NameDialog
@@ -86,8 +87,8 @@ class ChatSettings(QDialog):
             "caption",
         )
         system, sampling = self.tr("System message"), self.tr("Sampling")
-        presets = held(row(self.system_presets, self._keep_system))
-        samplings = held(row(self.sampling_presets, self._keep_sampling))
+        presets = held(row(self.system_presets, self.remove_system, self._keep_system))
+        samplings = held(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
         self._inner = column(
             upper, hint, Flow(label(system, "section"), presets, right_from=1), self.system,
             Flow(label(sampling, "section"), samplings, right_from=1), lower, gap=sizes.M,
@@ -118,12 +119,17 @@ class ChatSettings(QDialog):
         self.longest.setSuffix(self.tr(" tokens"))
         self._keep_system = button(self.tr("Keep as preset…"), self._ask_system)
         self._keep_sampling = button(self.tr("Keep as preset…"), self._ask_sampling)
+        remove = self.tr("Remove preset")
+        self.remove_system = IconButton(self._theme, "delete", remove, self._drop_system)
+        self.remove_sampling = IconButton(self._theme, "delete", remove, self._drop_sampling)
         shortened = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         for box in (self.model, self.context, self.system_presets, self.sampling_presets):
             box.setMinimumContentsLength(LEAST_CHARACTERS)
             box.setSizeAdjustPolicy(shortened)
         self.system_presets.activated.connect(self._use_system)
         self.sampling_presets.activated.connect(self._use_sampling)
+        for box in (self.system_presets, self.sampling_presets):
+            box.currentIndexChanged.connect(self._offer_removal)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         """As high as what is in it, and no higher than there is room: then all but its buttons scrolls."""
@@ -217,14 +223,23 @@ class ChatSettings(QDialog):
             (self.system_presets, self._presets.systems()),
             (self.sampling_presets, self._presets.samplings()),
         ):
+            chosen = box.currentText()
             box.clear()
             box.addItem(self.tr("Presets"))
             box.addItems(list(names))
+            box.setCurrentIndex(max(0, box.findText(chosen)))
             box.setAccessibleName(
                 self.tr("Presets of the system message")
                 if box is self.system_presets
                 else self.tr("Presets of sampling")
             )
+        self._limit(self._keep_system, len(self._presets.own_systems()))
+        self._limit(self._keep_sampling, len(self._presets.own_samplings()))
+
+    def _limit(self, keep: QPushButton, n_kept: int) -> None:
+        full = self.tr("{count} presets are kept already. Remove one first.")
+        keep.setEnabled(n_kept < MOST)
+        keep.setToolTip("" if n_kept < MOST else full.format(count=formats.number(n_kept)))
 
     def _use_system(self) -> None:
         text = self._presets.systems().get(self.system_presets.currentText())
@@ -236,17 +251,36 @@ class ChatSettings(QDialog):
         if values is not None:
             self._fill_knobs(values)
 
+    def _offer_removal(self) -> None:
+        """Of a preset of one's own, while it is the one chosen."""
+        system, sampling = self.system_presets.currentText(), self.sampling_presets.currentText()
+        self.remove_system.setVisible(system in self._presets.own_systems())
+        self.remove_sampling.setVisible(sampling in self._presets.own_samplings())
+
+    def _drop_system(self) -> None:
+        """Its text stays in the field, to be kept again."""
+        self._presets.remove_system(self.system_presets.currentText())
+
+    def _drop_sampling(self) -> None:
+        self._presets.remove_sampling(self.sampling_presets.currentText())
+
     def _ask_system(self) -> None:
         text = self.system.toPlainText()
-        self._ask_name(lambda name: self._presets.keep_system(name, text))
+        self._ask_name(lambda name: self._presets.keep_system(name, text), self.system_presets)
 
     def _ask_sampling(self) -> None:
         values = self._sampling()
-        self._ask_name(lambda name: self._presets.keep_sampling(name, values))
+        self._ask_name(
+            lambda name: self._presets.keep_sampling(name, values), self.sampling_presets
+        )
 
-    def _ask_name(self, then: Callable[[str], None]) -> None:
+    def _ask_name(self, keep: Callable[[str], None], box: QComboBox) -> None:
+        def named(name: str) -> None:
+            keep(name)
+            box.setCurrentText(name)  # it is seen that it is there
+
         title, asks = self.tr("Keep as preset"), self.tr("Name of the preset")
-        NameDialog(self._theme, title, asks, then, self).open()
+        NameDialog(self._theme, title, asks, named, self).open()
 
     # Saving
 

@@ -1316,6 +1316,10 @@
         <translation>Vorlagen für die Anweisung (Systemnachricht)</translation>
     </message>
     <message>
+        <source>Remove preset</source>
+        <translation>Vorlage entfernen</translation>
+    </message>
+    <message>
         <source>Repeat penalty</source>
         <translation>Abzug für Wiederholungen</translation>
     </message>
@@ -1362,6 +1366,10 @@
     <message>
         <source>Who the model is to be, and how it answers</source>
         <translation>Wer das Modell sein soll und wie es antwortet</translation>
+    </message>
+    <message>
+        <source>{count} presets are kept already. Remove one first.</source>
+        <translation>{count} Vorlagen sind schon da. Entfernen Sie zuerst eine.</translation>
     </message>
 </context>
 <context>

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.chat_settings import ChatSettings
-from app.gui.chat.presets import Presets
+from app.gui.chat.presets import MOST, Presets
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
 
@@ -79,3 +79,29 @@ def test_a_model_that_is_gone_stays_chosen(make: Make, saved: list[Chat]) -> Non
     assert dialog.model.currentText() == "gone"
     dialog._save()
     assert saved[0].model == "gone"
+
+
+@pytest.mark.parametrize("group", ["system", "sampling"])
+def test_a_preset_of_ones_own_can_be_removed(make: Make, group: str) -> None:
+    dialog = make(Chat(ChatId("1"), system="Say arr."))
+    box, remove = getattr(dialog, f"{group}_presets"), getattr(dialog, f"remove_{group}")
+    dialog._presets.keep_system("Pirate", "Say arr.")
+    dialog._presets.keep_sampling("Pirate", {"temperature": 1.5})
+    box.setCurrentIndex(1)
+    assert remove.isHidden()  # it came with the app
+    box.setCurrentText("Pirate")
+    assert not remove.isHidden()
+    remove.click()
+    assert box.findText("Pirate") < 0
+    assert box.currentText() == "Presets"
+    assert remove.isHidden()
+    assert dialog.system.toPlainText() == "Say arr."
+
+
+def test_no_more_presets_than_are_kept(make: Make) -> None:
+    dialog = make(Chat(ChatId("1")))
+    for number in range(MOST):
+        assert dialog._keep_system.isEnabled()
+        dialog._presets.keep_system(f"{number}", "x")
+    assert not dialog._keep_system.isEnabled()
+    assert dialog._keep_system.toolTip() == "100 presets are kept already. Remove one first."
