@@ -39,10 +39,10 @@ class Waiting:
             return
         ready_until = 0.0
         while (now := time.monotonic()) < self._awake_until and not self._poll.poll(0):
-            if now >= ready_until:
+            os.sched_yield()  # whoever has work on this core goes first: the node, with what was answered
+            if now >= ready_until and not self._poll.poll(0):
                 self._rehearse()
                 ready_until = now + READY_S
-            os.sched_yield()  # whoever has work on this core goes first
 
 
 def has_quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> bool:
