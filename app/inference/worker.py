@@ -28,9 +28,7 @@ from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
 log = logging.getLogger(__name__)
 A = TypeVar("A", bound=orders.Order)
 
-PIPE_BYTES = (
-    1 << 20
-)  # the most Linux gives without rights; its usual 64 KiB cuts large frames to pieces
+PIPE_BYTES = 1 << 20  # the most Linux gives without rights: its usual 64 KiB cuts large frames
 LAST_LINES = 40
 GRACE_S = 2.0  # from the end of a pipe to the kill: how it ends by itself says more
 ORDER_S = 10.0  # an order that loads nothing
@@ -68,6 +66,7 @@ class Worker(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._job: Job | None = None
+        self._process: psutil.Process | None = None  # looked at again and again: made once
         self._cutter = FrameCutter()
         self._receivers: dict[bytes, Receiver] = {}
         self._answers: dict[int, Callable[[orders.Answer | StageLost], None]] = {}
@@ -201,19 +200,21 @@ class Worker(asyncio.SubprocessProtocol):
 
     def resident_bytes(self) -> int:
         """Memory it holds now; 0 when it is gone."""
+        if self._process is None or self._exited.is_set():
+            return 0
         try:
-            return psutil.Process(self.pid).memory_info().rss if not self._exited.is_set() else 0
+            return self._process.memory_info().rss
         except psutil.Error:
             return 0
 
     def stands_still_s(self, now: float) -> float:
         """For how long it computes nothing because the system stopped it; 0 while it runs or has nothing to do."""
         begun = min(self._asked_at, default=now) if self.busy_since is None else self.busy_since
-        if now - begun < STILL_LOOK_S:
+        if now - begun < STILL_LOOK_S or self._process is None:
             self._still_since = None
             return 0.0
         try:
-            is_still = psutil.Process(self.pid).status() in STILL
+            is_still = self._process.status() in STILL
         except psutil.Error:
             return 0.0
         if not is_still:
@@ -278,6 +279,8 @@ class Worker(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self.pid = self._transport.get_pid()
+        with contextlib.suppress(psutil.Error):
+            self._process = psutil.Process(self.pid)
         with contextlib.suppress(OSError):
             self._job = Job(self.pid)
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
@@ -294,9 +297,8 @@ class Worker(asyncio.SubprocessProtocol):
             self.kill(Reason("worker_garbled", {"worker": self.name, "cause": str(error)}))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if (
-            fd != 2 and not self._exited.is_set()
-        ):  # it can serve nobody any more: end it if it did not end
+        if fd != 2 and not self._exited.is_set():
+            # it can serve nobody any more: end it if it did not end
             asyncio.get_running_loop().call_later(GRACE_S, self._end_if_alive)
 
     def process_exited(self) -> None:
@@ -370,7 +372,8 @@ class Worker(asyncio.SubprocessProtocol):
     def _lower_priority(self) -> None:
         with contextlib.suppress(psutil.Error):
             low = getattr(psutil, "BELOW_NORMAL_PRIORITY_CLASS", LOW_PRIORITY)
-            psutil.Process(self.pid).nice(low)
+            if self._process is not None:
+                self._process.nice(low)
 
 
 _WORK = {  # frames that it answers, each so many times
