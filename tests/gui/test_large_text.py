@@ -22,6 +22,7 @@ from app.gui.parts.buttons import WrappingButton
 from app.gui.shelf import details
 from app.gui.shelf.actions import Action, Do
 from app.gui.shelf.models_page import ModelsPage
+from app.gui.shelf.row_painter import LINE_HEIGHT
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui import walk
@@ -143,15 +144,16 @@ def test_a_page_that_is_there_already_makes_room_for_larger_german(
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize("size", [SMALLEST, USUAL])
 def test_what_can_be_done_with_a_model_is_whole(
-    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch, size: QSize
 ) -> None:
     """Buttons in three lines, below what scrolls."""
     words = ("Laden", "Zusätzlich laden", "Aus der Liste entfernen", "Auf diesem Gerät löschen")
     made = [Action(do, text) for do, text in zip(Do, words, strict=False)]
     monkeypatch.setattr(details, "actions", lambda *_: made)
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
-    window = window_over(qtbot, at_lone.services, pages.MODELS)
+    window = window_over(qtbot, at_lone.services, pages.MODELS, size=size)
     page = window.page(pages.MODELS)
     assert isinstance(page, ModelsPage)
     qtbot.waitUntil(lambda: len(page.details.bar.buttons) == len(words), timeout=WITHIN_MS)
@@ -159,6 +161,33 @@ def test_what_can_be_done_with_a_model_is_whole(
     found = walk.untidy(page.details)
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("text", SCALES)
+def test_two_models_and_what_is_told_of_one_are_seen_in_a_small_window(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk, text: float, language: str
+) -> None:
+    """Where both have no room, the page scrolls; the keyboard's next button is in sight."""
+    theme = at_lone.services.theme
+    theme.choose(Scheme.LIGHT, text)
+    with speaking(qapp, language):
+        window = window_over(qtbot, at_lone.services, pages.MODELS, size=SMALLEST)
+        page = window.page(pages.MODELS)
+        assert isinstance(page, ModelsPage)
+        qtbot.waitUntil(lambda: len(page.list.items()) > SOME, timeout=WITHIN_MS)
+        qtbot.waitUntil(lambda: bool(page.details.bar.buttons), timeout=WITHIN_MS)
+        qtbot.wait(SETTLE_MS)
+        found = walk.untidy(window)
+        rows = page.list.view.viewport().height() / theme.px(LINE_HEIGHT)
+        lines = page.details._area.height() / page.details.fontMetrics().lineSpacing()
+        page.list.entered.emit()
+        button, seen = next(iter(page.details.bar.buttons.values())), page._area.viewport()
+        shown = seen.rect().contains(button.mapTo(seen, button.rect().center()))
+        scrolls = bool(page._area.verticalScrollBar().maximum())
+    theme.choose(Scheme.LIGHT, 1.0)
+    assert not found, "\n".join(found)
+    assert (rows >= 2, lines >= 3, shown, scrolls) == (True, True, True, text > 1.5)
 
 
 @pytest.mark.parametrize("size", [SMALLEST, USUAL])

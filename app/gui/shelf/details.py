@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
+from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
 
 from app.core.errors import AppError
 from app.gui import theme as sizes
@@ -15,6 +15,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, line
 from app.gui.parts.text import paragraph
+from app.gui.parts.whole import Whole
 from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.shelf.about_view import AboutView
@@ -37,9 +38,10 @@ from app.gui.shelf.verdict_view import VerdictView
 from app.gui.theme import set_role
 
 Json = dict[str, Any]
+LEAST_HEIGHT = 2 * sizes.XXL  # of what is told: three lines; the page scrolls before fewer are seen
 
 
-class Details(QFrame):
+class Details(Whole):
     """Shows one item; `pressed` with what to do and its setup."""
 
     pressed = Signal(object, object)  # Do, Setup
@@ -124,6 +126,10 @@ class Details(QFrame):
         self.bar.show_actions(actions(setup, self._now()))
         self._tell_lost(setup.item)
 
+    def shown_layout(self) -> QLayout | None:
+        shown = self._stack.currentWidget() if self.layout() is not None else None
+        return shown.layout() if shown is not None else None
+
     # inside
 
     def _make_form(self) -> None:
@@ -158,7 +164,6 @@ class Details(QFrame):
         below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self._foot.setLayout(column(line(), below, gap=0))
         whole = QWidget()
-        self._area.setMinimumHeight(sizes.XXL)  # it scrolls; what is pressed below it does not
         halves = column(self._area, self._foot, gap=0)
         halves.setStretch(0, 1)
         whole.setLayout(halves)
@@ -169,6 +174,12 @@ class Details(QFrame):
         self._stack.addWidget(EmptyState(self.tr("No model chosen"), words, one))
         self._stack.addWidget(whole)
         self.setLayout(column(self._stack))
+        self._services.theme.changed.connect(self._size)
+        self._size()
+
+    def _size(self) -> None:
+        """It scrolls; what is pressed below it does not."""
+        self._area.setMinimumHeight(self._services.theme.px(LEAST_HEIGHT))
 
     def _wire(self) -> None:
         self.form.changed.connect(self._set_up)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QLineEdit,
     QListView,
     QStackedWidget,
-    QWidget,
 )
 
 from app.gui import theme as sizes
@@ -19,18 +18,20 @@ from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
+from app.gui.parts.whole import Whole
 from app.gui.places import LOG
 from app.gui.services import Services
 from app.gui.shelf.item import Item
 from app.gui.shelf.judging import Judging
 from app.gui.shelf.library import Library, chosen
-from app.gui.shelf.row_painter import RowPainter
+from app.gui.shelf.row_painter import LINE_HEIGHT, RowPainter
 from app.gui.shelf.rows import ITEM_ROLE, Row, Rows
 from app.gui.shelf.size_filter import CLASSES, SizeClass
 
 ALL, FITS, HERE = "all", "fits", "here"
 SEARCH_WIDTH = 150  # at least, before the filters go on in the next line
 LEAST_WORDS = 2  # characters of an online search
+LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
 
 
 class _Stack(QStackedWidget):
@@ -47,7 +48,7 @@ class _Stack(QStackedWidget):
         return QSize(hint.width(), shown.minimumHeight() or hint.height())
 
 
-class ModelList(QWidget):
+class ModelList(Whole):
     """`picked` when another model is chosen; None: there is nothing to choose."""
 
     picked = Signal(object)  # Item | None
@@ -83,17 +84,6 @@ class ModelList(QWidget):
         self._tell_search()
         services.theme.changed.connect(self._paint)
         self._paint()
-
-    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """With the fields above in as many lines as they take at this width."""
-        box = self.layout()
-        hint = super().minimumSizeHint()
-        return hint if box is None else QSize(hint.width(), box.minimumHeightForWidth(self.width()))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            self.updateGeometry()
 
     def select(self, key: str) -> bool:
         """Choose a model by its key."""
@@ -282,7 +272,7 @@ class ModelList(QWidget):
     def _paint(self) -> None:
         self._glass.setIcon(icon("search", self._services.theme.colours.muted))
         self.search.setMinimumWidth(self._services.theme.px(SEARCH_WIDTH))
-        self.view.setMinimumHeight(self._services.theme.px(sizes.XXL))
+        self.view.setMinimumHeight(LEAST_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
         self.view.doItemsLayout()
         self.view.viewport().update()
 

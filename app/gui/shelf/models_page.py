@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QFileDialog, QSplitter, QWidget
+from PySide6.QtWidgets import QFileDialog, QSplitter
 
 from app.core.errors import AppError
 from app.gui import pages
@@ -18,7 +18,8 @@ from app.gui.page import Page
 from app.gui.parts.buttons import button
 from app.gui.parts.drops import Drops
 from app.gui.parts.last_folder import LastFolder
-from app.gui.parts.layouts import column
+from app.gui.parts.layouts import column, scrolled
+from app.gui.parts.whole import Whole
 from app.gui.places import LOG
 from app.gui.sentences import model_name
 from app.gui.services import Services
@@ -122,12 +123,13 @@ class ModelsPage(Page):
         self.later(*self.details.missing(), self._place_halves, self._wire)
 
     def _place_halves(self) -> None:
-        left = QWidget()
+        left = Whole()
         inner = column(self.list, self.transfers, gap=sizes.M)
         inner.setStretch(0, 1)
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
-        self.content.addWidget(halves, 1)  # first: Qt dresses anew what is placed anew
+        self._area = scrolled(halves)  # where text is large and the window is not
+        self.content.addWidget(self._area, 1)  # first: Qt dresses anew what is placed anew
         halves.addWidget(left)
         halves.addWidget(self.details)
         set_role(halves, "apart")
@@ -148,7 +150,7 @@ class ModelsPage(Page):
 
     def _wire(self) -> None:
         self.list.picked.connect(self._picked)
-        self.list.entered.connect(self.details.bar.focus)
+        self.list.entered.connect(self._to_buttons)
         self.details.pressed.connect(self._do)
         self.details.recommend.connect(self._recommend)
         self.library.changed.connect(self._listed)
@@ -205,6 +207,10 @@ class ModelsPage(Page):
         if self._looked and self.isVisible():
             self.judging.ask(self.list.items())
             self.details.plan_again()
+
+    def _to_buttons(self) -> None:
+        self.details.bar.focus()
+        self._area.ensureWidgetVisible(self.details.bar)
 
     def _picked(self, item: Item) -> None:
         self.details.show_item(item)
