@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QLocale, QTime
 
 from app import __version__
-from app.core.errors import AppError
-from app.gui.sentences import fact_here
+from app.core.errors import AppError, Reason
+from app.gui.sentences import fact_here, last_words
 
 Action = tuple[str, Callable[[], object]]
 AT = "at/"  # before the id of a chat, where it is the part of a page
@@ -53,13 +53,22 @@ def log_words() -> str:
 
 
 def inner(error: AppError) -> str:
-    """What is known of a mistake of ours, with the moment, by which the log has it; empty for any other error."""
-    reason = error.reason
+    """What is known of a mistake of ours, with the moment, by which the log has it; the last words of an engine.
+
+    Empty for any other error.
+    """
+    found = inner_of(error.reason)
+    if not found or error.reason.code not in INNER:
+        return found
+    return f"{found} · {QLocale().toString(QTime.currentTime(), 'HH:mm:ss')}"
+
+
+def inner_of(reason: Reason) -> str:
+    """The same of what was some time ago."""
     if reason.code not in INNER:
-        return ""
+        return last_words(reason)
     facts = " ".join(fact_here(name, str(fact)) for name, fact in reason.facts.items())
-    moment = QLocale().toString(QTime.currentTime(), "HH:mm:ss")
-    return " · ".join(filter(None, (reason.code, facts, f"Poolhouse {__version__}", moment)))
+    return " · ".join(filter(None, (reason.code, facts, f"Poolhouse {__version__}")))
 
 
 def ways(code: str, go: Callable[[str], object]) -> list[Action]:

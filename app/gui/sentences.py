@@ -11,6 +11,7 @@ import string
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QLocale
 
@@ -21,6 +22,7 @@ ENGLISH = "en"
 GUIDE = "guide"  # the name of the model that comes with the app
 MODEL = "{model}"
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
+LAST_WORDS = "words"  # of a worker, among the facts of its end
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
 _TOLD = frozenset(
     ("why", "cause", "what", "how", "detail", "where", "worker")
@@ -34,8 +36,30 @@ Known = tuple[tuple[re.Pattern[str], str], ...]
 
 
 def said(what: Reason | AppError) -> str:
-    """As app/core/reasons.py says it, for whoever looks at the window."""
-    return here(reasons.said(what))
+    """As app/core/reasons.py says it, for whoever looks at the window: an engine's own words stand in its details."""
+    reason = what.reason if isinstance(what, AppError) else what
+    if last_words(reason):
+        log = reasons.in_words("worker_log")
+        reason = Reason(reason.code, {**reason.facts, LAST_WORDS: log})
+    return here(reasons.said(reason))
+
+
+def last_words(reason: Reason) -> str:
+    """Of an engine that ended, as it wrote them; empty for anything else."""
+    words = str(reason.facts.get(LAST_WORDS) or "") if reason.code == "worker_died" else ""
+    return "" if words in reasons.SENTENCES.values() else words
+
+
+def reason_of(told: dict[str, Any]) -> Reason:
+    """Why what is loaded is lost, as a node tells it."""
+    found = told.get("reason_facts") or {}
+    return Reason(str(found.get("code") or ""), found.get("facts") or {})
+
+
+def trouble(told: dict[str, Any]) -> str:
+    """The same in a sentence; empty where nothing is wrong."""
+    reason = reason_of(told)
+    return said(reason) if last_words(reason) else here(str(told.get("reason") or ""))
 
 
 def here(sentence: str) -> str:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication
 from app.gui import pages
 from app.gui.lending.words import may_not, state_sentence
 from app.gui.pool import GONE, Pool
-from app.gui.sentences import here, model_name
+from app.gui.sentences import here, model_name, trouble
 
 Json = dict[str, Any]
 
@@ -58,10 +58,10 @@ def standing(pool: Pool) -> Standing:
     answers = (pool.snapshot.get("answers") or {}).get("running", 0)
     name = str((loaded or {}).get("model") or "")
     if loaded and loaded.get("state") in ("failed", "lost"):
-        reason = here(str(loaded.get("reason") or "")) or _tr("The model was lost.")
+        reason = trouble(loaded) or _tr("The model was lost.")
         return Standing(Kind.ATTENTION, reason, pages.POOL, name)
     if loaded and loaded.get("state") == "recovering":
-        return Standing(Kind.WORKING, here(str(loaded.get("reason") or "")), pages.POOL, name)
+        return Standing(Kind.WORKING, trouble(loaded), pages.POOL, name)
     if loaded and loaded.get("stopping"):
         stopping = _tr("{model} is being stopped, and gives its memory back.")
         return Standing(Kind.WORKING, stopping.format(model=model_name(name)), pages.MODELS)

@@ -16,7 +16,16 @@ from PySide6.QtCore import QLocale
 
 from app.core import reasons
 from app.core.errors import DoesNotFit, Reason
-from app.gui.sentences import FOLDER, here, in_language, own_words, said
+from app.gui.sentences import (
+    FOLDER,
+    here,
+    in_language,
+    last_words,
+    own_words,
+    reason_of,
+    said,
+    trouble,
+)
 from tests.test_reasons import NAMES, called, sources
 
 GERMAN = own_words("de")
@@ -289,12 +298,6 @@ def test_the_file_names_nothing_twice(language: str) -> None:
             "Mehr steht in seinem eigenen Protokoll."),
         ),
         (
-            Reason("worker_died", {"worker": "attic's layers", "how": "it was ended by SIGABRT",
-                                   "words": "ops.cpp:4132: GGML_ASSERT(ids) failed."}),
-            ("Der Rechenprozess (die Schichten von attic) ist weg: er wurde durch SIGABRT beendet. "
-            "„ops.cpp:4132: GGML_ASSERT(ids) failed.“"),
-        ),
-        (
             Reason("stage_failed", {"machine": "attic", "cause": "llama.cpp failed with -3: decode: no graph"}),
             "attic konnte nicht rechnen: llama.cpp ist mit -3 gescheitert und sagt: „decode: no graph“.",
         ),
@@ -323,6 +326,22 @@ def test_the_file_names_nothing_twice(language: str) -> None:
 def test_facts_and_sentences_inside_sentences(german: None, reason: Reason, words: str) -> None:
     assert said(reason) == words
     assert here(reasons.said(reason)) == words
+
+
+def test_the_last_words_of_an_engine_are_no_part_of_what_the_window_says(german: None) -> None:
+    """They stand in its details; in the log they are quoted."""
+    words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
+    how = "it was ended by SIGABRT"
+    reason = Reason("worker_died", {"worker": "attic's layers", "how": how, "words": words})
+    begin = "Der Rechenprozess (die Schichten von attic) ist weg: er wurde durch SIGABRT beendet. "
+    assert said(reason) == f"{begin}Mehr steht in seinem eigenen Protokoll."
+    assert here(reasons.said(reason)) == f"{begin}„{words}“"
+    told = {
+        "reason": reasons.said(reason),
+        "reason_facts": {"code": reason.code, "facts": reason.facts},
+    }
+    assert trouble(told) == said(reason)
+    assert last_words(reason_of(told)) == words
 
 
 def test_an_error_is_said_in_german(german: None) -> None:

@@ -49,7 +49,7 @@ class ChatList(QWidget):
         self.view = ChatListView(services.theme, history)
         self.notice = NarrowNotice(services.theme)
         self._menu = ChatListMenu(services.theme, self, self)
-        self._desk = ExchangeDesk(history, self.notice, services.preferences, self)
+        self._desk = ExchangeDesk(history, self.notice, services, self)
         self._finding = Finding(history, self)
         self._finding.found.connect(self._show_found)
         self._refresh_timer = self._timer(0, self.refresh)

@@ -28,8 +28,7 @@ from app.gui.parts.layouts import column, row
 from app.gui.parts.progress import Progress
 from app.gui.parts.save_file import save_file
 from app.gui.parts.text import label
-from app.gui.preferences import Preferences
-from app.gui.sentences import said
+from app.gui.services import Services
 
 Done = Callable[[Any], None]
 
@@ -41,12 +40,13 @@ class ExchangeDesk(QWidget):
     """Visible only while something is written or read; one piece of work at a time."""
 
     def __init__(
-        self, history: History, notice: NarrowNotice, preferences: Preferences, parent: QWidget
+        self, history: History, notice: NarrowNotice, services: Services, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self._history, self._notice = history, notice
-        self._written = LastFolder(preferences, "export")
-        self._taken_from = LastFolder(preferences, "import")
+        self._go = services.go
+        self._written = LastFolder(services.preferences, "export")
+        self._taken_from = LastFolder(services.preferences, "import")
         self._work: Work | None = None
         self._then: Done = self._read
         self._waiting: list[Chat] = []  # read, not yet in the history
@@ -161,7 +161,7 @@ class ExchangeDesk(QWidget):
 
     def _failed(self, error: AppError) -> None:
         self._end()
-        self._notice.say(said(error), "error")
+        self._notice.fail(error, self._go)
 
     def _read(self, chats: list[Chat]) -> None:
         self._waiting = chats[::-1]

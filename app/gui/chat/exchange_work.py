@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
 
-from app.core.errors import AppError
+from app.core.errors import AppError, bug
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Work(QObject):
             self._end(self.failed, error)
         except Exception as error:
             log.exception("work on a file of chats")
-            self._end(self.failed, AppError("system_error", detail=repr(error)))
+            self._end(self.failed, bug(error))
         else:
             self._end(self.done, result)
 

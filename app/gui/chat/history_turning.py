@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
 
-from app.core.errors import AppError
+from app.core.errors import AppError, bug
 from app.gui.chat import history_file
 from app.gui.chat.history_cipher import Cipher
 from app.gui.chat.history_recoding import Turn, at_work, carry_out
@@ -65,7 +65,7 @@ class Turning(QObject):
             self._error = None if self._stop.is_set() else history_file.why_not(error, file)
         except Exception as error:  # top of a thread: a bug is said, and the file is as it was
             log.exception("work on the file of chats")
-            self._error = AppError("system_error", detail=repr(error))
+            self._error = bug(error)
         finally:
             self._finished.set()
             self._over.emit()

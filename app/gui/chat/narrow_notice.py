@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
+from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.parts.buttons import IconButton, wrapping
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, held
 from app.gui.parts.notice import KINDS, Action
+from app.gui.parts.remark import Go, Technical
 from app.gui.parts.text import paragraph
+from app.gui.places import inner
+from app.gui.sentences import said
 from app.gui.theme import Theme, set_role
 
 
@@ -40,6 +44,12 @@ class NarrowNotice(QFrame):
         self._box.addWidget(held(Flow(*buttons, close, last_right=True)))
         self.show()
         announce(self, sentence)
+
+    def fail(self, error: AppError, go: Go) -> None:
+        """Say what went wrong."""
+        self.say(said(error), "error")
+        if details := inner(error):
+            self._box.insertWidget(1, Technical(self._theme, go, details))
 
     def clear(self) -> None:
         """Nothing to say any more."""

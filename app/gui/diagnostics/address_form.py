@@ -11,18 +11,23 @@ from app.gui import theme as sizes
 from app.gui.node_client import Call, segment
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
-from app.gui.parts.text import label, paragraph
-from app.gui.sentences import said
+from app.gui.parts.remark import Go, Remark
+from app.gui.parts.text import label
 from app.gui.services import Services
-from app.gui.theme import set_role
 
 
 class AddressForm(QWidget):
     """One field, one button. `done` is called once the machine was reached; the place is remembered then."""
 
     def __init__(
-        self, services: Services, machine: str, known: str, done: Callable[[], object]
+        self,
+        services: Services,
+        machine: str,
+        known: str,
+        done: Callable[[], object],
+        go: Go | None = None,
     ) -> None:
+        """go: to another page, where that is not just there."""
         super().__init__()
         self._services, self._machine, self._done = services, machine, done
         self._call: Call | None = None
@@ -32,7 +37,7 @@ class AddressForm(QWidget):
         self.field.setAccessibleName(title)
         self.field.returnPressed.connect(self.connect_now)
         self.button = button(self.tr("Connect"), self.connect_now, "primary")
-        self.words = paragraph("", "caption")
+        self.words = Remark(services.theme, go or services.go)
         self.words.hide()
         line = row(self.field, self.button, gap=sizes.S)
         self.setLayout(column(label(title, "caption"), line, self.words, gap=sizes.XS))
@@ -43,7 +48,8 @@ class AddressForm(QWidget):
         if not address or (self._call is not None and self._call.running):
             return
         self.button.setEnabled(False)
-        self._say(self.tr("Connecting…"), "caption")
+        self.words.say(self.tr("Connecting…"), "caption")
+        self.words.show()
         path = f"/machines/{segment(self._machine)}/address"
         body = {"address": address}
         self._call = self._services.client.post(path, body, self._reached, self._failed)
@@ -57,14 +63,10 @@ class AddressForm(QWidget):
     def _reached(self, _: object) -> None:
         self.button.setEnabled(True)
         words = self.tr("{machine} was reached, and its place is remembered.")
-        self._say(words.format(machine=self._machine), "good")
+        self.words.say(words.format(machine=self._machine), "good")
         self._done()
 
     def _failed(self, error: AppError) -> None:
         self.button.setEnabled(True)
-        self._say(said(error), "error")
-
-    def _say(self, sentence: str, role: str) -> None:
-        set_role(self.words, role)
-        self.words.setText(sentence)
+        self.words.fail(error)
         self.words.show()

@@ -196,7 +196,9 @@ class DoctorDialog(QDialog):
 
     def _ask(self, check: Check) -> None:
         clear(self._room)
-        self._form = AddressForm(self.services, check.machine, check.address, self.test)
+        self._form = AddressForm(
+            self.services, check.machine, check.address, self.test, self._leave_for
+        )
         self._room.addWidget(self._form)
         self._form.field.setFocus()
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
 
+from app.core.errors import AppError, bug
+
 log = logging.getLogger(__name__)
 
 
@@ -17,13 +19,16 @@ class _Told(QObject):
 
 
 class Job(QObject):
-    """Runs `work` at once; any error of it is told as an OSError. Nothing comes back any more once `owner` is gone."""
+    """Runs `work` at once; any error of it is told, a mistake of ours as one.
+
+    Nothing comes back any more once `owner` is gone.
+    """
 
     def __init__(
         self,
         work: Callable[[], Any],
         done: Callable[[Any], object],
-        failed: Callable[[OSError], object],
+        failed: Callable[[OSError | AppError], object],
         owner: QObject,
     ) -> None:
         super().__init__(owner)
@@ -39,7 +44,7 @@ class Job(QObject):
                 told.failed.emit(error)
             except Exception as error:
                 log.exception("work in another thread")
-                told.failed.emit(OSError(repr(error)))
+                told.failed.emit(bug(error))
             else:
                 told.done.emit(result)
 
@@ -49,6 +54,6 @@ class Job(QObject):
         self._done(result)
         self.deleteLater()
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: OSError | AppError) -> None:
         self._failed(error)
         self.deleteLater()

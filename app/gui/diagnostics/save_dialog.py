@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.core.check import Check
+from app.core.errors import AppError
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.diagnostics.bundle import Told, gathered, write
@@ -132,6 +133,14 @@ class SaveDialog(QDialog):
         show = (self.tr("Show in folder"), lambda: QDesktopServices.openUrl(folder))
         self.notice.say(self.tr("Saved as {path}.").format(path=path), "info", show)
 
-    def _failed(self, error: OSError) -> None:
+    def _failed(self, error: OSError | AppError) -> None:
+        if isinstance(error, AppError):
+            self.notice.fail(error, self._leave_for)
+            return
         words = self.tr("This could not be saved: {why}. Choose another folder.")
         self.notice.say(words.format(why=error.strerror or str(error)), "error")
+
+    def _leave_for(self, page: str) -> None:
+        """This dialog is in front of every page."""
+        self.reject()
+        self._services.go(page)

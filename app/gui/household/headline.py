@@ -17,10 +17,11 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import column, row
 from app.gui.parts.progress import Progress
+from app.gui.parts.remark import Remark
 from app.gui.parts.text import Elided, label, paragraph
-from app.gui.places import INNER, log_words
+from app.gui.places import inner_of
 from app.gui.pool import under_way
-from app.gui.sentences import here, model_name
+from app.gui.sentences import here, model_name, reason_of, trouble
 from app.gui.theme import Theme, set_role
 
 Json = dict[str, Any]
@@ -48,7 +49,7 @@ class Headline(QFrame):
         self._theme = theme
         self._picture = label()
         self.title = Elided("", "section")
-        self.figures = paragraph("", "muted")
+        self.figures = Remark(theme, lambda _: acts.log())
         self.help = paragraph("", "muted")
         self.help.setAccessibleName(self.tr("What would help"))
         self._bar = Progress(self.tr("Loading"))
@@ -57,12 +58,11 @@ class Headline(QFrame):
         self.cancel = button(self.tr("Cancel"), acts.cancel)
         self.again = button(self.tr("Load again"), acts.again)
         self.measure = button(self.tr("Measure speeds"), acts.measure)
-        self.log = button(log_words(), acts.log)
         words = row(self._picture, gap=sizes.M)
         words.addLayout(column(self.title, self.figures, self._bar, self.help, gap=sizes.XS), 1)
         told = QWidget()
         told.setLayout(words)
-        buttons = (self.measure, self.choose, self.log, self.again, self.unload, self.cancel)
+        buttons = (self.measure, self.choose, self.again, self.unload, self.cancel)
         for one in buttons:
             one.hide()
         box = Beside(told, *buttons, least=LEAST_CHARACTERS)
@@ -85,7 +85,8 @@ class Headline(QFrame):
         self._paint(picture, colour)
         self.title.say(title)
         figures = " ".join(one for one in (figures, *beside) if one)
-        self.figures.setText(figures)
+        lost = loaded if state in ("lost", "failed") else None
+        self.figures.say(figures, "muted", inner_of(reason_of(lost)) if lost else "")
         self.figures.setVisible(bool(figures))
         name = model_name(str((loaded or {}).get("model")))
         self.unload.setText(
@@ -100,8 +101,6 @@ class Headline(QFrame):
         self.measure.setVisible(unmeasured and state != "loading")
         self.measure.setEnabled(not measuring)
         self.measure.setText(self.tr("Measuring…") if measuring else self.tr("Measure speeds"))
-        code = ((loaded or {}).get("reason_facts") or {}).get("code")
-        self.log.setVisible(state in ("lost", "failed") and code in INNER)
         held, comes = state not in ("", "loading"), state == "loading"
         _show_only((self.choose, not loaded), (self.unload, held and not stopping))
         _show_only((self.cancel, comes and not stopping), (self.again, state in ("lost", "failed")))
@@ -140,11 +139,11 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
         case "recovering":
             title = head.tr("{model} is being rebuilt").format(model=model)
             steps = [_step(head, loaded)] if under_way(loaded) else []
-            told = " ".join((here(str(loaded.get("reason") or "")), *steps))
+            told = " ".join((trouble(loaded), *steps))
             return "warning", "warning", title, told
         case _:
             title = head.tr("{model} was lost").format(model=model)
-            return "warning", "error", title, here(str(loaded.get("reason") or ""))
+            return "warning", "error", title, trouble(loaded)
 
 
 def _guest(head: Headline, hosts: list[str]) -> tuple[str, str, str, str]:

@@ -11,10 +11,9 @@ from app.gui.lending.switch import Switch
 from app.gui.node_client import Call, Json
 from app.gui.parts.beside import Beside
 from app.gui.parts.layouts import column
-from app.gui.parts.text import label, paragraph
-from app.gui.sentences import said
+from app.gui.parts.remark import Remark
+from app.gui.parts.text import label
 from app.gui.services import Services
-from app.gui.theme import set_role
 
 
 class AutostartSwitch(QWidget):
@@ -28,7 +27,7 @@ class AutostartSwitch(QWidget):
         title = self.tr("Start at sign-in")
         self.switch = Switch(services.theme, title, self._choose)
         self.switch.setEnabled(False)
-        self.words = paragraph(self._usual(), "caption")
+        self.words = Remark(services.theme, services.go, self._usual(), "caption")
         self.switch.setAccessibleDescription(self._usual())
         heading = label(title)
         heading.setWordWrap(True)
@@ -65,14 +64,14 @@ class AutostartSwitch(QWidget):
     def _tell(self, answer: Json) -> None:
         self._call, self._on = None, bool(answer.get("on"))
         self.words.setToolTip(str(answer.get("where") or ""))
-        self._show(self._usual(), "caption")
+        self._show()
+        self.words.say(self._usual(), "caption")
 
     def _fail(self, error: AppError) -> None:
         self._call = None
-        self._show(said(error), "error")
+        self._show()
+        self.words.fail(error)
 
-    def _show(self, sentence: str, role: str) -> None:
+    def _show(self) -> None:
         self.switch.show_on(bool(self._on))
         self.switch.setEnabled(self._on is not None)
-        self.words.setText(sentence)
-        set_role(self.words, role)

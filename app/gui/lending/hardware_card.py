@@ -13,8 +13,9 @@ from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import clear, column, line
 from app.gui.parts.progress import Progress
+from app.gui.parts.remark import Remark
 from app.gui.parts.text import label, paragraph
-from app.gui.sentences import here, said
+from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -32,8 +33,8 @@ class HardwareCard(QFrame):
         self._grid.setHorizontalSpacing(sizes.XL)
         self._grid.setVerticalSpacing(sizes.S)
         self._grid.setColumnStretch(1, 1)
-        self._waiting = paragraph("", "muted")
-        self.speed = paragraph(self.tr("Not measured yet."))
+        self._waiting = Remark(services.theme, services.go)
+        self.speed = Remark(services.theme, services.go, self.tr("Not measured yet."), "")
         self.measure = button(self.tr("Measure speed"), self._measure)
         self.cancel = button(self.tr("Cancel"), self._cancel)
         self.progress = Progress(self.tr("Progress of the measurement"))
@@ -64,7 +65,7 @@ class HardwareCard(QFrame):
         there = self._pool.is_there
         asking = self.tr("Asking the engines what they find…")
         absent = self.tr("Shown as soon as the background service runs.")
-        self._waiting.setText(asking if there else absent)
+        self._waiting.say(asking if there else absent, "muted")
         self.measure.setEnabled(there)
 
     def _tell(self, machine: Json) -> None:
@@ -79,7 +80,7 @@ class HardwareCard(QFrame):
 
     def _fail(self, error: AppError) -> None:
         self._asked = None
-        self._waiting.setText(said(error))
+        self._waiting.fail(error)
 
     # its speed
 
@@ -105,20 +106,20 @@ class HardwareCard(QFrame):
         self._show_measuring(False)
         found = speed_words(answer, str(self._pool.node.get("id")))
         if found is not None:
-            self._say(found, "")
+            self.speed.say(found, "")
         elif asked_aloud:
             why = (answer.get("reasons") or {}).get(str(self._pool.node.get("id")))
             later = self.tr("It could not be measured now. Try again when no answer runs.")
-            self._say(here(str(why)) if why else later, "")
+            self.speed.say(here(str(why)) if why else later, "")
         else:
-            self._say(self.tr("Its speed is not measured yet."), "muted")
+            self.speed.say(self.tr("Its speed is not measured yet."), "muted")
 
     def _not_measured(self, error: AppError) -> None:
         asked_aloud = self.cancel.isVisible()
         self._measuring = None
         self._show_measuring(False)
         if asked_aloud:
-            self._say(said(error), "error")
+            self.speed.fail(error)
 
     def _cancel(self) -> None:
         if self._measuring is not None:
@@ -135,7 +136,3 @@ class HardwareCard(QFrame):
         self.measure.setVisible(not on)
         if had_focus:
             (self.cancel if on else self.measure).setFocus()
-
-    def _say(self, sentence: str, role: str) -> None:
-        self.speed.setText(sentence)
-        set_role(self.speed, role)

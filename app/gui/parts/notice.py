@@ -11,11 +11,10 @@ from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.parts.beside import Beside
 from app.gui.parts.buttons import IconButton, wrapping
-from app.gui.parts.flow import Flow
-from app.gui.parts.fold import Fold
 from app.gui.parts.layouts import column
+from app.gui.parts.remark import Technical
 from app.gui.parts.text import paragraph
-from app.gui.places import LOG, inner, log_words, ways
+from app.gui.places import inner, ways
 from app.gui.sentences import said
 from app.gui.theme import Theme, set_role
 
@@ -74,10 +73,7 @@ class Notice(QFrame):
         there = actions or ways(error.reason.code, go)
         self.say(said(error), "error", *there, closable=closable)
         if details := inner(error):
-            log = wrapping(log_words(), lambda: go(LOG))
-            content = QWidget()
-            content.setLayout(column(paragraph(details, "caption"), Flow(log), gap=sizes.S))
-            self._details = Fold(self._theme, self.tr("Details"), content)
+            self._details = Technical(self._theme, go, details)
             self._box.addWidget(self._details)
 
     def clear(self) -> None:

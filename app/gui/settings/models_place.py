@@ -13,8 +13,9 @@ from app.gui.parts.buttons import wrapping
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column
 from app.gui.parts.progress import Progress
+from app.gui.parts.remark import Remark
 from app.gui.parts.text import paragraph
-from app.gui.sentences import here, said
+from app.gui.sentences import here
 from app.gui.services import Services
 from app.gui.shelf.calls import Calls
 from app.gui.shelf.folder_sheet import FolderSheet, choose_folder, choose_words
@@ -26,7 +27,7 @@ class ModelsPlace(QWidget):
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services, self._calls = services, Calls()
-        self.words, self.problem = paragraph("", "caption"), paragraph("", "error")
+        self.words, self.problem = paragraph("", "caption"), Remark(services.theme, services.go)
         self.bar = Progress(_tr("Progress of the move"))
         self.choose = wrapping(choose_words(), lambda: choose_folder(services, self))
         self.own = wrapping(_tr("Use Poolhouse's own folder"), self._back)
@@ -48,9 +49,11 @@ class ModelsPlace(QWidget):
         problems = [here(str(one["reason"])) for one in [*([] if there else [now]), *away]]
         if now.get("stopped"):
             problems.append(here(str(now["stopped"])))
-        self._show(self.problem, "\n".join(problems))
+        self.problem.say("\n".join(problems))
+        self.problem.setVisible(bool(problems))
         lines = [_moving(move)] if move else [_lies(one) for one in elsewhere]
-        self._show(self.words, "\n".join(lines))
+        self.words.setText("\n".join(lines))
+        self.words.setVisible(bool(lines))
         total = int(move["total_bytes"]) if move else 0
         self.bar.tell(move["done_bytes"] / total if move and total else None)
         self.bar.setVisible(move is not None)
@@ -58,10 +61,6 @@ class ModelsPlace(QWidget):
         self.own.setVisible(move is None and not now.get("default", True))
         self.move_them.setVisible(move is None and bool(elsewhere) and there)
         self.stop.setVisible(move is not None)
-
-    def _show(self, line: QWidget, text: str) -> None:
-        line.setProperty("text", text)
-        line.setVisible(bool(text))
 
     def _back(self) -> None:
         FolderSheet(self._services, "", self).open()
@@ -75,7 +74,8 @@ class ModelsPlace(QWidget):
         self._calls.keep("move", client.delete("/folder/move", _quiet, self._refused))
 
     def _refused(self, error: AppError) -> None:
-        self._show(self.problem, said(error))
+        self.problem.fail(error)
+        self.problem.show()
 
 
 def _moving(move: Json) -> str:

@@ -14,9 +14,10 @@ from app.gui import theme as sizes
 from app.gui.parts.buttons import button
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, line
-from app.gui.parts.text import paragraph
+from app.gui.parts.remark import Remark
 from app.gui.parts.whole import Whole
-from app.gui.sentences import here
+from app.gui.places import inner_of
+from app.gui.sentences import reason_of, trouble
 from app.gui.services import Services
 from app.gui.shelf.about_view import AboutView
 from app.gui.shelf.action_bar import ActionBar
@@ -142,7 +143,7 @@ class Details(Whole):
         self.verdict = VerdictView(theme, self.form.context.choose, self.files.choose)
         self.forecast = ForecastView(planning.measure, planning.stop_measuring)
         self.steps = LoadSteps(self._loading.cancel)
-        self.lost = paragraph("", "error")
+        self.lost = Remark(theme, self._services.go)
         self.beside, self.bar = BesideView(), ActionBar()
 
     def _make(self) -> None:
@@ -300,6 +301,6 @@ class Details(Whole):
     def _tell_lost(self, item: Item) -> None:
         loaded = self._services.pool.model(item.name) or {}
         lost = loaded.get("state") in ("lost", "failed")
-        self.lost.setText(here(str(loaded.get("reason") or "")))
+        self.lost.say(trouble(loaded), details=inner_of(reason_of(loaded)))
         self.lost.setVisible(bool(lost and self.lost.text()))
         self.forecast.show_fact(loaded.get("last_answer") if item.is_here else None)

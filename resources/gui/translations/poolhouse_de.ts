@@ -4899,10 +4899,6 @@
         <source>Close this notice</source>
         <translation>Diesen Hinweis schließen</translation>
     </message>
-    <message>
-        <source>Details</source>
-        <translation>Details</translation>
-    </message>
 </context>
 <context>
     <name>Now</name>
@@ -6390,6 +6386,13 @@
     <message>
         <source>Write a Python function that finds duplicate files.</source>
         <translation>Schreibe eine Python-Funktion, die doppelte Dateien findet.</translation>
+    </message>
+</context>
+<context>
+    <name>Technical</name>
+    <message>
+        <source>Details</source>
+        <translation>Details</translation>
     </message>
 </context>
 <context>

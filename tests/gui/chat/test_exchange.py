@@ -12,18 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QCoreApplication, QThreadPool
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import path
-from app.core.errors import BadInput
+from app.core.errors import AppError, BadInput
 from app.core.reasons import said
+from app.gui.chat import exchange_desk
 from app.gui.chat.exchange import FORMAT, HEAD, TAIL, chats_of
 from app.gui.chat.exchange_desk import ExchangeDesk
 from app.gui.chat.exchange_work import Work
 from app.gui.chat.export import FORMATS, JSON, Format
 from app.gui.chat.history import History
 from app.gui.chat.narrow_notice import NarrowNotice
+from app.gui.parts.fold import Fold
 from tests.gui.chat.talk import history, talked
 from tests.gui.desk import Desk
 
@@ -156,7 +158,7 @@ def exchange(
     parent = QWidget()
     qtbot.addWidget(parent)
     notice = NarrowNotice(away.services.theme, parent)
-    yield ExchangeDesk(kept, notice, away.services.preferences, parent), notice
+    yield ExchangeDesk(kept, notice, away.services, parent), notice
     del parent  # alive until here
 
 
@@ -231,6 +233,18 @@ def test_what_was_cancelled_is_not_told_even_if_it_was_done(
     desk.cancel()
     QCoreApplication.processEvents()
     assert told == []
+
+
+def test_a_mistake_of_ours_is_told_as_one(
+    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, notice = exchange
+    monkeypatch.setattr(exchange_desk, "_read", lambda *_: 1 / 0)
+    desk.read(Path("chats.json"))
+    qtbot.waitUntil(lambda: bool(notice.sentence), timeout=5000)
+    assert notice.sentence == said(AppError("bug"))
+    (fold,) = notice.findChildren(Fold)
+    assert any("ZeroDivisionError@" in one.text() for one in fold.findChildren(QLabel))
 
 
 def test_a_file_as_we_write_it_is_read_bit_by_bit() -> None:

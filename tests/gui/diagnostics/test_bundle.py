@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui.diagnostics import save_dialog
 from app.gui.diagnostics.bundle import LOG_BYTES, Told, gathered, write
 from app.gui.diagnostics.job import Job
 from app.gui.diagnostics.save_dialog import SaveDialog
@@ -80,7 +83,7 @@ def test_a_zip_that_cannot_be_written_leaves_nothing(home: Path) -> None:
 
 
 def test_any_error_of_a_job_is_told(qtbot: QtBot, caplog: pytest.LogCaptureFixture) -> None:
-    owner, told = QObject(), list[OSError]()
+    owner, told = QObject(), list[OSError | AppError]()
     Job(lambda: 1 / 0, lambda _: None, told.append, owner)
     qtbot.waitUntil(lambda: bool(told), timeout=5000)
     assert "ZeroDivisionError" in str(told[0])
@@ -106,3 +109,16 @@ def test_the_files_are_shown_before_they_are_saved(
         assert packed.read("about.txt").decode().startswith("Poolhouse: ")
     dialog.save_to(tmp_path / "nowhere" / "saved.zip")
     qtbot.waitUntil(lambda: "Choose another folder" in dialog.notice.sentence, timeout=5000)
+
+
+def test_a_mistake_of_ours_sends_nobody_to_another_folder(
+    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    dialog = SaveDialog(at_lone.services, parent)
+    monkeypatch.setattr(save_dialog, "write", lambda *_: 1 / 0)
+    dialog.save_to(tmp_path / "saved.zip")
+    qtbot.waitUntil(lambda: bool(dialog.notice.sentence), timeout=5000)
+    assert dialog.notice.sentence == said(AppError("bug"))
+    assert any("ZeroDivisionError@" in one.text() for one in dialog.notice.findChildren(QLabel))

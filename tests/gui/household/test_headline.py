@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+from app.core.errors import Fact, Reason
 from app.gui.household.headline import Acts, Headline
 from app.gui.household.outlook import Expected, read
+from app.gui.parts.fold import Fold
 from app.gui.parts.progress import WHOLE
 from app.gui.theme import Scheme, Theme
+from app.node.snapshot import reason_json
 from tests.gui.household.snapshots import loaded
 
 MODEL = "Llama 3.3 70B Q4_K_M"
@@ -151,10 +154,31 @@ def test_before_the_first_step_its_bar_has_no_end(head: Headline) -> None:
     assert (head._bar.isVisible(), head._bar.is_known) == (True, False)
 
 
-def test_a_model_that_a_mistake_of_ours_ended_leads_to_the_log(head: Headline) -> None:
+def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log(
+    head: Headline, qtbot: QtBot
+) -> None:
     ended = loaded(2) | {"state": "lost", "reason": "Poolhouse made a mistake."}
     for code, shown in (("bug", True), ("stage_lost", False)):
         head.show_pool(ended | {"reason_facts": {"code": code}}, Expected(), measuring=False)
-        assert head.log.isVisible() is shown
+        qtbot.wait(20)
+        assert any(one.isVisible() for one in head.findChildren(Fold)) is shown
     head.show_pool(loaded(2) | {"reason_facts": {"code": "bug"}}, Expected(), measuring=False)
-    assert not head.log.isVisible(), "it is ready"
+    assert not any(one.isVisible() for one in head.findChildren(Fold)), "it is ready"
+
+
+def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(
+    head: Headline, qtbot: QtBot
+) -> None:
+    words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
+    facts: dict[str, Fact] = {"worker": "attic", "how": "it was ended by SIGABRT", "words": words}
+    told = reason_json(Reason("worker_died", facts))
+    now = loaded(2) | {"state": "lost", "reason": told["sentence"], "reason_facts": told}
+    head.show_pool(now, Expected(), measuring=False)
+    assert words not in head.figures.text()
+    (fold,) = head.findChildren(Fold)
+    assert [one.text() for one in fold.findChildren(QLabel) if words in one.text()] == [words]
+    fold.open()
+    head.show_pool(now, Expected(), measuring=False)
+    qtbot.wait(20)
+    assert head.findChildren(Fold) == [fold]
+    assert fold.button.isChecked()
