@@ -13,7 +13,14 @@ from typing import Any, Generic, TypeVar
 import psutil
 
 from app.core.policy import Battery, Rules, Senses, executable
-from app.machine import senses_gpu, senses_linux, senses_macos, senses_network, senses_windows
+from app.machine import (
+    senses_gpu,
+    senses_linux,
+    senses_macos,
+    senses_network,
+    senses_wayland,
+    senses_windows,
+)
 from app.machine.senses_power import Power
 
 PROGRAMS_SECONDS = 10.0  # a walk through all processes costs about 10 ms
@@ -40,7 +47,8 @@ class Senser:
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run or output_of, clock
-        self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run))
+        self._wayland = senses_wayland.Watch()
+        self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run, self._wayland))
         self._gpu = _Slow(GPU_SECONDS, lambda: senses_gpu.percent_of_others(self._run, own_pids()))
         self._power = Power(self._run, clock=clock)
         self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
@@ -125,13 +133,13 @@ def running(asked: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def idle_seconds(run: Run) -> float | None:
+def idle_seconds(run: Run, wayland: senses_wayland.Watch) -> float | None:
     """Since the last key or pointer of whoever sits here; None: nobody does, or nothing tells."""
     if sys.platform == "win32":
         return senses_windows.idle_seconds()
     if sys.platform == "darwin":
         return senses_macos.idle_seconds(run)
-    return senses_linux.idle_seconds(run, os.environ)
+    return senses_linux.idle_seconds(run, os.environ, wayland.idle_seconds)
 
 
 def full_screen(run: Run) -> bool | None:

@@ -30,11 +30,12 @@ SEAT = (
 )  # fmt: skip
 
 
-def idle_seconds(run: Run, environment: Mapping[str, str]) -> float | None:
-    """The first source that answers: GNOME's own, X11's, the screen saver's, the login manager's. None: none does.
+def idle_seconds(
+    run: Run, environment: Mapping[str, str], wayland: Callable[[Mapping[str, str]], float | None]
+) -> float | None:
+    """The first source that answers: GNOME's own, X11's, Wayland's, the screen saver's, the login manager's.
 
-    Under Wayland X11 knows only of its own windows, and is not asked. What Wayland itself has for it
-    (ext-idle-notify-v1) tells no time, only whoever listens all along that a time set before has passed.
+    None: none does. Under Wayland X11 knows only of its own windows, and is not asked.
     """
     has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
     desktop = environment.get("XDG_CURRENT_DESKTOP", "").upper()
@@ -42,7 +43,11 @@ def idle_seconds(run: Run, environment: Mapping[str, str]) -> float | None:
         seconds = mutter_seconds(run(MUTTER) or "")
         if seconds is not None:
             return seconds
-    if environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
+    if environment.get("WAYLAND_DISPLAY"):
+        seconds = wayland(environment)
+        if seconds is not None:
+            return seconds
+    elif environment.get("DISPLAY"):
         seconds = x11_seconds(run(X11) or "")  # a process of its own: Xlib ends whoever loses it
         if seconds is not None:
             return seconds

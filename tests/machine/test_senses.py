@@ -98,6 +98,10 @@ class Tools:
         self.asked.append(name)
         return self.printed.get(name)
 
+    def wayland(self) -> float | None:
+        self.asked.append("wayland")
+        return float(self.printed["wayland"]) if "wayland" in self.printed else None
+
 
 X11 = {"DISPLAY": ":0"}
 KDE = {"WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP": "KDE"}
@@ -112,14 +116,21 @@ GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP":
             GNOME,
             {"loginctl": SEAT_ACTIVE},
             0.0,
-            ["gdbus", "saver", "loginctl"],
+            ["gdbus", "wayland", "saver", "loginctl"],
         ),  # never X11 on Wayland
         (X11, {"x11": "7000"}, 7.0, ["x11"]),
         (X11, {"loginctl": SEAT_ACTIVE}, 0.0, ["x11", "saver", "loginctl"]),
         (X11, {"saver": "(uint32 90,)"}, 90.0, ["x11", "saver"]),
-        (KDE, {"saver": "(uint32 90000,)"}, 90.0, ["saver"]),
-        (KDE, {"saver": "(uint32 0,)", "loginctl": SEAT_EMPTY}, None, ["saver", "loginctl"]),
-        (KDE, {"saver": "()"}, None, ["saver", "loginctl"]),
+        (KDE, {"wayland": "70"}, 70.0, ["wayland"]),
+        (KDE, {"wayland": "0"}, 0.0, ["wayland"]),  # somebody is there
+        (KDE, {"saver": "(uint32 90000,)"}, 90.0, ["wayland", "saver"]),
+        (
+            KDE,
+            {"saver": "(uint32 0,)", "loginctl": SEAT_EMPTY},
+            None,
+            ["wayland", "saver", "loginctl"],
+        ),
+        (KDE, {"saver": "()"}, None, ["wayland", "saver", "loginctl"]),
         ({}, {}, None, ["loginctl"]),
     ],
 )
@@ -127,7 +138,7 @@ def test_the_first_source_that_answers(
     environment: dict[str, str], printed: dict[str, str], seconds: float | None, asked: list[str]
 ) -> None:
     tools = Tools(**printed)
-    assert senses_linux.idle_seconds(tools, environment) == seconds
+    assert senses_linux.idle_seconds(tools, environment, lambda _: tools.wayland()) == seconds
     assert tools.asked == asked
 
 

@@ -1,0 +1,145 @@
+"""Linux: how long nobody touched a Wayland desktop (ext-idle-notify-v1), in the bytes of its protocol.
+
+Wayland tells nobody how long that is. It says that a time without input has passed, and that it is over: whoever wants
+to know stays connected. What has been said is read whenever somebody asks, so nothing runs in between.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+SILENT_SECONDS = 5  # without input, then it is said
+ANSWER_SECONDS = 2.0  # to say what there is
+MOST_BYTES = 1 << 20  # of what was said since the last time
+HEAD, WORD = struct.Struct("=II"), struct.Struct("=I")  # the order of bytes is the machine's
+DISPLAY, REGISTRY, CALLBACK, SEAT, NOTIFIER, NOTICE = range(1, 7)  # who is spoken of
+SYNC, GET_REGISTRY, BIND, PLAIN, INPUT_ONLY = 0, 1, 0, 1, 2  # what is asked of them
+ERROR, GLOBAL, DONE, IDLED, RESUMED = 0, 0, 0, 0, 1  # what they say
+NEEDS = {"wl_seat": (SEAT, 1), "ext_idle_notifier_v1": (NOTIFIER, 2)}  # at most of this version
+WITHOUT_INHIBITORS = 2  # since this version: a film that plays is no input
+
+
+class Watch:
+    """Connects when it is asked, and again where that was lost. Blocks for two seconds at most."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._line: socket.socket | None = None
+        self._rest = b""  # of a message that has not come whole
+        self._silent_since: float | None = None
+
+    def idle_seconds(self, environment: Mapping[str, str]) -> float | None:
+        """0 while somebody is there; None where the desktop tells nothing."""
+        try:
+            if self._line is None:
+                self._connect(_place(environment))
+            for who, what, _ in self._said():
+                if who == NOTICE:
+                    now = self._clock()
+                    self._silent_since = now - SILENT_SECONDS if what == IDLED else None
+        except (OSError, ValueError, struct.error):  # no desktop, another one, or one that breaks
+            self.close()
+            return None
+        since = self._silent_since
+        return 0.0 if since is None else self._clock() - since
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        self._line, self._rest, self._silent_since = None, b"", None
+
+    def _connect(self, place: Path) -> None:
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._line.settimeout(ANSWER_SECONDS)
+        self._line.connect(str(place))
+        ask = _message(DISPLAY, GET_REGISTRY, REGISTRY) + _message(DISPLAY, SYNC, CALLBACK)
+        self._line.sendall(ask)
+        self._line.sendall(_asked_of(dict(self._globals())))
+        self._line.setblocking(False)
+
+    def _globals(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """What the desktop has of what is needed: by its kind the number and the version of it."""
+        until = self._clock() + ANSWER_SECONDS
+        while self._clock() < until:
+            for who, what, body in self._messages(self._read()):
+                if (who, what) == (REGISTRY, GLOBAL):
+                    kind, version = _text(body[WORD.size :])
+                    yield kind, (WORD.unpack_from(body)[0], WORD.unpack_from(version)[0])
+                elif (who, what) == (CALLBACK, DONE):
+                    return
+        raise TimeoutError
+
+    def _said(self) -> Iterator[tuple[int, int, bytes]]:
+        """Since the last time."""
+        n_bytes = 0
+        while n_bytes < MOST_BYTES:
+            try:
+                data = self._read()
+            except BlockingIOError:
+                return
+            n_bytes += len(data)
+            yield from self._messages(data)
+
+    def _read(self) -> bytes:
+        assert self._line is not None
+        data = self._line.recv(1 << 16)
+        if not data:
+            raise ConnectionResetError
+        return data
+
+    def _messages(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """Who says what. Raises ValueError for an error: the desktop has cut the line."""
+        self._rest += data
+        while len(self._rest) >= HEAD.size:
+            who, head = HEAD.unpack_from(self._rest)
+            size, what = head >> 16, head & 0xFFFF
+            if size < HEAD.size or (who, what) == (DISPLAY, ERROR):
+                raise ValueError
+            if len(self._rest) < size:
+                return
+            body, self._rest = self._rest[HEAD.size : size], self._rest[size:]
+            yield who, what, body
+
+
+def _place(environment: Mapping[str, str]) -> Path:
+    """Of the desktop's socket. Raises ValueError where none is named."""
+    named, folder = environment.get("WAYLAND_DISPLAY", ""), environment.get("XDG_RUNTIME_DIR", "")
+    if not named or not (named.startswith("/") or folder):
+        raise ValueError
+    return Path(folder) / named
+
+
+def _asked_of(found: Mapping[str, tuple[int, int]]) -> bytes:
+    """To be told of a time without input. Raises ValueError where the desktop has nothing for it."""
+    asked = b""
+    for kind, (own, most) in NEEDS.items():
+        if kind not in found:
+            raise ValueError
+        number, version = found[kind][0], min(found[kind][1], most)
+        asked += _message(REGISTRY, BIND, number, _packed(kind), version, own)
+    has_more = found["ext_idle_notifier_v1"][1] >= WITHOUT_INHIBITORS
+    what = INPUT_ONLY if has_more else PLAIN
+    return asked + _message(NOTIFIER, what, NOTICE, SILENT_SECONDS * 1000, SEAT)
+
+
+def _message(who: int, what: int, *words: int | bytes) -> bytes:
+    body = b"".join(one if isinstance(one, bytes) else WORD.pack(one) for one in words)
+    return HEAD.pack(who, (HEAD.size + len(body)) << 16 | what) + body
+
+
+def _packed(text: str) -> bytes:
+    """With its length, an end of zero, and filled up to whole words."""
+    data = text.encode() + b"\0"
+    return WORD.pack(len(data)) + data + b"\0" * (-len(data) % WORD.size)
+
+
+def _text(data: bytes) -> tuple[str, bytes]:
+    """The text at the beginning, and what comes after it."""
+    n_bytes = WORD.unpack_from(data)[0]
+    begin = WORD.size
+    end = begin + n_bytes + -n_bytes % WORD.size
+    return data[begin : begin + max(0, n_bytes - 1)].decode("utf-8", "replace"), data[end:]
