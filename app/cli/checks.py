@@ -10,7 +10,7 @@ import msgspec
 from app import __version__
 from app.cli.kept_checks import kept
 from app.client import NodeClient
-from app.core.check import Check
+from app.core.check import Check, in_order
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.machine.checks import machine_checks
@@ -18,12 +18,15 @@ from app.machine.paths import Home
 
 
 async def all_checks(home: Home) -> list[Check]:
-    """All findings of this machine, then those of its node if one runs."""
-    return [
-        Check("Poolhouse", True, f"Version {__version__}, Python {_python()}."),
-        *(here := await machine_checks(home)),
-        *await node(home, {check.cause for check in here}),
-    ]
+    """All findings of this machine, and those of its node if one runs, as a person would ask."""
+    here = await machine_checks(home)
+    return in_order(
+        [
+            Check("Poolhouse", True, f"Version {__version__}, Python {_python()}."),
+            *here,
+            *await node(home, {check.cause for check in here}),
+        ]
+    )
 
 
 def to_json(check: Check) -> dict[str, object]:

@@ -30,9 +30,19 @@ LIKELIEST = (
     "one_way_here",
     "one_way_there",
     "vpn_up",
+    "virtual_chosen",
     "discovery_off",
     "link_slow",  # it is seen, and slow
 )
+
+# As a person would look: whether it runs, whether they find each other, whether they get in, what may be in the way,
+# and then what is inside.
+MACHINE = ""  # each of the others, under its own name
+ORDER = (
+    "Poolhouse", "Node", "Settings", "Identity", "Listening", "Household", "Version", "Discovery", "Both ways",
+    "Network", "From outside", MACHINE, "VPN", "Virtual", "IPv6", "Lending", "Model", "Engine", "Sandbox", "Device",
+    "Disk", "Memory", "Power", "Home", "Key", "Link",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,16 @@ class Check:
     machine: str = ""
     address: str = ""
     tested: bool = True
+
+
+def in_order(checks: Iterable[Check]) -> list[Check]:
+    """As a person would ask; of one kind as they came."""
+    return sorted(checks, key=_place)
+
+
+def _place(check: Check) -> int:
+    name = MACHINE if check.machine == check.name else check.name
+    return ORDER.index(name) if name in ORDER else len(ORDER)
 
 
 def likeliest(checks: Iterable[Check]) -> Check | None:

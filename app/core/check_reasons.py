@@ -95,6 +95,11 @@ CHECK_SENTENCES: dict[str, str] = {
     "check_no_vpn": "No VPN is connected.",
     "check_vpn": "A VPN is connected ({names}). Some keep all other traffic out.",
     "cure_vpn": "Disconnect it for a moment and test again.",
+    "check_no_virtual": "No network of containers or virtual machines is up.",
+    "check_virtual": "Networks of containers and virtual machines ({names}) are left alone.",
+    "check_virtual_chosen": "{names} is used, as chosen: a network of containers or virtual machines, which mostly "
+    "leads to no other computer.",
+    "cure_virtual": "If other machines do not find this one, start its node without `--interface {names}`.",
     "check_ipv6": "IPv4 and IPv6 can be used.",
     "check_ipv6_off": "IPv6 is off. IPv4 is enough.",
 }

@@ -37,6 +37,7 @@ PLACES = {
     "version_differs": UPDATES,
     "protocol_differs": UPDATES,
     "discovery_off": NETWORK,
+    "virtual_chosen": NETWORK,
     "models_folder_away": MODELS,
     "models_folder_other": MODELS,
     "models_folder_unusable": MODELS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from app.core.check import Check
+from app.core.check import Check, in_order
 from app.core.errors import Reason
 from app.core.household import Machine
 from app.core.reasons import in_words
@@ -39,7 +39,7 @@ async def checks(node: Node, whole: bool = False) -> list[Json]:
     found += [_model(running.json()) for running in node.hosting.loaded]
     if whole:
         found += await machine_checks(node.home)
-    return [asdict(check) for check in found]
+    return [asdict(check) for check in in_order(found)]
 
 
 def _model(loaded: Json) -> Check:

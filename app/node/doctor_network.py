@@ -55,7 +55,7 @@ class Heard:
 
 
 async def checks(node: Node) -> list[Check]:
-    """In the order of what is likeliest."""
+    """What is looked at of it."""
     every = await asyncio.to_thread(interfaces)
     used = usable(every, node.finding.choice.interfaces)
     network = node.network
@@ -69,6 +69,7 @@ async def checks(node: Node) -> list[Check]:
         *same_network(used, away),
         *await outside(list(network.links.values()), node.finding.hears),
         *vpn(every, node.finding.choice.interfaces),
+        virtual(every, node.finding.choice.interfaces),
         ipv6(used),
     ]
 
@@ -183,6 +184,23 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
         return [Check("VPN", True, in_words("check_no_vpn"))]
     cause = in_words("check_vpn", names=", ".join(up))
     return [Check("VPN", None, cause, in_words("cure_vpn"), "vpn_up")]
+
+
+def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
+    """Networks that are inside this computer lead to no other one, and are left alone unless somebody chose them."""
+    inner = [
+        one.name for one in every if one.kind is LinkKind.VIRTUAL and one.is_up and one.addresses
+    ]
+    if used := [name for name in inner if name in chosen]:
+        names = ", ".join(used)
+        cause, cure = (
+            in_words("check_virtual_chosen", names=names),
+            in_words("cure_virtual", names=names),
+        )
+        return Check("Virtual", None, cause, cure, "virtual_chosen")
+    if not inner:
+        return Check("Virtual", True, in_words("check_no_virtual"))
+    return Check("Virtual", True, in_words("check_virtual", names=", ".join(inner)))
 
 
 def ipv6(used: Iterable[Interface]) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.check import LIKELIEST, Check, likeliest
+from app.core.check import LIKELIEST, ORDER, Check, in_order, likeliest
 
 FINE = Check("Listening", True, "Reached at 10.0.0.2:4242.")
 NOTE = Check("IPv6", None, "IPv6 is off.", code="ipv6_off")
@@ -29,6 +29,15 @@ DISK = Check("Disk", False, "1.0 GiB are free.")
 )
 def test_the_likeliest_cause(checks: list[Check], cause: Check | None) -> None:
     assert likeliest(checks) is cause
+
+
+def test_they_are_told_as_a_person_would_ask() -> None:
+    """A machine that is called as a check is one all the same; what nobody has placed comes last."""
+    machine = Check("Disk", True, machine="Disk")
+    odd = Check("odd", True)
+    found = [odd, DISK, NOTE, VPN, SILENT, machine, ALONE, FINE]
+    assert in_order(found) == [FINE, ALONE, SILENT, machine, VPN, NOTE, DISK, odd]
+    assert len(set(ORDER)) == len(ORDER)
 
 
 def test_every_code_is_named_once() -> None:

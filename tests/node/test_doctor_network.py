@@ -8,6 +8,7 @@ import pytest
 
 from app.core.ids import MachineId
 from app.core.link import LinkKind
+from app.core.reasons import in_words
 from app.lan.messages import PROTOCOL, Called
 from app.lan.sockets import Address
 from app.machine.interfaces import Interface
@@ -17,11 +18,14 @@ from app.node.doctor_network import (
     outside,
     same_network,
     same_protocol,
+    virtual,
     vpn,
 )
 
 CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
 FAR, AT = MachineId("far"), Address("10.0.0.9", 4242)
+BRIDGE = Interface("docker0", LinkKind.VIRTUAL, True, ("172.17.0.1",))
+DOWN = Interface("docker1", LinkKind.VIRTUAL, False, ("172.18.0.1",))
 TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
 
 
@@ -106,6 +110,15 @@ def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:
     assert vpn([CABLE], frozenset())[0].ok
     assert vpn([CABLE, TUNNEL], frozenset())[0].code == "vpn_up"
     assert vpn([CABLE, TUNNEL], frozenset(["tun0"]))[0].ok
+
+
+def test_networks_inside_this_computer_are_left_alone_unless_one_was_chosen() -> None:
+    assert virtual([CABLE], frozenset()).cause == in_words("check_no_virtual")
+    inner = virtual([CABLE, BRIDGE, DOWN], frozenset())
+    assert (inner.ok, inner.cause) == (True, in_words("check_virtual", names="docker0"))
+    chosen = virtual([CABLE, BRIDGE, DOWN], frozenset(["docker0", "docker1", "eth0"]))
+    assert (chosen.ok, chosen.code) == (None, "virtual_chosen")
+    assert "`--interface docker0`" in chosen.cure
 
 
 def test_ipv4_alone_is_enough() -> None:

@@ -1550,6 +1550,10 @@
         <translation>Eine Firewall auf {machine}</translation>
     </message>
     <message>
+        <source>A network inside this computer is used</source>
+        <translation>Ein Netz in diesem Computer wird benutzt</translation>
+    </message>
+    <message>
         <source>Another computer answers in place of {machine}</source>
         <translation>Statt {machine} antwortet ein anderer Computer</translation>
     </message>
@@ -1756,6 +1760,10 @@
     <message>
         <source>Version</source>
         <translation>Version</translation>
+    </message>
+    <message>
+        <source>Virtual networks</source>
+        <translation>Virtuelle Netze</translation>
     </message>
     <message>
         <source>macOS blocks your local network</source>
