@@ -148,6 +148,12 @@ async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(
         assert "lost" in told
         await asyncio.to_thread(attic.run, "lend", "--resume")
 
+        async def lends_again() -> bool:
+            told = (await host.get("/status"))["machines"][attic.ready["id"]]
+            return told["state"] not in ("draining", "paused")
+
+        await until(lends_again)  # what changes within a quarter of a second is told as one
+
 
 async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[TestNode]) -> None:
     """Three keys with very different appetites: each gets its share while it wants one, on both machines."""
