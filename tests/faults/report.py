@@ -96,10 +96,11 @@ SOAK = """
 
 One random fault of those above every 30 s, or as fast as they can follow; each is judged as there. Then how the host's
 node has grown, for each hour of 120 faults, since its caches were full: after a third of the faults and not before
-240. Fewer than 120 after that say nothing of a slope.
+240. Fewer than 120 after that say nothing of a slope: the first run ended before its caches were full, and was judged
+by how they filled.
 
-| Row | What | Hours | Faults | Passed | MB in 120 faults | More open files and sockets |
-|---|---|---|---|---|---|---|
+| Row | What | Commit | Hours | Faults | Passed | MB in 120 faults | More open files and sockets |
+|---|---|---|---|---|---|---|---|
 """
 PROOFS = """
 ## Rows that other tests prove
@@ -271,13 +272,17 @@ def _slow(ones: list[Outcome]) -> str:
 
 
 def _soak(ones: list[Outcome]) -> str:
-    last = ones[-1].facts
-    is_long = last.get("warm_hours", 0) >= soak.LEAST_HOURS
-    slope = f"{last.get('bytes_per_hour', 0) / 1e6:.2f}" if is_long else "–"
+    """A line for each: hours of different builds do not add up."""
+    return "".join(map(_soak_line, ones))
+
+
+def _soak_line(one: Outcome) -> str:
+    facts = one.facts
+    is_long = facts.get("warm_hours", 0) >= soak.LEAST_HOURS
+    slope = f"{facts.get('bytes_per_hour', 0) / 1e6:.2f}" if is_long else "–"
     return (
-        f"| {_named(ones)} | {last.get('hours', 0):.2f} | {last.get('n', 0):.0f} "
-        f"| {'yes' if all(one.passed for one in ones) else 'no'} "
-        f"| {slope} | {last.get('more_handles', 0):.0f} |\n"
+        f"| {_named([one])} | {one.commit} | {facts.get('hours', 0):.2f} | {facts.get('n', 0):.0f} "
+        f"| {'yes' if one.passed else 'no'} | {slope} | {facts.get('more_handles', 0):.0f} |\n"
     )
 
 
