@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from app.core.errors import AppError, Reason, Refused, StageLost
+from app.core.errors import AppError, Reason, StageLost
 from app.core.reasons import said
 from app.node.journal import Journal
 from app.node.stoppable import unless
@@ -39,7 +39,7 @@ class Loads:
         """The result of a load that `stop` and `close` can end while it waits, hashes or opens stages."""
         if self._closed:
             work.close()
-            raise Refused("node_stops")
+            raise StageLost("node_stops")
         self._under_way.append(load)
         try:
             return await unless(load.stop, work, StageLost("load_stopped", model=load.model))

@@ -23,6 +23,7 @@ from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of, too_deep
 from app.node.chat_api.signposts import NO_KEY_SHOWN, WRONG_KEY, nothing_at
+from app.node.chat_api.under_way import UnderWay
 from app.node.chat_api.upstreams import MOST_PASSED, PASSED
 from app.node.chat_api.writing import WHOLE, in_pieces
 from app.node.guard import (
@@ -117,6 +118,7 @@ class Gate:
         self._door, self._figures, self._arrived = door, figures, arrived
         self._at_once, self._home = at_once, home
         self._open = Counter[str]() if opened is None else opened
+        self.under_way = UnderWay()
 
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -142,12 +144,13 @@ class Gate:
             return refusal(request, 429, words, retry_after_s=1)
         self._open[who.key] += 1
         try:
-            if request.method == "POST":
-                await _bid_go_on(request)
-                request[BODY] = await whole_body(
-                    request.content, request.content_length, MAX_BODY_BYTES
-                )
-            answer = await handler(request)
+            async with self.under_way.until_closed(request):
+                if request.method == "POST":
+                    await _bid_go_on(request)
+                    request[BODY] = await whole_body(
+                        request.content, request.content_length, MAX_BODY_BYTES
+                    )
+                answer = await handler(request)
             return answer if answer.prepared else await in_pieces(request, _named(request, answer))
         except web.RequestPayloadError:
             return _parted(refusal(request, 400, GARBLED))

@@ -20,7 +20,7 @@ from app.node.chat_api.gate import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, 
 from app.node.chat_api.refusals import api_of, in_stream
 from app.node.chat_api.sending import EVENTS, NDJSON, UNHELD
 from app.node.chat_api.upstreams import PASSED
-from app.node.chat_api.writing import UNREAD_SECONDS, write
+from app.node.chat_api.writing import BEGUN, UNREAD_SECONDS, write
 from app.node.guesting import HEADERS, Guesting
 
 KEPT = (UPSTREAM, "Retry-After", *UNHELD)  # headers of the host's answer, beside its type
@@ -119,6 +119,7 @@ async def _streamed(
     """A host that goes away in the middle ends the stream in its API's shape."""
     name = request[ASKER].request
     given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
+    request[BEGUN] = True
     await given.prepare(request)
     async with aclosing(host.chunks(answer)) as chunks:
         async for chunk in _or_error(chunks, lambda e: in_stream(api_of(request.path), e, name)):

@@ -6,16 +6,17 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
 from aiohttp import web
 
 from app.core.errors import AppError
-from app.node.chat_api.answering import Answering
+from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.gate import ASKER, HOME
 from app.node.chat_api.refusals import Api, explained
 from app.node.chat_api.responses_answers import Response
 from app.node.chat_api.responses_shapes import Asked
-from app.node.chat_api.sending import BEGUN, EVENTS, event, read, send
+from app.node.chat_api.sending import EVENTS, event, read, send
 from app.node.chat_api.wish import Json, Wish
 
 
@@ -40,7 +41,8 @@ class ResponsesRoutes:
             request[ASKER].origin,
         )  # fmt: skip
         if asked.stream:
-            return await send(request, EVENTS, self._events(wish, request, answer))
+            events = self._events(wish, request[ASKER], answer)
+            return await send(request, EVENTS, events, in_words=partial(_failed, request, answer))
         async with aclosing(self._answering.answer(wish, request[ASKER])) as pieces:
             async for piece in pieces:
                 answer.events(piece)
@@ -53,22 +55,21 @@ class ResponsesRoutes:
         return web.json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
 
     async def _events(
-        self, wish: Wish, request: web.Request, answer: Response
+        self, wish: Wish, asker: Asker, answer: Response
     ) -> AsyncGenerator[bytes, None]:
-        asker, begun = request[ASKER], False
-        try:
-            async with aclosing(self._answering.answer(wish, asker)) as pieces:
-                async for piece in pieces:
-                    told = [] if begun else answer.begin()
-                    begun = True
-                    for name, data in (*told, *answer.events(piece)):
-                        yield event(data, name)
-        except AppError as error:
-            if not (begun or BEGUN in request):
-                raise  # it still gets its own status
-            why = explained(Api.OPENAI, error, asker.request, request[HOME])["error"]
-            name, data = answer.failed(why)
-            yield event(data, name)
+        begun = False
+        async with aclosing(self._answering.answer(wish, asker)) as pieces:
+            async for piece in pieces:
+                told = [] if begun else answer.begin()
+                begun = True
+                for name, data in (*told, *answer.events(piece)):
+                    yield event(data, name)
+
+
+def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
+    why = explained(Api.OPENAI, error, request[ASKER].request, request[HOME])["error"]
+    name, data = answer.failed(why)
+    return event(data, name)
 
 
 def _again(asked: Asked) -> Json:

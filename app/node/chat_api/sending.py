@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.node.chat_api.gate import ASKER, BODY, HOME, from_elsewhere, ids_of
 from app.node.chat_api.refusals import Api, api_of, in_stream, too_deep
+from app.node.chat_api.under_way import closed, closes
 from app.node.chat_api.writing import WHOLE, end, write
 from app.node.plain_words import plainly, wrong_field
 
@@ -26,7 +28,6 @@ EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
 # Nobody on the way keeps a stream: no cache, nor nginx, which gathers it by pages.
 UNHELD = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 SILENT_SECONDS = 20.0  # then a sign of life: Node's fetch takes 300 of silence for the end
-BEGUN = web.RequestKey("begun", bool)  # an error has no status of its own any more
 
 
 def read(request: web.Request, kind: type[S]) -> S:
@@ -59,8 +60,10 @@ async def send(
     content_type: str,
     parts: AsyncGenerator[bytes, None],
     silent_s: float = SILENT_SECONDS,
+    in_words: Callable[[AppError], bytes] | None = None,
 ) -> web.StreamResponse:
-    """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer."""
+    """Send the parts as they come. Closing the connection closes `parts`, which cancels the answer. in_words: what an
+    error is there, where that depends on what was said."""
     answer = web.StreamResponse(headers=UNHELD | ids_of(request))
     answer.content_type = content_type
     told = _Told(request, answer)
@@ -74,6 +77,10 @@ async def send(
             request[WHOLE] = True
         except AppError as error:
             failed = error  # the group would wrap it
+        except asyncio.CancelledError:
+            if not closes(request):
+                raise
+            failed = closed()
         except RecursionError:
             failed = too_deep()
         except Exception:  # the outer wall of a request whose answer has begun
@@ -85,7 +92,8 @@ async def send(
         if not answer.prepared:
             raise failed  # it is answered with its status
         name, home = request[ASKER].request, request[HOME]
-        await told.say(in_stream(api_of(request.path), failed, name, home))
+        usual = partial(in_stream, api_of(request.path), request=name, home=home)
+        await told.say((in_words or usual)(failed))
     await end(answer)
     return answer
 
@@ -102,7 +110,6 @@ class _Told:
         async with self._turn:
             if not self._answer.prepared:
                 self._answer.headers.update(from_elsewhere(self._request[ASKER]))
-                self._request[BEGUN] = True
             await write(self._request, self._answer, part)
             self._said_at = self._clock()
 

@@ -284,6 +284,7 @@ class ChatApi:
         async def listed() -> list[Json]:
             return await guesting.listed() if guesting.passes("") else await own()
 
+        app.on_shutdown.append(gate.under_way.end)
         self._add_routes(app, listed)
         app.add_routes(behind(OwnRoutes(self._node, self.answering, self.figures).routes()))
         return app

@@ -10,12 +10,14 @@ from aiohttp import web
 UNREAD_SECONDS = 30.0
 PIECE_BYTES = 64 << 10  # what is smaller lies in the system's buffers, whoever reads it
 
+BEGUN = web.RequestKey("begun", bool)  # an error has no status of its own any more
 WHOLE = web.RequestKey("whole", bool)  # all of a stream is sent: who leaves then has it
 
 
 async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
     """Returns when the program has taken enough of it, after the headers. One that takes nothing is cut off, and the
     answer cancelled."""
+    request[BEGUN] = True
     try:
         async with asyncio.timeout(UNREAD_SECONDS):
             await answer.prepare(request)  # once

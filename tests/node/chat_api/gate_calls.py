@@ -11,6 +11,9 @@ from tests.node.pool import Json
 
 CHAT = "/v1/chat/completions"
 ASK: Json = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2, "temperature": 0}
+LONG: Json = {  # to /v1/completions: seconds, as its bias is against the token that ends an answer
+    "model": "guide", "prompt": "Hello", "max_tokens": 4000, "n": 4, "stream": True, "logit_bias": {"2": -100}
+}  # fmt: skip
 
 
 async def status_of(

@@ -16,7 +16,7 @@ import pytest
 from app.lan.tls import upstream_context
 from app.machine.interfaces import interfaces
 from tests.node.chat_api.conftest import Open, free_port
-from tests.node.chat_api.gate_calls import ASK, CHAT
+from tests.node.chat_api.gate_calls import ASK, CHAT, LONG
 from tests.node.pool import Json, TestNode, node
 
 
@@ -143,6 +143,19 @@ async def test_another_poolhouse_may_be_an_upstream_over_it(
             assert (answer.status, answer.headers["X-Poolhouse-Upstream"]) == (200, "den")
     finally:
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/den")
+
+
+async def test_an_answer_that_is_under_way_hears_that_its_door_closes(
+    lan: tuple[Open, str, str], session: aiohttp.ClientSession
+) -> None:
+    api, _, _ = lan
+    key = {"Authorization": f"Bearer {api.key}"}
+    async with session.post("/v1/completions", json=LONG, headers=key) as answer:
+        await answer.content.readline()
+        off = asyncio.to_thread(api.control, "POST", "/api", {"lan": False})
+        _, said = await asyncio.gather(off, answer.text())
+    await asyncio.to_thread(api.control, "POST", "/api", {"lan": True})
+    assert said.rstrip().splitlines()[-1].startswith('data: {"error":{"message":"The API was')
 
 
 def test_the_command_line_says_what_is_open_and_closes_it(lan: tuple[Open, str, str]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
@@ -16,13 +17,11 @@ from app.lan import body
 from app.machine.api_keys import FIRST, ApiKeys
 from app.machine.paths import Home
 from app.node.chat_api import writing
-from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
-from app.node.chat_api.gate import ASKER, HOME, Gate, KeyDoor
-from app.node.chat_api.responses_answers import Response
+from app.node.chat_api.gate import ASKER, Gate, KeyDoor
 from app.node.chat_api.responses_routes import ResponsesRoutes
-from app.node.chat_api.sending import BEGUN, EVENTS, NDJSON, event, send
-from app.node.chat_api.wish import Origin, Piece, Wish
+from app.node.chat_api.sending import EVENTS, NDJSON, event, send
+from app.node.chat_api.wish import Json, Piece, Said
 from app.node.guard import own_names
 from tests.lan.nodes import until
 
@@ -46,6 +45,22 @@ class Parts:
         self.gate: Gate
         self.figures: Figures
         self.request: web.Request
+        self.runner: web.AppRunner
+
+    async def half(self) -> AsyncGenerator[bytes, None]:
+        """A body that never ends."""
+        yield b"{"
+        await asyncio.Event().wait()
+
+    async def model(self, name: str) -> str:
+        return name
+
+    async def answer(self, *_: object) -> AsyncGenerator[Piece, None]:
+        for number in range(self.n_before):
+            yield Said(0, f"{number}", ())
+        await self.later.wait()
+        if self.error is not None:
+            raise self.error
 
     async def __call__(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -100,8 +115,10 @@ async def url(
         "/v1/deep": deep,
     }
     app.add_routes([web.get(path, handler) for path, handler in paths.items()])
-    app.add_routes([web.post("/v1/x", answer)])
-    runner = web.AppRunner(
+    app.add_routes([web.post(path, answer) for path in ("/v1/x", "/v1/messages", "/api/x")])
+    app.add_routes(ResponsesRoutes(cast("Any", parts)).routes())
+    app.on_shutdown.append(gate.under_way.end)
+    runner = parts.runner = web.AppRunner(
         app, handler_cancellation=True, shutdown_timeout=1, lingering_time=LINGER_SECONDS
     )
     parts.gate = gate
@@ -221,30 +238,61 @@ async def test_an_error_after_a_sign_ends_the_stream_in_its_shape(
     parts.first.clear()
     async with asyncio.timeout(60), http.get("/v1/x") as answer:
         assert answer.status == 200
-        assert BEGUN in parts.request
+        assert writing.BEGUN in parts.request
         parts.first.set()
         assert b'\n\ndata: {"error":' in await answer.read()
 
 
-async def test_a_response_that_has_said_that_it_lives_fails_in_its_own_shape() -> None:
-    pieces = list[Piece]()
+@pytest.mark.parametrize("n_before", [0, 1])
+async def test_a_response_that_has_said_that_it_lives_fails_in_its_own_shape(
+    http: aiohttp.ClientSession, parts: Parts, n_before: int
+) -> None:
+    parts.error, parts.n_before = Busy("queue_full", waiting=9, seconds=7), n_before
+    body: Json = {"model": "m", "input": "x", "stream": True}
+    async with http.post("/v1/responses", json=body) as answer:
+        said = await answer.read()
+        assert answer.status == (200 if n_before else 429)
+    last = said.split(b"\n\n")[-2 if n_before else 0]
+    assert last.startswith(b'event: error\ndata: {"type":"error"' if n_before else b'{"error": {')
 
-    async def answer(*_: object) -> AsyncGenerator[Piece, None]:
-        for piece in pieces:
-            yield piece
-        raise Busy("queue_full", waiting=9, seconds=7)
 
-    routes = ResponsesRoutes(cast("Any", SimpleNamespace(answer=answer)))
-    request: Any = {ASKER: Asker("k", "r"), HOME: ""}
+WORDS = "The API was turned off, or moved"
+LAST = {  # of a stream that has begun when the door closes
+    "/v1/x": b'data: {"error":{"message":"' + WORDS.encode(),
+    "/v1/messages": b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"',
+    "/v1/responses": b'event: error\ndata: {"type":"error"',
+    "/api/x": b'{"error":"' + WORDS.encode(),
+}
 
-    def events() -> AsyncGenerator[bytes, None]:
-        return routes._events(Wish("m"), request, Response("resp", "m", 0, {}, Origin()))
 
-    with pytest.raises(Busy):
-        await anext(events())
-    request[BEGUN] = True
-    (last,) = [one async for one in events()]
-    assert last.startswith(b'event: error\ndata: {"type":"error"')
+async def test_a_door_that_closes_ends_each_answer_with_an_error_in_its_shape(
+    http: aiohttp.ClientSession, parts: Parts
+) -> None:
+    parts.n_before = 1
+    parts.later.clear()
+    async with contextlib.AsyncExitStack() as stack:
+        begun = {}
+        for path in LAST:
+            body = json.dumps({"model": "m", "input": "x", "stream": True})
+            kind = {"Content-Type": "application/json"}
+            asked = http.post(path, data=body, headers=kind)
+            begun[path] = await stack.enter_async_context(asked)
+            await begun[path].content.readline()
+        parts.first.clear()
+
+        async def refused(**asked: Any) -> None:
+            async with http.post("/v1/x", **asked) as whole:
+                assert (whole.status, WORDS in await whole.text()) == (503, True)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(refused(json={}), name="waits")
+            group.create_task(refused(data=parts.half(), headers=kind), name="sends on")
+            await until(lambda: len(parts.gate.under_way) == len(LAST) + 2)
+            async with asyncio.timeout(1.5):  # aiohttp alone waits for twice its second
+                await parts.runner.cleanup()
+        for path, last in LAST.items():
+            rest = (await begun[path].read()).rstrip()
+            assert last in rest.rpartition(b"\n\n")[2], path
 
 
 @pytest.mark.parametrize(("path", "is_asked"), [("/v1/x", True), ("/api/x", False)])

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import aiohttp
 
 from tests.node.chat_api.conftest import Open, free_port
+from tests.node.chat_api.gate_calls import LONG
 
 
 def test_it_is_off_at_first_and_moves_and_closes(api: Open) -> None:
@@ -26,6 +27,18 @@ def test_it_is_off_at_first_and_moves_and_closes(api: Open) -> None:
     finally:
         api.control("POST", "/api", {"on": True, "port": was["port"]})
     assert _status(was["address"], api.key) == 200
+
+
+async def test_an_answer_that_is_under_way_hears_that_its_door_closes(
+    api: Open, http: aiohttp.ClientSession
+) -> None:
+    was = await asyncio.to_thread(api.control, "GET", "/api")
+    async with http.post("/v1/completions", json=LONG) as answer:
+        await answer.content.readline()
+        off = asyncio.to_thread(api.control, "POST", "/api", {"on": False})
+        _, said = await asyncio.gather(off, answer.text())
+    await asyncio.to_thread(api.control, "POST", "/api", {"on": True, "port": was["port"]})
+    assert said.rstrip().splitlines()[-1].startswith('data: {"error":{"message":"The API was')
 
 
 def test_a_taken_port_gives_way_to_the_next_and_says_so(api: Open) -> None:
