@@ -3,7 +3,7 @@
 Not enforced, as in every engine that works so: `uniqueItems`, that only one of `oneOf` fits, and each `format` but
 those of json_formats.py. Properties beyond those that a schema names are never written, nor items beyond its
 `prefixItems`, unless it says how they look. What a grammar cannot promise at all is refused, and so are regular
-expressions.
+expressions but those of json_patterns.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
-from app.core.json_formats import text_of
 from app.core.json_kinds import fitting, is_deeper, kept_to, referred
+from app.core.json_patterns import text_of
 from app.core.json_ranges import BOUNDS, integers, numbers
 
 MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
@@ -37,12 +37,12 @@ _PLAIN = {
     "value": "object | array | string | number | boolean | null",
 }
 _REFUSED = (
-    "pattern", "patternProperties", "not", "if", "dependentSchemas", "dependentRequired", "contains",
+    "patternProperties", "not", "if", "dependentSchemas", "dependentRequired", "contains",
     "propertyNames", "multipleOf", "$dynamicRef", "$recursiveRef", "dependencies", "unevaluatedProperties",
     "unevaluatedItems",
 )  # fmt: skip
 _OF_A_TYPE = (
-    *BOUNDS, "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+    *BOUNDS, "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "pattern",
 )  # fmt: skip
 _SILENT = frozenset(
     ("title", "description", "default", "examples", "example", "$defs", "definitions", "$schema", "$id",
@@ -185,7 +185,7 @@ class Rules:
             return self._object(schema, at, waiting)
         if kind == "array" or (kind is None and _any_of(schema, "items", "prefixItems")):
             return self._array(schema, at, waiting)
-        if kind == "string" and _any_of(schema, "minLength", "maxLength", "format"):
+        if kind == "string" and _any_of(schema, "minLength", "maxLength", "format", "pattern"):
             return self._string(schema, at)
         if kind in ("integer", "number") and _any_of(schema, *BOUNDS):
             try:
@@ -202,7 +202,10 @@ class Rules:
 
     def _string(self, schema: Mapping[str, Any], at: str) -> str:
         least, most = _bounds(schema, "minLength", "maxLength", at)
-        if text := text_of(schema.get("format"), least, most):
+        text = text_of(schema, least, most)
+        if "pattern" in schema and not text:
+            raise _no(at, "pattern is not supported")
+        if text:
             if text not in self._formats:
                 self._formats[text] = self._rule(text)
             return f'"\\"" {self._formats[text]} "\\""'

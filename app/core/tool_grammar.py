@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from app.core.errors import BadInput
-from app.core.json_formats import text_of
 from app.core.json_grammar import Rules, check_size, json_grammar, literal
 from app.core.json_kinds import referred
+from app.core.json_patterns import text_of
 from app.core.tool_arguments import wanted
 from app.core.tool_marks import (
     ARGS,
@@ -172,7 +172,7 @@ def _text(schema: object, end: str) -> str:
     """Any text in which `end` does not stand; of a format that is kept to, one of that."""
     bounds = schema if isinstance(schema, Mapping) else {}
     least, most = bounds.get("minLength") or 0, bounds.get("maxLength")
-    if bounds.get("type") == "string" and (text := text_of(bounds.get("format"), least, most)):
+    if bounds.get("type") == "string" and (text := text_of(bounds, least, most)):
         return text
     if "minLength" in bounds or "maxLength" in bounds:
         return f"[^<]{{{least},{'' if most is None else most}}}"

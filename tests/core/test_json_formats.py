@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.core.json_formats import FORMATS, text_of
+from app.core.json_formats import FORMATS
 from app.core.json_grammar import json_grammar
+from app.core.json_patterns import text_of
 from app.core.tool_grammar import calls_grammar
 from tests.core.test_json_ranges import pattern
 
@@ -147,9 +148,9 @@ def test_durations_and_names(name: str, right: tuple[str, ...], wrong: tuple[str
 @pytest.mark.parametrize("name", FORMATS)
 def test_how_long_texts_of_a_format_are(name: str) -> None:
     _, least, most = FORMATS[name]
-    assert text_of(name, least, most)
-    assert not text_of(name, least + 1, None)
-    assert not text_of(name, 0, most - 1)
+    assert text_of({"format": name}, least, most)
+    assert not text_of({"format": name}, least + 1, None)
+    assert not text_of({"format": name}, 0, most - 1)
 
 
 def test_a_format_stands_once_in_a_grammar_and_others_are_any_text() -> None:

@@ -72,7 +72,7 @@ def test_what_cannot_be_promised_is_refused(schema: object, why: str) -> None:
 @pytest.mark.parametrize(
     "word",
     [
-        "pattern", "patternProperties", "not", "if", "dependentSchemas", "dependentRequired", "contains",
+        "patternProperties", "not", "if", "dependentSchemas", "dependentRequired", "contains",
         "propertyNames", "multipleOf", "$dynamicRef", "$recursiveRef", "dependencies", "unevaluatedProperties",
         "unevaluatedItems",
     ],
