@@ -12,6 +12,7 @@ from aiohttp import web
 
 from app.node.chat_api.description import GETS, POSTS, description
 from app.node.chat_api.surface import ChatApi
+from app.node.chat_api.under_way import UnderWay
 from tests.node.chat_api.conftest import Open
 
 Json = dict[str, Any]
@@ -40,7 +41,9 @@ def test_no_route_is_missing() -> None:
     api.answering = api.budget = api.figures = nobody
     shop = SimpleNamespace(models=SimpleNamespace(listed=nobody))
     api._node = cast("Any", SimpleNamespace(guesting=nobody, shop=shop))
-    gate = SimpleNamespace(check=web.normalize_path_middleware())  # any: nobody comes
+    gate = SimpleNamespace(  # any: nobody comes
+        check=web.normalize_path_middleware(), under_way=UnderWay()
+    )
     routes = api._application(cast("Any", gate)).router.routes()
     told = {(one.method, one.resource.canonical) for one in routes if one.resource is not None}
     described = {("GET", path) for path in GETS} | {("POST", path) for path in POSTS}
