@@ -174,7 +174,7 @@ class Heard:
         number, function = int(call.get("index") or 0), call.get("function") or {}
         name_of_call, name = str(call.get("id") or ""), str(function.get("name") or "")
         parts = self._last.get(number)
-        if parts is None or (name and name_of_call and parts[0] not in ("", name_of_call)):
+        if parts is None or (name and _is_another(call, parts)):
             if len(self._calls) >= MOST_CALLS:
                 raise ValueError("too many calls")
             parts = self._last[number] = ["", ""]
@@ -206,6 +206,19 @@ class Heard:
     def tokens(self) -> int:
         """Of the answer; a server that tells no usage sends at least a token with each chunk."""
         return self.answer_tokens or self.n_chunks
+
+
+def _is_another(call: Json, last: list[str]) -> bool:
+    """Whether a call with a name is not the last one of its number: it has another id or, where a server gives neither
+    that nor numbers, another name, or arguments that begin where those before ended."""
+    if name_of_call := call.get("id"):
+        return last[0] not in ("", str(name_of_call))
+    if call.get("index") is not None:
+        return False
+    function, (_, name, *told) = call["function"], last
+    begins = str(function.get("arguments") or "").lstrip().startswith("{")
+    ended = bool(told) and told[-1].rstrip().endswith("}")
+    return name not in ("", str(function["name"])) or (begins and ended)
 
 
 def _half(arguments: str) -> str | None:

@@ -136,6 +136,23 @@ def test_calls_are_told_apart_by_their_ids_where_a_server_numbers_none() -> None
     assert end.reason == "calls"
 
 
+def test_whole_calls_without_ids_and_numbers_stay_apart() -> None:
+    """Of two tools, or twice of one; a server that says the name with each piece makes one call of them."""
+    heard = Heard(0)
+    for name, arguments in (
+        ("clock", '{"zone": "UTC"}'), ("clock", '{"zone": "CET"}'), ("date", "{}"),
+        ("month", '{"of"'), ("month", ": {"), ("month", '"a": 1}'), ("month", "}"),
+    ):  # fmt: skip
+        heard.pieces(said(tool_calls=[call(name=name, arguments=arguments)]))
+    *calls, _ = heard.end(1.0, 0.5)
+    assert [(one.name, one.arguments) for one in calls if isinstance(one, Called)] == [
+        ("clock", '{"zone": "UTC"}'),
+        ("clock", '{"zone": "CET"}'),
+        ("date", "{}"),
+        ("month", '{"of": {"a": 1}}'),
+    ]
+
+
 def test_a_call_without_an_id_gets_one_that_its_result_can_name() -> None:
     heard = Heard(0)
     heard.pieces(said(tool_calls=[call(0, name="clock"), call(1, name="clock")]))
