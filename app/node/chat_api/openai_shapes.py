@@ -47,6 +47,9 @@ PASSED_FIELDS = (  # OpenAI's, which mean nothing to the pool
     "reasoning_effort", "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
 )  # fmt: skip
+FORMS = (  # llama.cpp's and vLLM's: an answer without what they ask for would be another one
+    "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
+)  # fmt: skip
 USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
 
 
@@ -107,10 +110,23 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     repeat_last_n: LastN = None
     max_tokens: Count = None
     user: Annotated[str, Meta(max_length=1000)] | None = None
+    grammar: Any = None
+    json_schema: Any = None
+    guided_json: Any = None
+    guided_regex: Any = None
+    guided_choice: Any = None
+    guided_grammar: Any = None
+    structured_outputs: Any = None
 
     @property
     def wants_usage(self) -> bool:
         return bool(self.stream_options and self.stream_options.include_usage)
+
+    def check(self, *unsupported: str) -> None:
+        """Raises BadInput where one of these, or a form that only others know, is asked for."""
+        for name in (*unsupported, *FORMS):
+            if getattr(self, name):
+                raise BadInput("api_unsupported", what=name, field=name)
 
     def sampling(self, chance: int, likely: int | None) -> Sampling:
         return replace(
@@ -150,9 +166,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
 
     def wish(self, chance: int) -> Wish:
         """Raises BadInput."""
-        for name in ("functions", "audio"):
-            if getattr(self, name):
-                raise BadInput("api_unsupported", what=name, field=name)
+        self.check("functions", "audio")
         tools = tuple(one.function.tool() for one in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda one: one.get("function"))
         likely = (self.top_logprobs or 0) if self.logprobs else None
@@ -188,9 +202,7 @@ class TextAsked(Asked, frozen=True, kw_only=True):
 
     def wish(self, chance: int) -> Wish:
         """Raises BadInput."""
-        if self.echo or self.suffix or (self.best_of or 1) > (self.n or 1):
-            what = "echo" if self.echo else "suffix" if self.suffix else "best_of"
-            raise BadInput("api_unsupported", what=what, field=what)
+        self.check("echo", "suffix", *(["best_of"] if (self.best_of or 1) > (self.n or 1) else []))
         return Wish(
             model=self.model,
             prompt=_prompt(self.prompt),

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from app.core.errors import BadInput
+from app.node.chat_api.openai_shapes import FORMS
 from app.node.chat_api.openai_shapes import ChatAsked as Chat
 from app.node.chat_api.responses_shapes import Asked as Responses
 from app.node.guard import MAX_BODY_BYTES
@@ -175,6 +176,8 @@ OTHERS: list[tuple[str, Json, str]] = [
 UNSUPPORTED: list[tuple[str, Json]] = [
     (CHAT, ASK | {"functions": [{"name": "f"}]}),
     (CHAT, ASK | {"audio": {"voice": "x"}}),
+    *((CHAT, ASK | {name: "x"}) for name in FORMS),
+    *(("/v1/completions", {"prompt": "x", name: "x"}) for name in FORMS),
     *(("/v1/completions", {"prompt": "x", **more}) for more in ({"echo": True}, {"suffix": "x"}, {"best_of": 2})),
     *(("/v1/responses", {"input": "x", **more}) for more in (
         {"previous_response_id": "r"}, {"conversation": "c"}, {"background": True})),
@@ -261,7 +264,7 @@ async def test_where_no_model_makes_vectors_that_is_said(http: aiohttp.ClientSes
 async def test_no_client_sends_a_template(http: aiohttp.ClientSession) -> None:
     async with http.post(CHAT, json=ASK) as plain:
         told = await plain.json()
-    evil = ASK | {"chat_template": "{{ 9 ** 9 ** 9 }}", "grammar": "root ::= root"}
+    evil = ASK | {"chat_template": "{{ 9 ** 9 ** 9 }}"}
     async with http.post(CHAT, json=evil) as answer:
         assert (await answer.json())["choices"][0]["message"] == told["choices"][0]["message"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.node.chat_api import anthropic_shapes, ollama_shapes
 from app.node.chat_api.openai_answers import Answers
-from app.node.chat_api.openai_shapes import ChatAsked
+from app.node.chat_api.openai_shapes import FORMS, ChatAsked
 from app.node.chat_api.upstream_shapes import Heard
 from app.node.chat_api.wish import Ended, Said, Whole
 from tests.node.chat_api.conftest import Open
@@ -35,7 +35,7 @@ OURS = {"model", "stream", "stream_options", "n", "max_completion_tokens"}  # wh
 CAP = 10**6
 LEFT = CAP - 49 // 3  # of it, beside HELLO: so many bytes with its brackets
 BOUND = LEFT // 4
-REFUSED = {"functions", "audio", "logit_bias"}
+REFUSED = {"functions", "audio", "logit_bias", *FORMS}
 
 
 @pytest.fixture
