@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.node.chat_api.responses_tools import Own
 from app.node.chat_api.wish import Called, Ended, Json, Origin, Piece, Said, Whole
 
 Events = list[tuple[str, Json]]
@@ -21,6 +23,7 @@ class Response:
     origin: Origin = field(default_factory=Origin)
     whole: Whole = field(default_factory=Whole)
     output: list[Json] = field(default_factory=list)  # items that are whole
+    meant: Mapping[str, Own] = field(default_factory=dict)  # by what the model calls each tool
     number: int = 0  # of the next event
     open: bool = False  # a message has begun and not ended
 
@@ -113,9 +116,11 @@ class Response:
 
     def _call(self, call: Called) -> Events:
         at = len(self.output)
+        namespace, name = self.meant.get(call.name, ("", call.name))
         item = {
             "id": f"fc_{call.id}", "type": "function_call", "status": _status(call.half is not None),
-            "call_id": call.id, "name": call.name, "arguments": call.arguments,
+            "call_id": call.id, "name": name, "arguments": call.arguments,
+            **({"namespace": namespace} if namespace else {}),
         }  # fmt: skip
         self.output.append(item)
         named = {"item_id": item["id"], "output_index": at}
@@ -126,7 +131,7 @@ class Response:
             self._event(
                 "response.function_call_arguments.done",
                 **named,
-                name=call.name,
+                name=name,
                 arguments=call.arguments,
             ),
             self._event("response.output_item.done", output_index=at, item=item),

@@ -16,6 +16,7 @@ from app.node.chat_api.gate import ASKER, HOME
 from app.node.chat_api.refusals import Api, explained
 from app.node.chat_api.responses_answers import Response
 from app.node.chat_api.responses_shapes import Asked
+from app.node.chat_api.responses_tools import each
 from app.node.chat_api.sending import EVENTS, event, read, send
 from app.node.chat_api.wish import Json, Wish
 
@@ -38,7 +39,7 @@ class ResponsesRoutes:
         model = await self._answering.model(wish.model)
         answer = Response(
             f"resp_{secrets.token_hex(12)}", model, int(time.time()), _again(asked),
-            request[ASKER].origin,
+            request[ASKER].origin, meant=each(asked.own_tools)[1] if wish.tools else {},
         )  # fmt: skip
         if asked.stream:
             events = self._events(wish, request[ASKER], answer)
@@ -81,10 +82,6 @@ def _again(asked: Asked) -> Json:
         "top_p": asked.top_p,
         "parallel_tool_calls": asked.parallel_tool_calls is not False,
         "tool_choice": asked.tool_choice or "auto",
-        "tools": [
-            {"type": "function", "name": tool.name, "description": tool.description,
-             "parameters": tool.parameters, "strict": bool(tool.strict)}
-            for tool in asked.own_tools
-        ],
+        "tools": [tool.told() for tool in asked.own_tools],
         "metadata": asked.metadata or {},
     }  # fmt: skip

@@ -13,7 +13,6 @@ from app.node.chat_api.choices import FREE, schema_asked, tool_choice
 from app.node.chat_api.openai_shapes import (
     Count,
     Fraction,
-    Name,
     Temperature,
     as_given,
     assistant,
@@ -21,19 +20,10 @@ from app.node.chat_api.openai_shapes import (
     given,
     whole_calls,
 )
-from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Tool, Wish, text_of
+from app.node.chat_api.responses_tools import HOSTED, ToolGiven, called, each
+from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Wish, text_of
 
-# OpenAI's own, which no model here has; its command line for programmers sends the first with everything.
-HOSTED = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
 TEXTS = ("input_text", "output_text", "text", "refusal")
-
-
-class ToolGiven(msgspec.Struct, frozen=True):
-    type: str = "function"
-    name: Name | None = None
-    description: Annotated[str, Meta(max_length=1 << 16)] | None = None
-    parameters: Json | None = None
-    strict: bool | None = None
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -81,7 +71,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
             max_tokens=self.max_output_tokens,
             schema=schema_asked(form, lambda one: one, "text.format", "text"),
-            tools=() if choice == "none" else tuple(map(_tool, self.own_tools)),
+            tools=() if choice == "none" else each(self.own_tools)[0],
             must_call=choice if choice not in FREE else None,
             many_calls=self.parallel_tool_calls,
             user=self.user or "",
@@ -130,6 +120,7 @@ def _item(item: Json) -> list[Json]:
     """An item of the input as a message of a chat template."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
+            name = called(item.get("namespace"), name)
             return [assistant("", [(str(item.get("call_id", "")), name, arguments)])]
         case {"type": "function_call_output"}:
             output = text_of(item.get("output"), TEXTS)
@@ -143,9 +134,3 @@ def _item(item: Json) -> list[Json]:
         case {"role": "user" | "assistant" as role}:
             return [{"role": role, "content": text_of(item.get("content"), TEXTS)}]
     raise BadInput("api_content_unsupported", kind=str(item.get("type") or item.get("role"))[:40])
-
-
-def _tool(one: ToolGiven) -> Tool:
-    if one.type != "function" or not one.name:
-        raise BadInput("api_unsupported", what=f"the tool {one.type[:40]}")
-    return Tool(one.name, one.description or "", one.parameters or {}, one.strict)

@@ -30,6 +30,7 @@ VALUES: Json = {  # where any text would not do
     "background": True, "images": ["x"], "context": [1],
 }  # fmt: skip
 OTHERS: Json = {  # what stands in the table without being a field of the body
+    "custom": {"tools": [{"type": "custom", "name": "x"}]},
     "bash_20250124": {"tools": [{"type": "bash_20250124", "name": "bash"}]},
     **{
         kind: {"tools": [{"type": kind}]}

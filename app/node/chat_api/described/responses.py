@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from app.node.chat_api.described.parts import Exact, Told
 
 Status = Literal["in_progress", "completed", "incomplete"]
@@ -28,6 +30,7 @@ class FunctionCall(Exact, tag_field="type", tag="function_call"):
     call_id: str
     name: str
     arguments: str
+    namespace: str | UnsetType = UNSET
 
 
 class InputDetails(Exact):
@@ -51,12 +54,17 @@ class Incomplete(Exact):
     reason: Literal["max_output_tokens"]
 
 
-class ResponseTool(Exact):
-    type: Literal["function"]
+class ResponseTool(Exact, tag_field="type", tag="function"):
     name: str
     description: str | None
     parameters: dict[str, Any] | None
     strict: bool
+
+
+class ResponseNamespace(Exact, tag_field="type", tag="namespace"):
+    name: str
+    description: str
+    tools: list[ResponseTool]
 
 
 class Response(Told, kw_only=True):
@@ -77,7 +85,7 @@ class Response(Told, kw_only=True):
     top_p: float | None
     parallel_tool_calls: bool
     tool_choice: str | dict[str, Any]
-    tools: list[ResponseTool]
+    tools: list[ResponseTool | ResponseNamespace]
     metadata: dict[str, str]
 
 
