@@ -27,6 +27,8 @@ FLOAT = re.compile("Expected `int.*, got `float`")
 EVENTS, NDJSON = "text/event-stream", "application/x-ndjson"
 # Nobody on the way keeps a stream: no cache, nor nginx, which gathers it by pages.
 UNHELD = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+# Lists, objects and fields of a body, or as many of their signs: while they are read nobody else is answered.
+MOST_PARTS = 1 << 19
 SILENT_SECONDS = 20.0  # then a sign of life: Node's fetch takes 300 of silence for the end
 
 
@@ -34,6 +36,9 @@ def read(request: web.Request, kind: type[S]) -> S:
     """The request's body as `kind`. A whole number may be written as 40.0, which some programs do with all of theirs.
     Raises BadInput with the field that is wrong."""
     data = request[BODY] or b"{}"
+    if len(data) > MOST_PARTS and len(data) - len(data.translate(None, b"[{:")) > MOST_PARTS:
+        why = f"it has more than {MOST_PARTS:,} lists, objects and fields"
+        raise BadInput("bad_request", why=why, field="")
     try:
         try:
             return msgspec.json.decode(data, type=kind)

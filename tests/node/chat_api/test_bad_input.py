@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
+from io import BytesIO
 
 import aiohttp
 import pytest
 
+from app.node.chat_api.sending import MOST_PARTS
 from tests import tiny
 from tests.node.chat_api.conftest import Open, opened
 from tests.node.chat_api.gate_calls import ASK, CHAT
@@ -16,6 +19,7 @@ from tests.node.pool import BUSY, Json, node
 
 LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 GROWS = "{% set ns = namespace(x='x') %}{% for a in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"
+JSON = {"Content-Type": "application/json"}
 WHOLE: Json = {"prompt": "Hello", "max_tokens": 3, "temperature": 0}
 
 
@@ -32,6 +36,29 @@ async def test_no_web_page_is_let_in_by_cors(api: Open, method: str, path: str) 
         ):
             assert (answer.status == 403) == refused
             assert not [name for name in answer.headers if name.startswith("Access-Control-")]
+
+
+@pytest.mark.parametrize("unit", ["[]", "{}", '{"a":0}'])
+@pytest.mark.parametrize(
+    "path", [CHAT, "/v1/responses", "/v1/messages", "/api/chat", "/v1/embeddings"]
+)
+async def test_a_body_of_very_many_parts_is_refused_before_it_is_read(
+    http: aiohttp.ClientSession, path: str, unit: str
+) -> None:
+    """A few of them held up the whole node for half a second each."""
+    many = ",".join([unit] * (MOST_PARTS + 1))
+    data = f'{{"model":"guide","max_tokens":1,"input":"x","messages":[{{"role":"user","content":[{many}]}}]}}'
+    async with http.post(path, data=BytesIO(data.encode()), headers=JSON) as answer:
+        assert (answer.status, "lists, objects and fields" in await answer.text()) == (400, True)
+
+
+async def test_a_text_may_have_as_many_signs_of_json_as_texts_have(
+    http: aiohttp.ClientSession,
+) -> None:
+    text = '{"a": [1, "b"]}, ' * 60_000
+    data = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
+    async with http.post(CHAT, data=BytesIO(data), headers=JSON) as answer:
+        assert "context holds" in (await answer.json())["error"]["message"]
 
 
 @pytest.fixture(scope="module")
