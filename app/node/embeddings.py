@@ -31,6 +31,7 @@ Json = dict[str, Any]
 
 MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for all pairs of them
 IDLE_SECONDS = 300.0
+DIED = "worker_died"  # nobody ended it
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,15 @@ class Embeddings:
         for text in texts:
             if self._stop.is_set():  # an answer may wait for this memory, and a text is long enough
                 raise StageLost("embedding_gave_way", model=entry.name)
-            vectors.append(await held.embedder.embed(text, size, cut=cut))
+            try:
+                vectors.append(await held.embedder.embed(text, size, cut=cut))
+            except StageLost as error:
+                if error.reason.code != DIED:
+                    raise
+                log.warning("%s is loaded again, as its worker died: %s", entry.name, error.reason)
+                held = await self._ready(entry, order, lambda _: None)
+                assert held.embedder is not None
+                vectors.append(await held.embedder.embed(text, size, cut=cut))  # it may be why
             read(vectors[-1].n_tokens)
         return Embedded(entry.name, tuple(vectors))
 

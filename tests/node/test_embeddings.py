@@ -14,7 +14,7 @@ from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit
 from app.core.ids import MachineId
 from app.core.placement import Candidate
-from app.inference.embedder import Embedder
+from app.inference.embedder import Embedder, Text, Vector
 from app.node import embeddings as module
 from app.node import requests as asked
 from app.node.check_room import CheckRoom
@@ -228,6 +228,27 @@ async def test_one_that_died_is_loaded_again(place: Place) -> None:
     await held.embedder._worker.wait_dead()
     assert place.vectors.uses() == (0, 0)
     assert await place.embed() == tiny_bert.WIDTH
+
+
+@pytest.mark.parametrize(("n_deaths", "ends"), [(1, ""), (2, "worker_died")])
+async def test_one_that_dies_under_a_text_reads_it_again_and_once_only(
+    place: Place, monkeypatch: pytest.MonkeyPatch, n_deaths: int, ends: str
+) -> None:
+    whole, n_read = Embedder.embed, 0
+
+    async def dies(self: Embedder, text: Text, size: int, *, cut: bool) -> Vector:
+        nonlocal n_read
+        n_read += 1
+        if 2 <= n_read < 2 + n_deaths:  # the second text, and what is read in its place
+            psutil.Process(self._worker.pid).kill()
+            raise await self._worker.wait_dead()
+        return await whole(self, text, size, cut=cut)
+
+    monkeypatch.setattr(Embedder, "embed", dies)
+    told: list[int] = []
+    reads = place.vectors.embed(place.entry, [IDS, IDS[:2], IDS], None, cut=False, read=told.append)
+    assert await code(reads) == ends
+    assert told == ([4, 2, 4] if not ends else [4])
 
 
 async def code(work: object) -> str:
