@@ -118,7 +118,9 @@ class Work:
     def interrupt(self, loss: Loss) -> None:
         """The stages are lost with all they held. Answers that had that too often end now."""
         for sequence in (*self._waiting, *self._running.values()):
-            if not sequence.over and not sequence.interruption.lose(loss):
+            if not sequence.begun_at:  # it only waits the longer: nothing of it is lost
+                sequence.interruption.loss = sequence.interruption.loss or loss
+            elif not sequence.over and not sequence.interruption.lose(loss):
                 why = gave_up(loss)
                 sequence.end(StageLost(why.code, **why.facts))
         self._waiting = [sequence for sequence in self._waiting if not sequence.over]
