@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from app.machine.paths import write_atomically
@@ -20,17 +22,18 @@ def folder(environment: Mapping[str, str], home: Path) -> Path:
 
 
 class DesktopEntry:
-    """One file. Desktops turn entries off by a line in it."""
+    """One file. Desktops turn entries off by a line in it, and pass over one whose program is gone."""
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / NAME
+    def __init__(self, directory: Path, found: Callable[[str], object] = shutil.which) -> None:
+        self._path, self._found = directory / NAME, found
         self.where = str(self._path)
 
     def is_on(self) -> bool:
         try:
-            return entry_is_on(self._path.read_text(encoding="utf-8", errors="replace"))
+            text = self._path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return False
+        return entry_is_on(text) and bool(self._found(program_of(text)))
 
     def write(self, command: Sequence[str]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +67,16 @@ def entry_is_on(text: str) -> bool:
 def exec_line(command: Sequence[str]) -> str:
     """The value of Exec: quoted where the standard asks for it, then escaped as any string is."""
     return " ".join(map(_argument, command)).replace("\\", "\\\\")
+
+
+def program_of(text: str) -> str:
+    """What the entry starts; empty where that cannot be read. Quoted and escaped as `exec_line` does it."""
+    found = re.search(r"^\s*Exec\s*=\s*(.*)$", text, re.MULTILINE)
+    try:
+        words = shlex.split(found[1].replace("\\\\", "\\")) if found else []
+    except ValueError:  # a quote that nothing ends
+        words = []
+    return words[0].replace("%%", "%") if words else ""
 
 
 def _argument(text: str) -> str:

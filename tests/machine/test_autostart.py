@@ -60,9 +60,22 @@ def test_the_desktop_entry_goes_and_comes(tmp_path: Path) -> None:
     ],
 )
 def test_a_desktop_may_have_turned_it_off(text: str, on: bool, tmp_path: Path) -> None:
-    entry = autostart_linux.DesktopEntry(tmp_path)
+    entry = autostart_linux.DesktopEntry(tmp_path, COMMAND.count)
     Path(entry.where).write_text(text)
     assert autostart.state(entry).on is on
+
+
+def test_one_whose_program_is_gone_starts_nothing(tmp_path: Path) -> None:
+    """As an AppImage that a newer one has replaced."""
+    image = tmp_path / "My Apps" / "Poolhouse 50%.AppImage"
+    entry = autostart_linux.DesktopEntry(tmp_path)
+    Path(entry.where).write_text(autostart_linux.entry_text([str(image), "--hidden"]))
+    assert not autostart.state(entry).on
+    image.parent.mkdir()
+    image.touch(0o700)
+    assert autostart.state(entry).on
+    Path(entry.where).write_text('[Desktop Entry]\nExec="poolhouse\n')
+    assert not autostart.state(entry).on
 
 
 @pytest.mark.parametrize(
@@ -76,6 +89,7 @@ def test_a_desktop_may_have_turned_it_off(text: str, on: bool, tmp_path: Path) -
 )
 def test_arguments_are_quoted_as_desktops_read_them(command: list[str], line: str) -> None:
     assert autostart_linux.exec_line(command) == line
+    assert autostart_linux.program_of(f"[Desktop Entry]\nExec={line}\n") == command[0]
 
 
 @pytest.mark.parametrize(
