@@ -129,6 +129,7 @@ class ModelsPage(Page):
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
         self._area = scrolled(halves)  # where text is large and the window is not
+        halves.setAutoFillBackground(False)  # the page shows through
         self.content.addWidget(self._area, 1)  # first: Qt dresses anew what is placed anew
         halves.addWidget(left)
         halves.addWidget(self.details)

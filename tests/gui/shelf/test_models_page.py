@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -297,3 +298,14 @@ def test_news_do_not_end_a_measurement(qtbot: QtBot, page: ModelsPage) -> None:
     page.details.show_item(page.details.item)  # the library tells of the same model anew
     assert page.planning.measuring
     page.planning.stop_measuring()
+
+
+def test_the_page_shows_between_its_halves(page: ModelsPage, at_lone: Desk) -> None:
+    """Whatever palette Qt has for what holds them: a new one may come late."""
+    other = page._split.palette()
+    other.setColor(QPalette.ColorRole.Window, QColor("red"))
+    page._split.setPalette(other)
+    gap = page._split.handle(1)
+    at = gap.mapTo(page, gap.rect().center())
+    shown = page.grab().toImage().pixelColor(at).name()
+    assert shown == at_lone.services.theme.colours.window
