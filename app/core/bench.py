@@ -80,9 +80,15 @@ class Timed:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """Tokens after the first one, by the time they took; None when there are none."""
-        took = self.last_seconds - self.first_seconds
-        return (self.n_tokens - 1) / took if self.n_tokens > 1 and took > 0 else None
+        """Tokens after the first one, by the time they took; None when there are none.
+
+        An asker that was busy finds many at once, as if they had taken no time: then the node's own time counts.
+        """
+        if self.n_tokens < 2:
+            return None
+        took, made = self.last_seconds - self.first_seconds, self.answer.decode_tok_s
+        heard = (self.n_tokens - 1) / took if took > 0 else None
+        return min((rate for rate in (heard, made) if rate), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,15 @@ def test_speed_of_one_stream() -> None:
     assert told["tokens"] == [11, 11]
 
 
+def test_who_was_busy_hears_no_faster_than_it_was_made() -> None:
+    """Seen: 35,645 tok/s from the Guide, on a computer that was busy."""
+    rate = KNOWN.decode_tok_s
+    assert rate is not None
+    assert timed(0.5, 0.5001).decode_tok_s == rate
+    assert timed(0.5, 0.5).decode_tok_s == rate
+    assert timed(0.5, 0.5 + 20 / rate).decode_tok_s == pytest.approx(rate / 2)
+
+
 def test_streams_together_count_all_tokens_of_the_round() -> None:
     told = figures(2, [Round((timed(0.5, 1.5), timed(0.9, 1.9)), 2.0)])
     assert told["total_tok_s"]["mean"] == pytest.approx(11.0)
