@@ -45,7 +45,7 @@ def test_the_whole_matrix_is_as_large_as_specified(tmp_path: Path) -> None:
     assert {"F3, silent for 0.5 s", "F3, silent for 60 s", "F3, cable out for 2 s"} <= deeds.keys()
     tries = Counter[str]()
     for one in sieges.sieges(1.0):
-        assert one.kind[0] not in ("S1", "S2") or one.n == 10_000
+        assert one.kind[0] not in ("S1", "S2") or one.n >= 10_000
         tries[one.kind[0]] += one.n
     assert tries["S6"] == 1000
     assert tries["S4"] >= 600
@@ -115,7 +115,7 @@ def test_the_page_says_what_was_not_run_and_what_does_not_count() -> None:
     kinds = {("F1", "kill -9, a", "middle"), ("F3", "silent for 60 s, both lenders", "middle")}
     ones = [outcome("kill -9, a", 3), outcome("kill -9, a", 0, struck=False)]
     page = report.written(ones, 1, kinds)
-    assert "(1 runs, 0 of them failed)" in page
+    assert "(1 runs, 0 of them failed; 0 more ended well, outside" in page
     assert "1 of 2 kinds of runs were not made" in page
     assert page.endswith("## Not run\n\n- F3, silent for 60 s, both lenders, middle\n")
     assert "1 more runs struck nobody" in page

@@ -10,9 +10,9 @@ from tests.faults.outcome import Kind, Outcome, quantile
 
 HEAD = """# Faults and attacks
 
-Made by `make faults` ({n} runs, {failed} of them failed); not edited. Each run is a line of
-[faults.jsonl](faults.jsonl), with its commit, its figures, its seed and the kind of machine that made it;
-`make faults ARGS=--resume` makes those that it lacks. {before}
+Made by `make faults` ({n} runs, {failed} of them failed; {late} more ended well, outside the times of their rows); not
+edited. Each run is a line of [faults.jsonl](faults.jsonl), with its commit, its figures, its seed and the kind of
+machine that made it; `make faults ARGS=--resume` makes those that it lacks. {before}
 
 Real nodes on one computer, the Guide in the split 2, 2, 2, 2 over a host and two lenders, one more machine spare, f32
 between them. An answer of {tokens} tokens is asked for, something is done to it, and every token that its reader gets
@@ -127,6 +127,7 @@ def written(
     absent = wanted - {one.kind for one in outcomes}
     text = HEAD.format(
         n=len(outcomes), failed=len(failed), tokens=n_tokens,
+        late=sum(one.passed and not one.in_time for one in outcomes),
         machines=_machines(outcomes), before=BEFORE.format(name=before) if before else "",
         missing=MISSING.format(n=len(absent), all=len(wanted)) if absent else "",
         missed=MISSED.format(n=len(every) - len(outcomes)) if len(every) > len(outcomes) else "",
