@@ -19,7 +19,7 @@ from app.gui.services import Services
 from app.gui.standing import Kind, Standing, standing
 from app.gui.theme import set_role
 
-NARROW = 560  # of a window, in pixels at the usual text size: below it there are pictures alone
+NARROW = 640  # of a window, in pixels at the usual text size: below it there are pictures alone
 
 
 class Sidebar(QWidget):

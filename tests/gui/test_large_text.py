@@ -219,6 +219,21 @@ def test_all_that_can_be_done_with_an_answer_is_in_sight(
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize(("text", "size"), [(1.0, SMALLEST), (1.5, USUAL), (2.0, USUAL)])
+def test_a_chat_has_most_of_the_window(
+    qtbot: QtBot, at_lone: Desk, text: float, size: QSize
+) -> None:
+    """And each of its lines some words."""
+    at_lone.services.theme.choose(Scheme.LIGHT, text)
+    window = window_over(qtbot, at_lone.services, pages.CHAT, size=size)
+    qtbot.wait(SETTLE_MS)
+    wide = chat_of(window).conversation.viewport().width()
+    characters = wide / window.fontMetrics().averageCharWidth()
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert wide >= 0.45 * size.width()
+    assert characters >= 40
+
+
 @pytest.mark.parametrize("text", [1.0, 2.0])
 def test_an_error_in_a_chat_leaves_room_and_its_buttons_can_be_reached_in_german(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk, text: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, QSize
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -99,7 +99,14 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
     window.show()
     bar = window._sidebar
     told = {}
-    for text, size in ((1.0, SMALLEST), (2.0, USUAL), (2.0, SMALLEST)):
+    wide = QSize(1300, 760)
+    for text, size in (
+        (1.0, SMALLEST),
+        (1.5, SMALLEST),
+        (2.0, wide),
+        (2.0, USUAL),
+        (2.0, SMALLEST),
+    ):
         theme.choose(Scheme.LIGHT, text)
         window.resize(size)
         qtbot.wait(20)
@@ -113,9 +120,8 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
         assert one.accessibleName() in one.toolTip()
         assert one.width() >= theme.px(32)
     theme.choose(Scheme.LIGHT, 1.0)
-    assert [shown for _, shown in told.values()] == [True, True, False]
-    wide, narrow = told[2.0, USUAL.width()][0], told[2.0, SMALLEST.width()][0]
-    assert 3 * narrow < wide
+    assert [shown for _, shown in told.values()] == [True, True, True, False, False]
+    assert 3 * told[2.0, SMALLEST.width()][0] < told[2.0, wide.width()][0]
 
 
 def test_the_keyboard_begins_at_the_page_that_is_shown(qtbot: QtBot, away: Desk) -> None:

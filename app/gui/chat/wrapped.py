@@ -28,11 +28,13 @@ class Wrapped(QLabel):
     def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
         return False
 
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(0, self.heightForWidth(self.width()))
+
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        return QSize(0, super().minimumSizeHint().height())
+        return self.sizeHint()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
-        height = self.heightForWidth(event.size().width())
-        if height > 0 and height != self.height():
-            self.setFixedHeight(height)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()

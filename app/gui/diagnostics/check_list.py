@@ -24,7 +24,6 @@ class CheckList(QWidget):
         self._theme = theme
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(sizes.M)
         self._grid.setVerticalSpacing(sizes.S)
         self._grid.setColumnStretch(3, 1)
         self._checks: Sequence[Check] = ()
@@ -33,6 +32,9 @@ class CheckList(QWidget):
     def show_checks(self, checks: Sequence[Check]) -> None:
         self._checks = checks
         clear(self._grid)
+        self._grid.setHorizontalSpacing(
+            self._theme.px(sizes.M)
+        )  # else a name runs into what is said of it
         for number, check in enumerate(checks):
             self._add(number, check)
 
