@@ -159,9 +159,10 @@ class Replicas:
         standings = [self._standing(self._held[place], request) for place in places]
         found = route(standings, known, output)
         if found is None and (but is None or not self._held[but].here):
-            mended = [
-                replace(standing, is_open=not self._held[place].draining)
-                for place, standing in zip(places, standings, strict=True)
+            draining = [self._held[place].draining for place in places]
+            mended = [  # when machines leave all of them, they are placed anew under whoever asks
+                replace(standing, is_open=all(draining) or not leaves)
+                for leaves, standing in zip(draining, standings, strict=True)
             ]
             found = route(mended, known, output)
         return None if found is None else places[found]

@@ -17,7 +17,7 @@ from app.inference.replicas import Replica, Replicas
 from app.inference.sequences import Finish, Request, Token
 from backends.contract import GREEDY, Sampling
 from tests.inference.pool import Pool, answer, pool, request, shape
-from tests.simulation.world import undisturbed
+from tests.simulation.truth import undisturbed
 
 SLOW = ("fake:seconds_per_layer=0.001",)
 CREATIVE = Sampling(temperature=0.9, seed=11, repeat_penalty=1.2)
@@ -169,6 +169,17 @@ async def test_a_replica_that_is_given_back_gets_nothing_new() -> None:
             one.draining = False
             assert replicas._choose(request("y", 2)) is pools[0].pipeline
         assert {task.result()[2].figures.place for task in asking} == {1}
+
+
+async def test_who_asks_while_machines_leave_all_replicas_is_answered() -> None:
+    what = request("tell me", 5)
+    async with several((8,), (2, 4, 2)) as (replicas, pools):
+        for one in replicas.held:
+            one.draining = True
+        replicas.break_off(lost(0))
+        await pools[0].pipeline.wait_lost()
+        ids, _, finish = await hear(replicas, what)
+    assert (ids, finish.figures.place) == (undisturbed(what, shape()), 1)
 
 
 async def test_an_answer_moves_three_times_and_no_fourth_time() -> None:
