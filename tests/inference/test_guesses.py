@@ -16,7 +16,7 @@ from backends.frames import Kind
 from tests.inference.guessers import Oracle
 from tests.inference.pool import answer, pool, request, shape
 from tests.inference.test_pipeline import kinds_sent, until_idle
-from tests.simulation.world import undisturbed
+from tests.simulation.truth import undisturbed
 
 TEXTS = ("hello", "x" * 200)
 CREATIVE = Sampling(temperature=50.0, top_k=0, top_p=1.0, min_p=0.0, seed=7, repeat_penalty=1.3)

@@ -7,7 +7,7 @@ import asyncio
 from app.core.errors import StageLost
 from tests.inference.pool import pool, request, shape
 from tests.inference.test_recovery import SLOW, hear, kill, posix
-from tests.simulation.world import undisturbed
+from tests.simulation.truth import undisturbed
 
 
 @posix

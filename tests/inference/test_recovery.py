@@ -24,7 +24,7 @@ from app.inference.stage_client import CREDIT, FrameChannel
 from backends.contract import GREEDY, Sampling
 from backends.frames import Kind, read_head
 from tests.inference.pool import Pool, answer, pool, request, shape
-from tests.simulation.world import undisturbed
+from tests.simulation.truth import undisturbed
 
 SLOW = "fake:seconds_per_layer=0.001"
 SOON_S = 20.0  # less than one, on a machine with nothing else to do

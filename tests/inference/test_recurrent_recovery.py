@@ -9,7 +9,7 @@ import pytest
 
 from tests.inference.pool import pool, request, shape
 from tests.inference.test_recovery import SLOW, hear, kill
-from tests.simulation.world import undisturbed
+from tests.simulation.truth import undisturbed
 
 
 @pytest.mark.parametrize("whose", ["host", "lender"])

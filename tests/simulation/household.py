@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from app.core.errors import Refused, StageLost, Unreachable
+from app.core.errors import Reason, Refused, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.membership import Log, Member, members, merge, next_turn
 from app.core.operations import (
@@ -61,6 +61,7 @@ class Household:
             str, float
         ] = {}  # when a lender learnt that the host may use it no more
         self._ports: dict[bytes, MemberPort] = {}
+        self.away: set[str] = set()  # machines that are off, with all they had
         self.answers = StageAnswers()  # as the host waits for them
         self.pair(HOST)
 
@@ -136,6 +137,15 @@ class Household:
                 await self._part(name)
             port.lending.follow(self.members(name))
 
+    async def crash(self, lender: Lender, seconds: float) -> None:
+        """A lender's whole node is gone at once, its layers and what it remembered too, and back so much later."""
+        name = lender.machine
+        self.away.add(name)
+        await self._part(name)
+        await lender.stop_now(Reason("lend_stopped", {"machine": name}))
+        await asyncio.sleep(seconds)
+        self.away.discard(name)
+
     async def _part(self, lender: str) -> None:
         """The links between the host and that lender end, at either side."""
         for port in {port for port in self._ports.values() if port.name == lender}:
@@ -152,12 +162,14 @@ class Household:
 class _Send:
     """What a lender's node says over the control link."""
 
-    answers: StageAnswers
+    household: Household
     name: str
 
     async def __call__(self, message: messages.Message) -> None:
+        if self.name in self.household.away:
+            return
         assert isinstance(message, messages.StageReady | messages.StageFailed | messages.StageLost)
-        self.answers.heard(_id(self.name), self.name, message)
+        self.household.answers.heard(_id(self.name), self.name, message)
 
 
 class _Bare(Lending):
@@ -228,7 +240,8 @@ class MemberPort(Port):
     def _host(self) -> Member:
         """Raises Unreachable: without a membership no connection comes up, on either side."""
         host = self.household.host(at=self.name)
-        if host is None or _id(self.name) not in self.household.members(HOST):
+        known = _id(self.name) in self.household.members(HOST)
+        if host is None or not known or self.name in self.household.away:
             raise Unreachable("peer_offline", name=self.name)
         return host
 
@@ -239,7 +252,7 @@ class MemberPort(Port):
         with self.household.answers.expect(
             _id(name), PipelineId(bytes.fromhex(order.pipeline))
         ) as ready:
-            await self.lending.open(host, order, _Send(self.household.answers, name))
+            await self.lending.open(host, order, _Send(self.household, name))
             try:
                 await ready()
             except StageLost as error:

@@ -8,7 +8,8 @@ from operator import add
 
 from app.core.reasons import said
 from tests.inference.pool import shape
-from tests.simulation.world import Story, undisturbed
+from tests.simulation.truth import undisturbed
+from tests.simulation.world import Story
 
 GENTLE, MENDED = {"cut", "stand_still", "jump", "heat"}, {"reconnecting", "continued"}
 # Of the answers that nobody stopped: of all, and of those that were not lost more often than is promised.

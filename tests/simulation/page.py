@@ -12,8 +12,9 @@ HEAD = """
 ## The simulation
 
 `make soak` plays a household for each seed: real pipelines, recovery, lenders and worker service, and pretended clocks,
-processes and connections, under up to three faults of thirteen kinds. Nobody may be told a wrong token, or wait for
-ever. `make sim SEED=n` tells one story again. *Lost too often*: more than three times, which ends in words.
+processes and connections, under up to three faults of thirteen kinds; in some, a lender's owner takes the memory back
+too, or its whole node is gone at once. Nobody may be told a wrong token, or wait for ever. `make sim SEED=n` tells one
+story again. *Lost too often*: more than three times, which ends in words.
 """
 PLAYED = """
 | Seeds | Went wrong | Asked for | Finished | Lost too often | Asked later | Finished | Seconds a seed |
@@ -59,6 +60,10 @@ FOUND = (
     Found(
         8096, "a whole model elsewhere was given up when a token overtook one that a broken connection had swallowed",
         "d9f6cc9", "tests/inference/test_channel_link.py", "d9f6cc9: it is replaced, and not only its connection",
+    ),
+    Found(
+        20875, "while machines left both replicas of a model, who asked was told that nothing serves", "f00f883",
+        "tests/inference/test_replicas.py", "f00f883: so were both late askers",
     ),
 )  # fmt: skip
 

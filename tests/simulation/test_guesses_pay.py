@@ -18,8 +18,9 @@ from tests.inference.guessers import Oracle
 from tests.inference.pool import answer, pool, request, shape
 from tests.simulation.network import Network
 from tests.simulation.process import Process
+from tests.simulation.truth import undisturbed
 from tests.simulation.virtual_loop import VirtualLoop, run, running
-from tests.simulation.world import NOBODYS, undisturbed
+from tests.simulation.world import NOBODYS
 
 LAYER_S, ONE_WAY_S = 0.004, 0.001
 N_TOKENS = 120

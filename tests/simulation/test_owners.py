@@ -25,6 +25,19 @@ def test_no_answer_is_broken_off_because_another_machine_takes_long() -> None:
     assert n_frozen  # else nothing was shown
 
 
+@pytest.mark.parametrize("seed", [17, 41])
+def test_a_lender_may_want_to_drain_while_its_pipeline_is_made_again(seed: int) -> None:
+    check(told(seed, only=["drain", "leave", "kill"]))
+
+
+def test_an_answer_outlives_a_machine_that_is_gone_with_all_it_had() -> None:
+    stories = [told(seed, only=["crash"]) for seed in range(12)]
+    for story in stories:
+        check(story)
+    asked = [one for story in stories for one in story.heard if one.finish]
+    assert sum(bool(one.finish and one.finish.figures.recoveries) for one in asked) >= 5
+
+
 def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

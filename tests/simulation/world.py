@@ -11,9 +11,7 @@ import random
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import cache
 
-import numpy as np
 import psutil
 import pytest
 
@@ -22,20 +20,18 @@ from app.core.lending import QUIET_SECONDS
 from app.core.reasons import said
 from app.core.recovery import Loss, Notice
 from app.inference.sequences import Finish, Request, Token
-from app.inference.shape import Shape
-from backends.contract import GREEDY, Layers, Role, Sampling, Segment, Tokens
-from backends.fake import FakeStage
+from backends.contract import GREEDY, Sampling
 from backends.frames import Frame
 from backends.runs import Run
-from backends.sampling import sampler_for
 from backends.steps import Steps
 from tests.inference.guessers import Oracle
-from tests.inference.pool import N_VOCAB, WIDTH, fake, request, shape
+from tests.inference.pool import request, shape
 from tests.simulation.house import House, opened
 from tests.simulation.household import SHARE, Household, MemberPort
 from tests.simulation.network import Network
 from tests.simulation.owner import drained
 from tests.simulation.process import Process
+from tests.simulation.truth import undisturbed
 from tests.simulation.virtual_loop import VirtualLoop, run, running
 
 BEGAN = 1000.0  # the loop's clock
@@ -124,6 +120,7 @@ class World:
         self._oracle = Oracle(TRUTHS[seed % len(TRUTHS)], seed)
         self._asked = asyncio.Event()  # somebody has: what breaks before is nobody's answer
         self._household = Household(seed)
+        self._goes = random.Random(f"{seed} goes")  # lenders that leave
         self._later = random.Random(f"{seed} later")  # who asks once it is quiet, and of how many
 
     def guess(self, patch: pytest.MonkeyPatch) -> None:
@@ -188,6 +185,7 @@ class World:
             async with asyncio.TaskGroup() as group:
                 trouble = group.create_task(self._trouble(house, only), name="trouble")
                 changes = group.create_task(self._change(house, only), name="members")
+                owners = group.create_task(self._owners(house, only), name="owners")
                 listening = [
                     group.create_task(self._listen(house, one), name="listen") for one in heard
                 ]
@@ -205,6 +203,7 @@ class World:
                 assert all(task.done() for task in listening), f"no end in time: {story}"
                 trouble.cancel()
                 changes.cancel()
+                owners.cancel()
         await self._no_orphans()
         assert not self._household.wrong, f"{self._household.wrong}\n{story}"
         return story
@@ -267,6 +266,16 @@ class World:
         at, kind = self._loop.now - BEGAN, self._household.choose()
         self._deeds.append(f"{kind} at {at:.3f}")
         await self._household.change(kind, house, lambda: self._loop.now)
+
+    async def _owners(self, house: House, only: Sequence[str]) -> None:
+        """In some stories a lender's owner takes the memory back in peace, or its whole node is gone at once."""
+        if only or self._goes.random() >= SHARE:
+            return
+        await self._asked.wait()
+        await asyncio.sleep(self._goes.choice((0.01, 0.3, 3.0)) * self._goes.random())
+        deed = self._goes.choice((self._drain, self._crash))
+        self._deeds.append(f"{deed.__name__[1:]} at {self._loop.now - BEGAN:.3f}")
+        await deed(house)
 
     def _some(self) -> Process | None:
         alive = [process for process in self._processes if not process.is_gone]
@@ -338,12 +347,19 @@ class World:
     async def _drain(self, house: House) -> None:
         """A lender's owner wants the memory back, and nobody else has room: who computes with it may end. Meanwhile
         the host stands still, for longer than no frame passes between two tokens."""
-        if (built := house.pools.get(0)) is None:
-            return  # it was given back, and nobody has asked since
-        lender = self._chance.choice(built.lenders)
+        if (built := house.pools.get(0)) is None or not built.lenders:
+            return  # it was given back, and nobody has asked since; or it is being made again
+        lender = self._goes.choice(built.lenders)
         if lender.runs:
             self._processes[built.host.pid - NOBODYS].freeze(1.5 * QUIET_SECONDS)
             await drained(lender, lambda: house.replicas.n_running > 0)
+
+    async def _crash(self, house: House) -> None:
+        """A lender's computer loses its power, and may be back while its host still looks for it."""
+        lenders = [lender for built in house.pools.values() for lender in built.lenders]
+        if lenders:
+            lender = self._goes.choice(lenders)
+            await self._household.crash(lender, self._goes.choice((0.5, 5.0, 3600.0)))
 
     async def _shortage(self, house: House) -> None:
         """The next time, nothing fits; a machine comes back a while later."""
@@ -374,18 +390,3 @@ class World:
 def _end(process: Process) -> None:
     if not process.is_gone:
         process.kill()
-
-
-@cache
-def undisturbed(asked: Request, form: Shape) -> list[int]:
-    """What a single stage says that holds everything and is never disturbed."""
-    stage = FakeStage(fake(Role.WHOLE, Layers(0, 8), form, "fake:", WIDTH))
-    sampler = sampler_for(asked.sampling, N_VOCAB, None, asked.ids, 0)
-    new, pos, ids = list(asked.ids), 0, []
-    for _ in range(asked.max_tokens):
-        segment = Segment(0, len(new), pos)
-        out = stage.forward(Tokens((segment,), new), [0])
-        pos += len(new)
-        new = [sampler.pick(np.frombuffer(out.rows, np.float32))]
-        ids += new
-    return ids

@@ -1,0 +1,28 @@
+"""What an answer must be: what a single stage says that holds everything and is never disturbed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from app.inference.sequences import Request
+from app.inference.shape import Shape
+from backends.contract import Layers, Role, Segment, Tokens
+from backends.fake import FakeStage
+from backends.sampling import sampler_for
+from tests.inference.pool import N_VOCAB, WIDTH, fake
+
+
+@cache
+def undisturbed(asked: Request, form: Shape) -> list[int]:
+    stage = FakeStage(fake(Role.WHOLE, Layers(0, 8), form, "fake:", WIDTH))
+    sampler = sampler_for(asked.sampling, N_VOCAB, None, asked.ids, 0)
+    new, pos, ids = list(asked.ids), 0, []
+    for _ in range(asked.max_tokens):
+        segment = Segment(0, len(new), pos)
+        out = stage.forward(Tokens((segment,), new), [0])
+        pos += len(new)
+        new = [sampler.pick(np.frombuffer(out.rows, np.float32))]
+        ids += new
+    return ids
