@@ -62,8 +62,8 @@ FOUND = (
         "d9f6cc9", "tests/inference/test_channel_link.py", "d9f6cc9: it is replaced, and not only its connection",
     ),
     Found(
-        20875, "while machines left both replicas of a model, who asked was told that nothing serves", "f00f883",
-        "tests/inference/test_replicas.py", "f00f883: so were both late askers",
+        20875, "while machines left both replicas of a model, who asked was told that nothing serves", "83d7a02",
+        "tests/inference/test_replicas.py", "83d7a02: so were both late askers",
     ),
 )  # fmt: skip
 
