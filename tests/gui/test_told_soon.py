@@ -1,0 +1,116 @@
+"""What a person is told when a machine is lost under an answer: by the answer, the node's status and the window."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.standing import standing
+from tests.gui.desk import desk, follow
+from tests.node.pool import TestNode, paired
+
+Json = dict[str, Any]
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(sys.platform == "win32", reason="workers are found by their command line"),
+]
+SOON_S = 1.0  # for status, map, chat and command line alike
+LOOK_S = 0.02
+LOAD = {"model": "guide", "split": [2, 4, 2], "number": "f32"}
+ORDER = {
+    "prompt": "How do I add a computer?", "raw": True, "max_tokens": 300, "ignore_end": True,
+    "sampling": {"temperature": 0},
+}  # fmt: skip
+ANSWER, STATUS, WINDOW = "the answer", "the status", "the window"
+
+
+@dataclass
+class Told:
+    """Who said what, and how long after the loss."""
+
+    struck_at: float = 0.0
+    words: list[tuple[str, float, str]] = field(default_factory=list)
+    done: Json = field(default_factory=dict)
+
+    def hear(self, who: str, words: str) -> None:
+        if self.struck_at:
+            self.words.append((who, time.monotonic() - self.struck_at, words))
+
+    def first_s(self, who: str, words: str) -> float:
+        found = [after_s for one, after_s, said in self.words if one == who and words in said]
+        assert found, f"{who} never said {words!r}: {self.words}"
+        return min(found)
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    with paired(tmp_path_factory.mktemp("told"), "den", "attic") as made:
+        asyncio.run(load(made[0]))
+        yield made
+
+
+async def load(den: TestNode) -> None:
+    async with den.client() as client:
+        await client.work("POST", "/load", LOAD)
+
+
+async def ask(den: TestNode, attic: TestNode, told: Told) -> None:
+    """One answer, in the midst of which the lender's worker is killed."""
+    n_tokens = 0
+    async with den.client() as client, aclosing(client.stream("POST", "/ask", ORDER)) as lines:
+        async for line in lines:
+            if "delta" in line:
+                n_tokens += len(line["delta"]["token_ids"])
+            elif "recovery" in line:
+                told.hear(ANSWER, line["recovery"]["text"])
+            elif "done" in line:
+                told.done = line["done"]
+            if n_tokens >= 100 and not told.struck_at:
+                (await attic.one_worker()).kill()
+                told.struck_at = time.monotonic()
+
+
+async def look(den: TestNode, told: Told) -> None:
+    """At the status, as the command line has it."""
+    async with den.client() as client:
+        while not told.done:
+            recovery = (await client.get("/status"))["loaded"]["recovery"]
+            told.hear(STATUS, recovery["text"] if recovery else "")
+            await asyncio.sleep(LOOK_S)
+
+
+def test_a_loss_is_told_everywhere_within_a_second_and_stays_in_the_answers_details(
+    qtbot: QtBot, qapp: QApplication, nodes: list[TestNode]
+) -> None:
+    den, attic = nodes
+    told, made = Told(), desk(qapp, den.root)
+    follow(qtbot, made.services)
+    pool = made.services.pool
+    pool.changed.connect(lambda: told.hear(WINDOW, standing(pool).sentence))
+    with ThreadPoolExecutor(2) as threads:
+        both = [
+            threads.submit(asyncio.run, one) for one in (ask(den, attic, told), look(den, told))
+        ]
+        qtbot.waitUntil(lambda: all(one.done() for one in both))
+        for one in both:
+            one.result()
+    pool.stop()
+    made.services.lock.close()
+    assert told.first_s(ANSWER, "attic's layers") <= SOON_S  # what happened
+    for who in (ANSWER, STATUS, WINDOW):  # what is done about it, and how long that takes
+        assert told.first_s(who, "attic lost its layers. Loading them again, about ") <= SOON_S
+    (kept,) = told.done["recovered"]
+    assert kept["machine"] == "attic"
+    assert "attic's layers" in kept["reason"]
+    assert kept["detected_after_s"] <= SOON_S
