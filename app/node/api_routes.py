@@ -27,7 +27,7 @@ def routes(api: Callable[[], ChatApi]) -> list[web.RouteDef]:
 
     async def make(request: web.Request) -> web.Response:
         order = await asked.body(request, asked.ApiKey)
-        return web.json_response({"name": order.name, "key": await api().keys.make(order.name)})
+        return web.json_response({"name": order.name, "key": await api().make_key(order.name)})
 
     async def remove(request: web.Request) -> web.Response:
         name = request.match_info["name"]

@@ -144,7 +144,7 @@ class Gate:
             return refusal(request, 429, words, retry_after_s=1)
         self._open[who.key] += 1
         try:
-            async with self.under_way.until_closed(request):
+            async with self.under_way.until_closed(request, who.key):
                 if request.method == "POST":
                     await _bid_go_on(request)
                     request[BODY] = await whole_body(

@@ -85,7 +85,7 @@ async def send(
         except asyncio.CancelledError:
             if not closes(request):
                 raise
-            failed = closed()
+            failed = closed(request)
         except RecursionError:
             failed = too_deep()
         except Exception:  # the outer wall of a request whose answer has begun

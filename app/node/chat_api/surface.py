@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
@@ -37,6 +38,7 @@ from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import Listed, OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
 from app.node.chat_api.responses_routes import ResponsesRoutes
+from app.node.chat_api.under_way import UnderWay
 from app.node.chat_api.upstream_desk import UpstreamDesk
 from app.node.chat_api.upstreams import Upstreams
 from app.node.guard import MAX_BODY_BYTES, own_names
@@ -78,6 +80,7 @@ class ChatApi:
         self._runner: web.AppRunner | None = None
         self._words, self._lan_words = FirstWords(), FirstWords()
         self._opened = Counter[str]()  # requests of each key, by both doors
+        self._under_way = WeakSet[UnderWay]()  # of each door
         self.lan = LanDoor(node.home, lambda: node.finding.choice.interfaces, self._lan_words)
         self._group: asyncio.TaskGroup | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -165,14 +168,25 @@ class ChatApi:
         )
         return await self.told()
 
+    async def make_key(self, name: str) -> str:
+        """A new one; what was asked with the one before ends. Raises BadInput, Refused."""
+        key = await self.keys.make(name)
+        self._end_of(name)
+        return key
+
     async def remove_key(self, name: str) -> None:
-        """With its limits. Raises BadInput, Refused."""
+        """With its limits, and what was asked with it ends. Raises BadInput, Refused."""
         await self.keys.remove(name)
+        self._end_of(name)
         await self._save(
             lambda now: msgspec.structs.replace(
                 now, limits={key: own for key, own in now.limits.items() if key != name}
             )
         )
+
+    def _end_of(self, key: str) -> None:
+        for door in self._under_way:
+            door.end_of(key)
 
     async def _with_upstreams(
         self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]
@@ -285,6 +299,7 @@ class ChatApi:
             return await guesting.listed() if guesting.passes("") else await own()
 
         app.on_shutdown.append(gate.under_way.end)
+        self._under_way.add(gate.under_way)
         self._add_routes(app, listed)
         app.add_routes(behind(OwnRoutes(self._node, self.answering, self.figures).routes()))
         return app

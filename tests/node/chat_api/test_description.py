@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 from typing import Any, cast
+from weakref import WeakSet
 
 import aiohttp
 import msgspec
@@ -39,6 +40,7 @@ def test_no_route_is_missing() -> None:
     """Of the door for programs, as a node builds it."""
     api, nobody = object.__new__(ChatApi), cast("Any", SimpleNamespace())
     api.answering = api.budget = api.figures = nobody
+    api._under_way = WeakSet()
     shop = SimpleNamespace(models=SimpleNamespace(listed=nobody))
     api._node = cast("Any", SimpleNamespace(guesting=nobody, shop=shop))
     gate = SimpleNamespace(  # any: nobody comes

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import aiohttp
+import pytest
 
 from tests.node.chat_api.conftest import Open, free_port
 from tests.node.chat_api.gate_calls import LONG
@@ -39,6 +40,24 @@ async def test_an_answer_that_is_under_way_hears_that_its_door_closes(
         _, said = await asyncio.gather(off, answer.text())
     await asyncio.to_thread(api.control, "POST", "/api", {"on": True, "port": was["port"]})
     assert said.rstrip().splitlines()[-1].startswith('data: {"error":{"message":"The API was')
+
+
+@pytest.mark.parametrize("how", ["POST", "DELETE"])
+async def test_an_answer_under_way_ends_with_its_key(
+    api: Open, http: aiohttp.ClientSession, how: str
+) -> None:
+    """Replaced or taken away."""
+    path, named = "/api/keys", {"name": "leaked"}
+    key = (await asyncio.to_thread(api.control, "POST", path, named))["key"]
+    where = path if how == "POST" else f"{path}/leaked"
+    given = {"Authorization": f"Bearer {key}"}
+    async with http.post("/v1/completions", json=LONG, headers=given) as answer:
+        await answer.content.readline()
+        gone = asyncio.to_thread(api.control, how, where, named if how == "POST" else None)
+        _, said = await asyncio.gather(gone, answer.text())
+    assert said.rstrip().splitlines()[-1].startswith('data: {"error":{"message":"The API key of')
+    if how == "POST":
+        await asyncio.to_thread(api.control, "DELETE", f"{path}/leaked")
 
 
 def test_a_taken_port_gives_way_to_the_next_and_says_so(api: Open) -> None:

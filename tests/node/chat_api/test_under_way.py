@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 
-from app.core.errors import StageLost
+from app.core.errors import Refused, StageLost
 from app.node.chat_api.under_way import UnderWay
 from app.node.chat_api.writing import BEGUN
 
@@ -30,6 +30,24 @@ async def test_nothing_is_said_twice(request_: Any, ends: type[BaseException]) -
         await door.end(no_app)
         assert type(await asked) is ends
     await door.end(no_app)  # nothing is left
+
+
+async def test_a_key_that_is_taken_away_ends_what_was_asked_with_it_and_no_more() -> None:
+    door = UnderWay()
+
+    async def under_way(key: str) -> None:
+        async with door.until_closed(cast("Any", {}), key):
+            await asyncio.sleep(60)
+
+    async with asyncio.TaskGroup() as group:
+        its, other = (
+            group.create_task(caught(under_way(key)), name=key) for key in ("its", "other")
+        )
+        await asyncio.sleep(0)
+        door.end_of("its")
+        assert isinstance(await its, Refused)
+        assert not other.done()
+        other.cancel()
 
 
 async def test_another_s_time_that_is_over_is_no_closing() -> None:
