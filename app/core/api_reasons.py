@@ -11,8 +11,8 @@ API_SENTENCES: dict[str, str] = {
     "change the model (`poolhouse api on --may-load`).",
     "api_closed": "The API was turned off, or moved, while this was under way. Ask again when it is open: "
     "Settings, Local API says where.",
-    "api_key_gone": "The API key of this request was replaced or taken away. Set the new one: `poolhouse api key` "
-    "shows it.",
+    "api_key_gone": "The API key of this request was replaced or taken away while this was under way. Set the new one: "
+    "Settings, Local API shows it.",
     "api_model_asked": "{name} is asked by others now. Let it go when they are done.",
     "api_tools_unknown": "Poolhouse does not know how {model} calls tools. Ask without them, or load a model whose "
     "chat template names tools in a form that Poolhouse reads.",

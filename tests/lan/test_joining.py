@@ -43,8 +43,8 @@ async def test_windows_are_shown_and_end_done(nodes: Nodes) -> None:
         pairing.Admitted,
         pairing.Done,
     ]
+    await until(lambda: all(node.members and len(node.members[-1]) == 2 for node in (den, attic)))
     assert den.members[-1][attic.network.id].roles == {Role.LENDER}
-    await until(lambda: attic.members and len(attic.members[-1]) == 2)
     with pytest.raises(Refused) as refused:  # only an admin opens windows
         await attic.network.open_pairing((Role.LENDER,))
     assert code_of(refused) == "not_admin"
