@@ -6,6 +6,9 @@ ones too: half a second with all pages made. Here each is polished once.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
+
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QWidget
@@ -44,7 +47,7 @@ class Repolish(QObject):
         if is_first:
             return
         self._timer.start()
-        for window in self._app.topLevelWidgets():
+        for window in _unswept(self._app.topLevelWidgets):
             self._polish_seen(window)
 
     def finish(self, page: QWidget) -> None:
@@ -86,9 +89,21 @@ class Repolish(QObject):
                 self.resized.emit()
 
     def _polished(self) -> list[QWidget]:
-        return [one for one in self._app.allWidgets() if one.testAttribute(POLISHED)]
+        return [one for one in _unswept(self._app.allWidgets) if one.testAttribute(POLISHED)]
 
     def _polish(self, widget: QWidget) -> None:
         widget.style().polish(widget)
         if self._is_resized:
             QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.StyleChange))
+
+
+def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
+    """PySide makes an object for each pointer of Qt's list: a sweep between two of them may take a closed window's
+    widgets whose turn is still to come, and the program ends."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        return listing()
+    finally:
+        if before:
+            gc.enable()

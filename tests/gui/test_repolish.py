@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +20,26 @@ from app.gui.theme import DARK, LIGHT, Scheme, Theme
 from tests.gui.desk import Desk, window_over
 
 DEEP = 8
+SWEPT = """
+import gc
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+from app.gui.theme import Scheme, Theme
+
+app = QApplication([])
+theme = Theme(app, Scheme.LIGHT, 1.0)
+for turn in range(20):
+    gc.disable()
+    kept = QWidget()
+    for _ in range(50):  # closed windows that only a sweep takes, beside widgets that Python has not seen
+        QComboBox(kept).view()
+        gone = QWidget()
+        gone.itself = gone
+    gc.set_threshold(1, 1, 1)
+    gc.enable()
+    theme.choose((Scheme.DARK, Scheme.LIGHT)[turn % 2], 1.0)
+    while theme._repolish._timer.isActive():
+        app.processEvents()
+"""
 
 
 class Leaf(QLabel):
@@ -167,3 +189,11 @@ def n_gone() -> int:
     """Objects of Python's for those of Qt's that are no more."""
     gc.collect()
     return sum(isinstance(one, QObject) and not isValid(one) for one in gc.get_objects())
+
+
+def test_closed_windows_may_be_swept_while_all_are_listed() -> None:
+    """In a process of its own: without that care it ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", SWEPT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
