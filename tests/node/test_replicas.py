@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ TEXT = {
     "logit_bias": {"2": -100},  # the token that ends an answer: all are equally long
 }  # fmt: skip
 SHORT = [
-    {"prompt": f"Question {n}: how do I pair?", "raw": True, "max_tokens": 60, "ignore_end": True,
+    {"prompt": f"Question {n}: how do I pair?", "raw": True, "max_tokens": 100, "ignore_end": True,
      "sampling": {"temperature": 0}}
     for n in range(6)
 ]  # fmt: skip
@@ -230,15 +231,17 @@ async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> Non
         lost, other = placed["stages"][1]["machine"], placed["stages"][3]["machine"]
         assert {lost, other} == set(by_name)
         assert [len(one["ids"]) for one in placed["replicas"]] == [2, 1]
-        came, worker = 0, await by_name[lost].one_worker()
+        begun, worker = set[str](), await by_name[lost].one_worker()
 
-        def one_came() -> None:
-            nonlocal came
-            came += 1
-            if came == len(SHORT):
-                worker.kill()
+        def one_came(prompt: str) -> None:
+            if len(begun) < len(SHORT):
+                begun.add(prompt)
+                if len(begun) == len(SHORT):  # also those of the split, which begin later
+                    worker.kill()
 
-        disturbed = await asyncio.gather(*(ask(host, what, one_came) for what in SHORT))
+        disturbed = await asyncio.gather(
+            *(ask(host, what, partial(one_came, what["prompt"])) for what in SHORT)
+        )
         moved = [one for one in disturbed if one["recoveries"]]
         assert moved
         for one in moved:
