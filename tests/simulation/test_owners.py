@@ -25,7 +25,7 @@ def test_no_answer_is_broken_off_because_another_machine_takes_long() -> None:
     assert n_frozen  # else nothing was shown
 
 
-@pytest.mark.parametrize("seed", [17, 41])
+@pytest.mark.parametrize("seed", [28, 72])
 def test_a_lender_may_want_to_drain_while_its_pipeline_is_made_again(seed: int) -> None:
     check(told(seed, only=["drain", "leave", "kill"]))
 
