@@ -168,6 +168,53 @@ async def test_who_leaves_ends_the_answer_on_the_host(pool: Pool) -> None:
     await pool.host.until_nobody(SOON_SECONDS)
 
 
+async def test_a_loss_on_the_host_takes_no_token_of_its_answers(pool: Pool) -> None:
+    """It is told what happened, as the host's own people are, and its API's stream goes on to the same end."""
+    order: Json = {"prompt": "1 2 3", "raw": True, "max_tokens": 400, "ignore_end": True}
+    order |= {"sampling": {"temperature": 0}}
+    stream: Json = {"model": "guide", "prompt": "1 2 3", "max_tokens": 400, "temperature": 0}
+    stream |= {"logit_bias": {"2": -100}, "stream": True}  # the token that ends an answer
+    undisturbed = await _both(pool, order, stream)
+    disturbed = await _both(pool, order, stream, kill_after=40)
+    assert disturbed[:2] == undisturbed[:2]
+    notices, recoveries = disturbed[2:]
+    assert any("den" in notice for notice in notices), notices
+    assert (undisturbed[2:], recoveries) == (([], 0), 1)
+
+
+async def _both(
+    pool: Pool, order: Json, stream: Json, kill_after: int = 0
+) -> tuple[list[int], str, list[str], int]:
+    """Both at once: the tokens of the one, the text of the other, what was told, how often it was recovered."""
+    ids, notices, text = list[int](), list[str](), ""
+
+    async def streamed() -> None:
+        nonlocal text
+        async with (
+            session_of(pool.api) as http,
+            http.post("/v1/completions", json=stream) as answer,
+        ):
+            async for line in answer.content:
+                if line.startswith(b"data: {"):
+                    text += json.loads(line[6:])["choices"][0]["text"]
+
+    async with asyncio.TaskGroup() as group, pool.guest.client() as client:
+        group.create_task(streamed())
+        async with contextlib.aclosing(client.stream("POST", "/ask", order)) as lines:
+            async for line in lines:
+                if "delta" in line:
+                    ids += line["delta"]["token_ids"]
+                elif "recovery" in line:
+                    notices.append(line["recovery"]["text"])
+                elif "done" in line:
+                    done = line["done"]
+                if 0 < kill_after <= len(ids) and text:
+                    kill_after = 0
+                    for worker in pool.host.workers():
+                        worker.kill()
+    return ids, text, notices, done["recoveries"]
+
+
 def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> None:
     """Though the host lends: a guest opens no pipelines."""
     refused = pool.guest.run("load", "guide", "--split", "2,4,2")
