@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from array import array
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import msgspec
 from msgspec import Meta
@@ -62,24 +62,23 @@ class OllamaOneAsked(msgspec.Struct, frozen=True, kw_only=True):
 
 def texts_of(given: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
     """One text or several, each as words or as token ids. Raises BadInput."""
-    found: list[Text] = []
+    kinds = set(map(type, given))  # of a million token ids as quickly as can be
     if isinstance(given, str):
-        found = [given]
-    elif all(isinstance(one, int) for one in given):
-        found = [tuple(one for one in given if isinstance(one, int))]
+        found: list[Text] = [given]
+    elif kinds == {int}:
+        found = [cast("tuple[int, ...]", tuple(given))]
+    elif int in kinds:
+        raise _odd("input is texts, or token ids, and not both")
     else:
-        for one in given:
-            if isinstance(one, int):
-                raise _odd("input is texts, or token ids, and not both")
-            found.append(one if isinstance(one, str) else tuple(one))
+        found = [one if isinstance(one, str) else tuple(cast("list[int]", one)) for one in given]
     if len(found) > MOST_TEXTS:
         raise _odd(f"input has more than {MOST_TEXTS} texts")
     for text in found:
         if not text:
             raise _odd("a text of input is empty")
-        if isinstance(text, str) and len(text) > MOST_CHARS:
+        if len(text) > MOST_CHARS:
             raise _odd(f"a text of input has more than {MOST_CHARS} characters")
-        if not isinstance(text, str) and not all(0 <= token < 1 << 30 for token in text):
+        if not isinstance(text, str) and not 0 <= min(text) <= max(text) < 1 << 30:
             raise _odd("a token id of input is out of bounds")
     return tuple(found)
 
