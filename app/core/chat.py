@@ -39,6 +39,7 @@ class Message:
 # a list of {"name", "text"}; "notes" sentences; "ended" why the text stops where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
 UNFINISHED = "unfinished"  # how an answer has ended while it still comes: the app may end first
+FULL = "full"  # the context, while "length" is the longest answer that was allowed
 
 
 @dataclass(frozen=True, slots=True)

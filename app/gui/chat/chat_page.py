@@ -269,7 +269,8 @@ class ChatPage(Page):
     def _tell_hint(self) -> None:
         pool = self.services.pool
         full, waits, names = self.chat_head.is_nearly_full, self.composer.waits, self._models.names
-        self.hint.tell(self.chat, names, pool, is_full=full, waits=waits)
+        leaves = self.session.leaves_out(self.chat.id)
+        self.hint.tell(self.chat, names, pool, is_full=full, leaves_out=leaves, waits=waits)
 
     def _tell_state(self) -> None:
         running = self._running

@@ -79,6 +79,12 @@ def details(figures: Json) -> list[str]:
         right = formats.number(figures.get("guessed_right") or 0)
         text = _tr("Computed ahead: {tokens} guessed tokens, {right} of them right")
         found.append(text.format(tokens=formats.number(made), right=right))
+    return found + [here(str(sentence)) for sentence in figures.get("doubted") or ()]
+
+
+def recovered(figures: Json) -> list[str]:
+    """What an answer went through, a line each."""
+    found = []
     for one in figures.get("recovered") or ():
         text = _tr("{machine} was lost; the answer went on after {time}")
         if one.get("left"):
@@ -87,7 +93,7 @@ def details(figures: Json) -> list[str]:
             text = _tr("The layers were moved; the answer went on after {time}")
         time = formats.seconds(float(one.get("recovered_after_s") or 0))
         found.append(text.format(machine=one.get("machine"), time=time))
-    return found + [here(str(sentence)) for sentence in figures.get("doubted") or ()]
+    return found
 
 
 def machines(figures: Json) -> list[str]:

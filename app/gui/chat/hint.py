@@ -45,6 +45,7 @@ class Hint(QWidget):
         pool: Pool,
         *,
         is_full: bool,
+        leaves_out: bool = False,
         waits: bool = False,
     ) -> None:
         """About the next message of this chat. waits: it was sent while an answer comes."""
@@ -54,6 +55,10 @@ class Hint(QWidget):
         by_guide = pool.hosts is None and (chat.model or speaker or GUIDE) == GUIDE
         if waits:
             words = self.tr("Your message goes as soon as this answer has ended.")
+        elif is_full and leaves_out:
+            words = self.tr(
+                "The context is nearly full: the oldest messages are left out from now on."
+            )
         elif is_full:
             words = self.tr("The context is nearly full: the next answer may stop early.")
         elif not is_loaded and chat.model is None:

@@ -14,6 +14,7 @@ from app.core.chat import (
     ATTACHMENTS,
     ENDED,
     FIGURES,
+    FULL,
     MODEL,
     NOTES,
     UNFINISHED,
@@ -36,7 +37,7 @@ from app.gui.parts.text import Chip, label, tooltip
 from app.gui.sentences import model_name
 from app.gui.theme import set_role
 
-CUT = ("length", "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
+CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
 NAME_CHARACTERS = 80
 
 
@@ -236,9 +237,10 @@ class MessageView(QFrame):
         if self._shown.state is not None:
             self.tell_state(self._shown.state)
             return
-        if text := figures.caption(details.get(FIGURES) or {}):
-            self._foot.addWidget(_caption(text, figures.details(details.get(FIGURES) or {})))
-        for note in details.get(NOTES) or ():
+        known = details.get(FIGURES) or {}
+        if text := figures.caption(known):
+            self._foot.addWidget(_caption(text, figures.details(known)))
+        for note in (*figures.recovered(known), *(details.get(NOTES) or ())):
             self._foot.addLayout(self._note(str(note)))
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
             self._foot.addWidget(Wrapped(words, "caption"))
@@ -246,6 +248,10 @@ class MessageView(QFrame):
     def _ending(self, ended: str) -> str:
         return {
             "length": self.tr("Cut at the longest answer allowed. Press Continue for more."),
+            FULL: self.tr(
+                "The context is full, so the answer ends here. Leave out the oldest messages, or choose a larger "
+                "context, and press Continue."
+            ),
             "stopped": self.tr("Stopped by you. Press Continue for more."),
             UNFINISHED: self.tr("Poolhouse ended before this answer did. Press Continue for more."),
         }.get(ended, "")

@@ -12,6 +12,7 @@ from app.core import chat as tree
 from app.core.chat import (
     ENDED,
     FIGURES,
+    FULL,
     MODEL,
     NOTES,
     UNFINISHED,
@@ -22,6 +23,7 @@ from app.core.chat import (
     Role,
 )
 from app.core.errors import AppError, StageLost
+from app.gui.chat import figures
 from app.gui.chat.answer import Answer, Ending, content, question
 from app.gui.chat.cut_answers import CutAnswers
 from app.gui.chat.history import History
@@ -32,6 +34,7 @@ Json = dict[str, Any]
 
 PAINT_MS = 40  # text is shown 25 times a second, however fast it comes
 KEEP_EVERY = 25  # of these: an answer under way is written once a second
+FULL_TOKENS = 2  # that a full context may still have room for
 RESERVE = 0.25  # of the context, for the answer, where old turns are left out
 MESSAGE_TOKENS = 8  # what a chat template adds to a message, about
 COMING = (Link.LOOKING, Link.STARTING)  # of the node: what is asked meanwhile waits for it
@@ -148,6 +151,9 @@ class Session(QObject):
         if chat in self.running:
             self.running[chat].answer.stop()
 
+    def leaves_out(self, chat: ChatId) -> bool:
+        return chat in self._trimmed
+
     def leave_out(self, chat: ChatId) -> None:
         """From now on the oldest turns are left out where the context is too short for all."""
         self._trimmed.add(chat)
@@ -248,6 +254,8 @@ class Session(QObject):
         if known is not None and running.message in known.messages:
             if running.text or ending.how in ("stop", "length"):
                 details = _details(known.messages[running.message], running, ending)
+                if self._is_full(running, ending):
+                    details[ENDED] = FULL
                 if ending.model is None and self._pool.hosts is None:  # a guest's host does not say
                     details[MODEL] = running.model
                 known = tree.say(known, running.message, running.text, details)
@@ -258,6 +266,13 @@ class Session(QObject):
         self.changed.emit(running.chat)
         self.ended.emit(running.chat, ending)
         running.answer.deleteLater()
+
+    def _is_full(self, running: Running, ending: Ending) -> bool:
+        """Whether it ended because the context has no room for more, and not at the longest answer allowed."""
+        name = ending.model or running.model
+        context = int((self._pool.model(name) or self._pool.loaded or {}).get("context") or 0)
+        used = figures.used_tokens(ending.figures) or 0
+        return ending.how == "length" and 0 < context <= used + FULL_TOKENS
 
     def _note_cut(self, running: Running, ending: Ending) -> None:
         """Whether it broke off with its model: by its error, or because it stood still already."""

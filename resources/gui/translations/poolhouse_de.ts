@@ -2579,6 +2579,10 @@
         <translation>Der Kontext ist fast voll: Die nächste Antwort endet vielleicht vorzeitig.</translation>
     </message>
     <message>
+        <source>The context is nearly full: the oldest messages are left out from now on.</source>
+        <translation>Der Kontext ist fast voll: Von jetzt an werden die ältesten Nachrichten weggelassen.</translation>
+    </message>
+    <message>
         <source>Use {model}</source>
         <translation>{model} verwenden</translation>
     </message>
@@ -4159,6 +4163,10 @@
     <message>
         <source>Stopped by you. Press Continue for more.</source>
         <translation>Von Ihnen angehalten. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
+    </message>
+    <message>
+        <source>The context is full, so the answer ends here. Leave out the oldest messages, or choose a larger context, and press Continue.</source>
+        <translation>Der Kontext ist voll, darum endet die Antwort hier. Lassen Sie die ältesten Nachrichten weg oder wählen Sie einen größeren Kontext und drücken Sie „Fortsetzen“.</translation>
     </message>
     <message>
         <source>Version before</source>

@@ -226,19 +226,6 @@ def test_a_question_whose_node_does_not_come_stays(
     assert len(tree.path(page.chat)) == 2
 
 
-def test_where_the_context_is_too_short_one_may_leave_out(qtbot: QtBot, page: ChatPage) -> None:
-    ask(qtbot, page, "Is it free? " + "Really, honestly, truly? " * 60)
-    ask(qtbot, page, "And is it free tomorrow? " + "I would like to know that. " * 60)
-    ask(qtbot, page, "What is a host? " + "Tell me all about hosts, please. " * 50)
-    assert "context" in page.notice.sentence
-    assert tree.path(page.chat)[-1].role is Role.USER
-    page._leave_out()
-    rested(qtbot, page)
-    last = tree.path(page.chat)[-1]
-    assert last.text
-    assert "left out" in last.details["notes"][0]
-
-
 def test_drafts_and_files_stay_with_their_chat(
     qtbot: QtBot, page: ChatPage, tmp_path: Path
 ) -> None:

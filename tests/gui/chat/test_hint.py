@@ -52,3 +52,15 @@ def test_a_person_who_writes_another_language_hears_what_the_guide_understands(
         qtbot.addWidget(hint)
         hint.tell(chat, (), pool, is_full=False)
         assert hint.words.text() == words
+
+
+def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    pool: Any = Around("guide")
+    hint = Hint(Preferences(tmp_path), lambda _: None)
+    qtbot.addWidget(hint)
+    hint.tell(Chat(ChatId("7")), (), pool, is_full=True)
+    assert hint.words.text() == "The context is nearly full: the next answer may stop early."
+    hint.tell(Chat(ChatId("7")), (), pool, is_full=True, leaves_out=True)
+    assert "the oldest messages are left out" in hint.words.text()

@@ -1,0 +1,61 @@
+"""What stands below an answer, and what is said where the context has no room: how it ended, what it went through."""
+
+from __future__ import annotations
+
+from pytestqt.qtbot import QtBot
+
+from app.core import chat as tree
+from app.core.chat import ENDED, FIGURES, FULL, Message, Role
+from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.wrapped import Wrapped
+from tests.gui.chat.test_chat_page import ask, page, rested
+
+__all__ = ["page"]  # a fixture
+ROOM = 10  # tokens of the context that a long question leaves
+
+
+def test_where_the_context_is_too_short_one_may_leave_out(qtbot: QtBot, page: ChatPage) -> None:
+    ask(qtbot, page, "Is it free? " + "Really, honestly, truly? " * 60)
+    ask(qtbot, page, "And is it free tomorrow? " + "I would like to know that. " * 60)
+    ask(qtbot, page, "What is a host? " + "Tell me all about hosts, please. " * 50)
+    assert "context" in page.notice.sentence
+    assert tree.path(page.chat)[-1].role is Role.USER
+    page._leave_out()
+    rested(qtbot, page)
+    assert page.chat_head.is_nearly_full is ("left out from now on" in page.hint.words.text())
+    last = tree.path(page.chat)[-1]
+    assert last.text
+    assert "left out" in last.details["notes"][0]
+
+
+def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage) -> None:
+    """And not that it was as long as allowed: to continue helps only once there is room."""
+
+    def asked_of(n_words: int) -> tuple[int, Message]:
+        page.open_chat(page.history.begin().id)
+        ask(qtbot, page, "Is it free? " + "free " * n_words)
+        last = tree.path(page.chat)[-1]
+        return int(last.details[FIGURES]["prompt_tokens"]), last
+
+    (few, _), (many, _) = asked_of(100), asked_of(200)
+    loaded = page.services.pool.loaded
+    assert loaded is not None
+    left = loaded["context"] - ROOM - many
+    tokens, last = asked_of(200 + left * 100 // (many - few))
+    assert tokens + int(last.details[FIGURES]["tokens"]) == loaded["context"]
+    assert last.details[ENDED] == FULL
+    shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
+    assert any("context is full" in words for words in shown), shown
+
+
+def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPage) -> None:
+    ask(qtbot, page, "Is it free?")
+    last = tree.path(page.chat)[-1]
+    lost = {"machine": "attic", "detected_after_s": 0.1, "recovered_after_s": 48.0}
+    figures = last.details[FIGURES] | {"recovered": [lost]}
+    chat = tree.say(page.chat, last.id, last.text, {**last.details, FIGURES: figures})
+    page.history.keep(chat)
+    page.open_chat(page.history.begin().id)
+    page.open_chat(chat.id)
+    shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
+    assert any(words.startswith("attic was lost; the answer went on after 48") for words in shown)
