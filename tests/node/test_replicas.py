@@ -240,7 +240,7 @@ async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> Non
                     worker.kill()
 
         disturbed = await asyncio.gather(
-            *(ask(host, what, partial(one_came, what["prompt"])) for what in SHORT)
+            *(ask(host, what, partial(one_came, str(what["prompt"]))) for what in SHORT)
         )
         moved = [one for one in disturbed if one["recoveries"]]
         assert moved
