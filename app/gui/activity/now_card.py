@@ -158,7 +158,8 @@ def _downloads(pool: Pool) -> list[Job]:
 
 def _download(one: Json) -> Job:
     shown = of_download(one)
-    what = _tr("Downloading {model}").format(model=shown.name)
+    words = _tr("Copying {model}") if one.get("machine") else _tr("Downloading {model}")
+    what = words.format(model=shown.name)
     return Job("download", what, shown.words, shown.share)
 
 

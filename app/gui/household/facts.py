@@ -274,8 +274,14 @@ def active_of(snapshot: Json, model: str = "") -> frozenset[str]:
 
 
 def _active(loaded: Json) -> frozenset[str]:
+    """Nothing moves along the links while what was lost is made again."""
     if replicas := loaded.get("replicas"):
-        return frozenset(str(key) for one in replicas if one.get("answering") for key in one["ids"])
+        answer = [
+            one for one in replicas if one.get("answering") and one.get("state") != "recovering"
+        ]
+        return frozenset(str(key) for one in answer for key in one["ids"])
+    if loaded.get("state") == "recovering":
+        return frozenset()
     return frozenset(stage["id"] for stage in loaded.get("stages") or ())
 
 

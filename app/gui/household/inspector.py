@@ -239,9 +239,11 @@ def _about_link(link: LinkFacts) -> list[Fact]:
     if link.preferred:
         found.insert(3, (_tr("Preferred"), link.preferred))
     if link.share is not None:
-        found.append((_tr("Takes"), words.share(link.share).word))
+        found.append((_tr("Of each token"), words.share(link.share).word))
     if link.token_s is not None and link.chunk_s is not None:
-        found.insert(2, (_tr("On the way"), _on_the_way(link.token_s, link.chunk_s)))
+        found.insert(
+            2, (_tr("On the way"), _on_the_way(link.token_s, link.chunk_s, link.chunk_tokens))
+        )
     return found
 
 
@@ -269,10 +271,12 @@ def _round_trip(link: LinkFacts) -> str:
     return text.format(median=told, slow=words.milliseconds(link.slow_round_trip_s))
 
 
-def _on_the_way(token_s: float, chunk_s: float) -> str:
+def _on_the_way(token_s: float, chunk_s: float, chunk_tokens: int) -> str:
     """What a token and a chunk of a prompt take there and back."""
-    text = _tr("{token} a token, {chunk} a chunk")
-    return text.format(token=words.milliseconds(token_s), chunk=words.milliseconds(chunk_s))
+    text = _tr("{token} a token, {chunk} for {count} tokens of a prompt")
+    return text.format(
+        token=words.milliseconds(token_s), chunk=words.milliseconds(chunk_s), count=chunk_tokens
+    )
 
 
 def _tr(text: str) -> str:

@@ -29,7 +29,8 @@ class LinkFacts:
     measured_at: float | None
     share: float | None  # of the time of a request, by the forecast of what is loaded
     token_s: float | None
-    chunk_s: float | None
+    chunk_s: float | None  # of `chunk_tokens` of a prompt, there and back
+    chunk_tokens: int
     preferred: str = ""  # the interface a person chose for it
     trouble: str = ""  # why that one is not used, or which other one would be better
     better_interface: str = ""
@@ -132,6 +133,7 @@ def link_facts(link: Json, far: str, key: str = "", loaded: Json | None = None) 
         share=share,
         token_s=ways.get("token_way_s"),
         chunk_s=ways.get("chunk_way_s"),
+        chunk_tokens=int((loaded.get("from") or {}).get("batch_rows") or 0),
         preferred=str(link.get("preferred") or ""),
         trouble=here(str(link.get("preferred_reason") or link.get("better_reason") or "")),
         better_interface=str(link.get("better_interface") or ""),

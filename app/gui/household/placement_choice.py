@@ -20,6 +20,7 @@ class PlacementChoice(QWidget):
     def __init__(self, chosen: Callable[[], object]) -> None:
         super().__init__()
         self._told: object = None
+        self._this = ""
         self._those: list[Shown] = []
         self.box = QComboBox()
         self.box.setAccessibleName(self.tr("Whose model the map shows"))
@@ -32,7 +33,7 @@ class PlacementChoice(QWidget):
 
     @property
     def centre(self) -> str:
-        """The machine whose placement is shown; "" while there is nothing to choose."""
+        """The machine whose placement is shown; "" for this one where there is no other."""
         return self._shown[0]
 
     @property
@@ -43,14 +44,15 @@ class PlacementChoice(QWidget):
     @property
     def _shown(self) -> Shown:
         at = self.box.currentIndex()
-        return self._those[at] if len(self._those) > 1 and at >= 0 else ("", "")
+        own_alone = self._those == [(self._this, "")]
+        return ("", "") if at < 0 or own_alone else self._those[at]
 
     def show_hosts(self, hosts: Sequence[Host], this: str, models: Sequence[str] = ()) -> None:
         """Who runs a model, and those of this machine; the choice stays while that is still so."""
         told = (tuple(hosts), this, tuple(models))
         if told == self._told:
             return
-        before, self._told = self._shown, told
+        before, self._told, self._this = self._shown, told, this
         self._those = []
         self.box.clear()
         for key, name in hosts:

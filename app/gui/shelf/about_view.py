@@ -95,13 +95,15 @@ class AboutView(QWidget):
         if facts.get("splits") is False:
             found.append(self.tr("runs whole on one machine"))
         if item.is_here and not item.is_guide:
-            found.append(self._origin(facts))
+            found += self._origin(facts)
         return [part for part in found if part]
 
-    def _origin(self, facts: Json) -> str:
-        if facts.get("from") not in (None, "Poolhouse"):
-            return self.tr("from {app}").format(app=facts["from"])
-        return "" if facts.get("in_catalogue") else self.tr("not in the catalogue")
+    def _origin(self, facts: Json) -> list[str]:
+        brought = facts.get("from") not in (None, "Poolhouse")
+        return [
+            self.tr("from {app}").format(app=facts["from"]) if brought else "",
+            "" if facts.get("in_catalogue") else self.tr("not in the catalogue"),
+        ]
 
     def _open(self) -> None:
         if self._address.startswith("https://"):

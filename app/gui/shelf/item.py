@@ -84,7 +84,12 @@ def small_print(item: Item) -> str:
     match item.kind:
         case Kind.SHELF:
             guide = translate("Models", "small, for learning the app") if item.is_guide else ""
-            parts = [facts.get("quantisation"), _size(facts.get("file_bytes")), guide]
+            parts = [
+                facts.get("quantisation"),
+                _size(facts.get("file_bytes")),
+                guide,
+                _unknown(item),
+            ]
         case Kind.OTHER_APP:
             parts = [facts.get("quantisation"), _size(facts.get("size_bytes")), facts.get("app")]
         case Kind.OFFER:
@@ -93,6 +98,12 @@ def small_print(item: Item) -> str:
         case Kind.FOUND:
             parts = [facts.get("maker"), parameters(facts.get("parameters")), _loads(facts)]
     return " · ".join(str(part) for part in parts if part)
+
+
+def _unknown(item: Item) -> str:
+    """Nobody has looked at such a file for the catalogue, whoever fetched it."""
+    known = item.is_guide or item.facts.get("in_catalogue")
+    return "" if known else translate("Models", "not in the catalogue")
 
 
 def parameters(count: float | None) -> str:

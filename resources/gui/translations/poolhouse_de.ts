@@ -2841,6 +2841,10 @@
         <translation>Nicht gesehen, seit Poolhouse hier gestartet wurde.</translation>
     </message>
     <message>
+        <source>Of each token</source>
+        <translation>Von jedem Token</translation>
+    </message>
+    <message>
         <source>Offline</source>
         <translation>Nicht erreichbar</translation>
     </message>
@@ -2955,10 +2959,6 @@
     <message>
         <source>Speed</source>
         <translation>Tempo</translation>
-    </message>
-    <message>
-        <source>Takes</source>
-        <translation>Zeitanteil</translation>
     </message>
     <message>
         <source>The way to {name}</source>
@@ -3180,10 +3180,6 @@
         <translation>{percent} der Zeit einer Antwort</translation>
     </message>
     <message>
-        <source>{token} a token, {chunk} a chunk</source>
-        <translation>{token} je Token, {chunk} je Block</translation>
-    </message>
-    <message>
         <source>same computer</source>
         <translation>derselbe Computer</translation>
     </message>
@@ -3242,6 +3238,10 @@
     <message>
         <source>{percent}, noticeable</source>
         <translation>{percent}, spürbar</translation>
+    </message>
+    <message>
+        <source>{token} a token, {chunk} for {count} tokens of a prompt</source>
+        <translation>{token} je Token, {chunk} für {count} Tokens einer Eingabe</translation>
     </message>
     <message>
         <source>{used} of {lent}</source>
@@ -4637,6 +4637,10 @@
         <translation>nicht verfügbar</translation>
     </message>
     <message>
+        <source>not in the catalogue</source>
+        <translation>nicht im Katalog</translation>
+    </message>
+    <message>
         <source>only {size} to spare</source>
         <translation>nur {size} übrig</translation>
     </message>
@@ -4924,6 +4928,10 @@
             <numerusform>%n Frage wartet</numerusform>
             <numerusform>%n Fragen warten</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>Copying {model}</source>
+        <translation>{model} wird kopiert</translation>
     </message>
     <message>
         <source>Downloading {model}</source>

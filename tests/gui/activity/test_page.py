@@ -176,6 +176,7 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         downloads={
             "a": download("running", name="phi", seconds_left=50),
             "b": {"name": "old", "state": "done"},
+            "c": download("running", name="qwen", machine="attic"),
         },
         node={"lending": {"used_by": ["loft"], "used_bytes": 3 << 20}},
     )
@@ -187,6 +188,10 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         ("3 question(s) waiting", ""),
         ("Sending layers of Guide to attic", "1.0 MiB of 4.0 MiB"),
         ("Downloading phi", "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 50 s left"),
+        (
+            "Copying qwen",
+            "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left",
+        ),
         ("This machine holds layers for loft", "3.0 MiB"),
     ]
     assert jobs[3].share == 0.25

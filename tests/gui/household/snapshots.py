@@ -71,7 +71,7 @@ def loaded(n_machines: int) -> Json:
         "machines": [{"machine": NAMES[n], "id": ids[n], "needs_bytes": 5 * GIB} for n in range(n_machines)],
         "forecast": {"decode_tok_s": 11.8, "ttft_s": 2.9, "shares": shares},
         "last_answer": {"tok_s": 11.3, "forecast_tok_s": 11.8},
-        "from": {"machines": ways},
+        "from": {"machines": ways, "batch_rows": 64},
     }  # fmt: skip
 
 

@@ -116,11 +116,17 @@ def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
         "studio-mac": "whole model: lost",
     }
     assert active_of(snapshot) == {ids[1], ids[2]}  # dots move only where an answer is made
+    snapshot["loaded"]["replicas"][1]["state"] = "recovering"
+    assert active_of(snapshot) == {ids[2]}
+    snapshot["loaded"]["replicas"][1]["state"] = "ready"
     attic = machines_of(snapshot)[1]
     assert last_line(attic) == "whole model: 3 answer(s)"
     assert dict(inspector._about(attic))["Holds"] == "whole model: 3 answer(s)"
     snapshot["loaded"]["replicas"] = []
     assert active_of(snapshot) == set(ids)
+    snapshot["loaded"]["state"] = "recovering"
+    assert active_of(snapshot) == set(), "nothing is sent while its layers are put elsewhere"
+    snapshot["loaded"]["state"] = "ready"
     snapshot["answers"]["running"] = 0
     assert active_of(snapshot) == set()
 

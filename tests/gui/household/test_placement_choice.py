@@ -33,3 +33,19 @@ def test_of_several_models_of_this_machine_one_can_be_shown_alone(qtbot: QtBot, 
     made["beside"] = []
     away.services.pool.changed.emit()
     assert not page.placements.isVisible()
+
+
+def test_a_lender_sees_the_only_host_s_placement_with_nothing_to_choose(
+    qtbot: QtBot, away: Desk
+) -> None:
+    """The dots of its map follow that pipeline, and the headline stands above it."""
+    made = household(3)
+    made["loaded"] = None
+    made["machines"][f"{2:064x}"]["used_by"] = [f"{1:064x}"]
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    assert not page.placements.isVisible()
+    assert (page.machines[0].name, page.machines[0].host) == ("attic-pc", True)
+    made["machines"][f"{2:064x}"]["used_by"] = []
+    away.services.pool.changed.emit()
+    assert page.machines[0].name == "den-pc"

@@ -130,6 +130,9 @@ def test_a_line_says_what_it_is_and_is_found_by_it() -> None:
     item = offer_item(offer())
     assert small_print(item) == "Maker · Q4_K_M · 39.7 GiB"
     assert small_print(GUIDE) == "5.0 MiB · small, for learning the app"
+    facts = {"quantisation": "Q8_0", "file_bytes": 1 << 30}
+    assert small_print(shelf_item({"name": "x"} | facts)) == "Q8_0 · 1.0 GiB · not in the catalogue"
+    assert small_print(shelf_item({"name": "x", "in_catalogue": True} | facts)) == "Q8_0 · 1.0 GiB"
     assert matches(item, "large code")
     assert matches(item, "MAKER")
     assert not matches(item, "large small")
