@@ -176,6 +176,8 @@ def _say_figures(face: Face, answer: Json) -> None:
         went_on = seconds(one.recovered_after_s)
         how = "left" if one.left else "was lost"
         what = f"{safe_text.name(one.machine)} {how}" if one.machine else "The layers were moved"
-        face.dim(f"{what}; the answer went on after {went_on}.")
+        others = one.others if one.machine != one.others else ""
+        heirs = f" with {safe_text.line(others)}" if others else ""
+        face.dim(f"{what}; the answer went on{heirs} after {went_on}.")
     for sentence in known.doubted:
         face.note(safe_text.line(sentence))

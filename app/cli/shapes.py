@@ -347,6 +347,7 @@ class Recovered(msgspec.Struct, frozen=True):
     detected_after_s: float = 0.0
     recovered_after_s: float = 0.0
     left: bool = False
+    others: str = msgspec.field(default="", name="with")
 
 
 class Answer(msgspec.Struct, frozen=True):

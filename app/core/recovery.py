@@ -39,6 +39,7 @@ class Recovered:
     detected_after_s: float
     recovered_after_s: float  # from the detection to the next token
     left: bool = False  # it had said so, and computed on until others took over
+    others: str = ""  # who took over what it held, by name; "" where nobody had to load anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +267,7 @@ class Interruption:
 
     times: int = 0
     loss: Loss | None = None  # since then no token came
+    others: str = ""  # who takes over, as it was told last
     recovered: list[Recovered] = field(default_factory=list)
 
     def lose(self, loss: Loss) -> bool:
@@ -276,12 +278,20 @@ class Interruption:
         self.loss = self.loss or loss
         return True
 
+    def hear(self, notice: Notice) -> None:
+        """What is done about it."""
+        facts = notice.reason.facts
+        others = str(facts.get("with") or facts.get("to") or "")
+        if others or notice.state == "lost":
+            self.others = others
+
     def went_on(self, now_s: float) -> Recovered | None:
         """A token came; what it took, if it had been interrupted."""
         loss, self.loss = self.loss, None
         if loss is None:
             return None
-        done = Recovered(loss.name, loss.why, loss.silent_s, now_s - loss.at_s, loss.leaves)
+        waited_s = now_s - loss.at_s
+        done = Recovered(loss.name, loss.why, loss.silent_s, waited_s, loss.leaves, self.others)
         self.recovered.append(done)
         return done
 

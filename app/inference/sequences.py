@@ -266,6 +266,8 @@ class Sequence:
 
     def put(self, item: Token | Notice | Finish | AppError) -> None:
         """Give something to the reader."""
+        if isinstance(item, Notice):
+            self.interruption.hear(item)
         self._unread.append(item)
         if len(self._unread) == MAX_UNREAD:
             self._full_since = time.monotonic()

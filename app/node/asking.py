@@ -105,6 +105,7 @@ def answer_json(
                 "detected_after_s": one.detected_after_s,
                 "recovered_after_s": one.recovered_after_s,
                 "left": one.left,
+                "with": one.others,
             }
             for one in summary.recoveries
         ],

@@ -191,9 +191,14 @@ def test_an_answer_remembers_what_it_went_through() -> None:
     assert answer.went_on(1.0) is None
     for n in range(MAX_RECOVERIES):
         assert answer.lose(Loss("a", "attic", WHY, at_s=10.0 * n, silent_s=0.25))
+        answer.hear(recovery.Notice("lost", "attic", WHY))
+        if n == 0:
+            facts = {"machine": "attic", "with": "den", "seconds": 3}
+            answer.hear(recovery.Notice("rebuilding", "attic", Reason("recovery_rebuilding", facts)))
         done = answer.went_on(10.0 * n + 3)
         assert done is not None
         assert (done.machine, done.detected_after_s, done.recovered_after_s) == ("attic", 0.25, 3.0)
+        assert done.others == ("den" if n == 0 else ""), "who took over before is not named again"
         assert said(recovery.continued(done).reason) == "Continued after 3 s."
     assert not answer.lose(LOSS)
     assert len(answer.recovered) == MAX_RECOVERIES

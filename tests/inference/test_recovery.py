@@ -78,6 +78,7 @@ async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) 
         [once] = finish.figures.recoveries
         assert isinstance(once, Recovered)
         assert once.machine == ("host" if whose == "host" else "lender-1")
+        assert once.others == "spare"
         assert 0 <= once.detected_after_s < SOON_S
         assert 0 < once.recovered_after_s < SOON_S
         assert built.pipeline.news is None

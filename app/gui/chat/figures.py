@@ -86,14 +86,22 @@ def recovered(figures: Json) -> list[str]:
     """What an answer went through, a line each."""
     found = []
     for one in figures.get("recovered") or ():
-        text = _tr("{machine} was lost; the answer went on after {time}")
-        if one.get("left"):
-            text = _tr("{machine} left; the answer went on after {time}")
-        if not one.get("machine"):
-            text = _tr("The layers were moved; the answer went on after {time}")
         time = formats.seconds(float(one.get("recovered_after_s") or 0))
-        found.append(text.format(machine=one.get("machine"), time=time))
+        facts = {"machine": one.get("machine"), "others": one.get("with"), "time": time}
+        found.append(_went_on(one).format(**facts))
     return found
+
+
+def _went_on(one: Json) -> str:
+    if not one.get("machine"):
+        return _tr("The layers were moved; the answer went on after {time}")
+    if one.get("with") in (None, "", one["machine"]):  # nobody else had to load anything
+        if one.get("left"):
+            return _tr("{machine} left; the answer went on after {time}")
+        return _tr("{machine} was lost; the answer went on after {time}")
+    if one.get("left"):
+        return _tr("{machine} left; the answer went on with {others} after {time}")
+    return _tr("{machine} was lost; the answer went on with {others} after {time}")
 
 
 def machines(figures: Json) -> list[str]:

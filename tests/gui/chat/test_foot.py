@@ -52,10 +52,12 @@ def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPag
     ask(qtbot, page, "Is it free?")
     last = tree.path(page.chat)[-1]
     lost = {"machine": "attic", "detected_after_s": 0.1, "recovered_after_s": 48.0}
-    figures = last.details[FIGURES] | {"recovered": [lost]}
+    figures = last.details[FIGURES] | {"recovered": [lost, lost | {"with": "study", "left": True}]}
     chat = tree.say(page.chat, last.id, last.text, {**last.details, FIGURES: figures})
     page.history.keep(chat)
     page.open_chat(page.history.begin().id)
     page.open_chat(chat.id)
     shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
-    assert any(words.startswith("attic was lost; the answer went on after 48") for words in shown)
+    both = [words for words in shown if words.startswith("attic ")]
+    assert "attic was lost; the answer went on after 48" in both[0]
+    assert "attic left; the answer went on with study after 48" in both[1]
