@@ -20,6 +20,9 @@ FORECAST_SENTENCES: dict[str, str] = {
     "same number type that was measured on each machine.",
     "plan_estimated": "An estimate: the machines were measured on a plain layer of the same number type, because "
     "this model's own layers cannot be measured ahead.",
+    "plan_measured": "The forecast is computed from what was measured here: layers of this model's shape.",
+    "plan_measured_links": "The forecast is computed from what was measured: layers of this model's shape on each "
+    "machine, and the links between them.",
     "left_out_engine": "{machine} left out: its engine is llama-cpp-python {engine}, and parts of models were proved "
     "with {proved} only. Update Poolhouse on both, and run `make setup` in its folder.",
     "plan_engine": "Nothing is shared: the engine of {machine} is llama-cpp-python {engine}, and parts of models were "

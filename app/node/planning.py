@@ -9,7 +9,7 @@ from dataclasses import replace
 from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.placement import LEAST_SLOTS, SHAPES, Shape
+from app.core.placement import LEAST_SLOTS, SHAPES, Forecast, Shape
 from app.core.plan import Plan, Workload, plan
 from app.core.proved import with_proved
 from app.core.reasons import said
@@ -100,14 +100,19 @@ class Planner:
 
 
 def said_why(found: Plan, unforecast: Reason | None) -> Plan:
-    """With what is to be known of its forecast: that it is an estimate, or why there is none."""
+    """With what is to be known of its forecast: what it is computed from, or why there is none."""
     if found.forecast is not None:
-        more = (Reason("plan_estimated"),) if found.forecast.estimated else ()
-        return replace(found, reasons=(*found.reasons, *more))
+        return replace(found, reasons=(*found.reasons, Reason(_basis(found, found.forecast))))
     if unforecast is None:
         return found
     others = (one for one in found.reasons if one.code != "plan_unmeasured")
     return replace(found, reasons=(*others, unforecast))
+
+
+def _basis(found: Plan, forecast: Forecast) -> str:
+    if forecast.estimated:
+        return "plan_estimated"
+    return "plan_measured_links" if len(found.machines) > 1 else "plan_measured"
 
 
 def why_unmeasured(found: Plan, why: Callable[[str], Reason | None]) -> Plan:

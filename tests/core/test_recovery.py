@@ -193,8 +193,8 @@ def test_an_answer_remembers_what_it_went_through() -> None:
         assert answer.lose(Loss("a", "attic", WHY, at_s=10.0 * n, silent_s=0.25))
         answer.hear(recovery.Notice("lost", "attic", WHY))
         if n == 0:
-            facts = {"machine": "attic", "with": "den", "seconds": 3}
-            answer.hear(recovery.Notice("rebuilding", "attic", Reason("recovery_rebuilding", facts)))
+            moved = Reason("recovery_moved", {"machine": "attic", "to": "den"})
+            answer.hear(recovery.Notice("rebuilding", "attic", moved))
         done = answer.went_on(10.0 * n + 3)
         assert done is not None
         assert (done.machine, done.detected_after_s, done.recovered_after_s) == ("attic", 0.25, 3.0)

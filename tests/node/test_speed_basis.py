@@ -10,13 +10,15 @@ from app.catalog.effort import stand_in, stand_in_effort
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
 from app.core.errors import BadInput, Reason
-from app.core.placement import Plan, Workload
+from app.core.ids import MachineId
+from app.core.placement import Bottleneck, Candidate, Forecast, Part, Plan, Workload
 from app.core.reasons import said
 from app.core.speed import Speed
 from app.node.planning import said_why, why_unmeasured
 from app.node.speed_basis import Basis, basis_of
 
 FAMILIES = Path(__file__).parents[1] / "families"
+PACE = Bottleneck(Part.MACHINE, MachineId("0"), "den", 0.9)
 SPEED = Speed(0.003, 0.001, 1e-6, 0.06, 2e-5, 0.0002, 0.005, 0.002)
 
 
@@ -56,6 +58,21 @@ def test_the_plan_says_it_in_place_of_what_was_not_measured() -> None:
     placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), missing))
     assert [one.code for one in said_why(placed, why).reasons] == ["plan_fits_host", why.code]
     assert said_why(placed, None) == placed
+
+
+@pytest.mark.parametrize(
+    ("machines", "is_estimate", "code"),
+    [
+        (1, False, "plan_measured"), (2, False, "plan_measured_links"), (2, True, "plan_estimated"),
+    ],
+)  # fmt: skip
+def test_a_forecast_names_what_it_is_computed_from(
+    machines: int, is_estimate: bool, code: str
+) -> None:
+    forecast = Forecast(1.0, 9.0, 9.0, 9.0, (), PACE, is_estimate)
+    those = tuple(Candidate(MachineId(str(n)), "den", 1 << 30) for n in range(machines))
+    placed = Plan((), Workload(512), (), forecast=forecast, machines=those)
+    assert [one.code for one in said_why(placed, None).reasons] == [code]
 
 
 def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:

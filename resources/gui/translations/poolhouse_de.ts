@@ -515,8 +515,16 @@
         <translation>{machine} ging; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
+        <source>{machine} left; the answer went on with {others} after {time}</source>
+        <translation>{machine} ging; die Antwort ging mit {others} nach {time} weiter</translation>
+    </message>
+    <message>
         <source>{machine} was lost; the answer went on after {time}</source>
         <translation>{machine} ging verloren; die Antwort ging nach {time} weiter</translation>
+    </message>
+    <message>
+        <source>{machine} was lost; the answer went on with {others} after {time}</source>
+        <translation>{machine} ging verloren; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
         <source>{nth} in line</source>
