@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QAbstractItemView, QTreeView, QWidget
+from PySide6.QtCore import (
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QTreeView, QWidget
 
 from app.core.chat import ChatId, Heading
 from app.gui import theme as sizes
@@ -95,6 +102,23 @@ class ChatListView(QTreeView):
         row = self._rows_model.row(self.currentIndex())
         chosen = bool(self.selectedIndexes()) and not self.chosen()
         return row.name if chosen and isinstance(row, Section) else None
+
+    def drawRow(  # noqa: N802  Qt's name
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        """On a ground of its own when it is chosen: the style's has no round corners."""
+        if self.selectionModel().isSelected(index):
+            radius = self._theme.px(sizes.CONTROL_RADIUS)
+            painter.save()
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.colour("selected"))
+            painter.drawRoundedRect(option.rect, radius, radius)
+            painter.restore()
+        super().drawRow(painter, option, index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -95,20 +95,22 @@ class _Lines:
             self._line(part, self._text)
         if compact:
             self._bar(SMALL_BAR)
-            self._line(words.memory(facts), self._text)
+            self._line(words.lent_memory(facts), self._text)
             self._line(last_line(facts), self._muted)
             return
         self._line(facts.device or words.roles(facts.roles), self._muted, words.heat(facts))
         self._bar(BAR)
-        held, total = words.memory(facts), formats.size(facts.total_bytes)
-        whole = (
-            drawn.width(held, self._small)
-            + self._theme.px(sizes.S)
-            + drawn.width(total, self._small)
-        )
-        self._line(held, self._text, total if facts.total_bytes and whole <= self._w else "")
+        held = words.lent_memory(facts)
+        self._line(held, self._text, self._total(held))
         for line in drawn.wrapped(last_line(facts), self._small, self._w, NOTE_LINES):
             self._line(line, self._muted)
+
+    def _total(self, beside: str) -> str:
+        """All memory of the machine, in as many words as have room."""
+        size = formats.size(self._facts.total_bytes) if self._facts.total_bytes else ""
+        room = self._w - drawn.width(beside, self._small) - self._theme.px(sizes.S)
+        said = (words.in_all(size), size) if size else ()
+        return next((one for one in said if drawn.width(one, self._small) <= room), "")
 
     def _row(self, height: float) -> QRectF:
         where = QRectF(self._x, self._y, self._w, height)

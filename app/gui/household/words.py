@@ -105,6 +105,18 @@ def memory(machine: MachineFacts) -> str:
     return _tr("{used} of {lent}").format(used=used, lent=lent)
 
 
+def lent_memory(machine: MachineFacts) -> str:
+    """The same where no heading says that it is lent."""
+    told = memory(machine)
+    is_part = machine.lent_bytes and machine.used_bytes
+    return _tr("{part} lent").format(part=told) if is_part else told
+
+
+def in_all(size: str) -> str:
+    """All memory of a machine."""
+    return _tr("{size} in all").format(size=size)
+
+
 def all_memory(machine: MachineFacts) -> str:
     """What it holds, what it lends, and what there is."""
     if not machine.total_bytes:

@@ -3184,6 +3184,10 @@
         <translation>{model}: {layers}</translation>
     </message>
     <message>
+        <source>{part} lent</source>
+        <translation>{part} verliehen</translation>
+    </message>
+    <message>
         <source>{percent} of the time of an answer</source>
         <translation>{percent} der Zeit einer Antwort</translation>
     </message>
@@ -3246,6 +3250,10 @@
     <message>
         <source>{percent}, noticeable</source>
         <translation>{percent}, spürbar</translation>
+    </message>
+    <message>
+        <source>{size} in all</source>
+        <translation>{size} insgesamt</translation>
     </message>
     <message>
         <source>{token} a token, {chunk} for {count} tokens of a prompt</source>

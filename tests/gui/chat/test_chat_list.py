@@ -263,3 +263,17 @@ def test_titles_are_plain_text(qtbot: QtBot, shown: ChatList, kept: History) -> 
     tip = shown.view.model().index(place, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert "<img" not in tip
     assert "&lt;b&gt;" in tip
+
+
+def test_a_chosen_line_stands_on_one_ground_from_edge_to_edge(
+    shown: ChatList, chats: dict[str, Chat]
+) -> None:
+    """The part before a line in a folder too; only the corners are round."""
+    shown.view.mark(chats["Tax"].id)
+    place = shown.view.visualRect(shown.view.currentIndex())
+    seen = shown.view.viewport().grab().toImage()
+    middle = round(place.center().y() * seen.devicePixelRatio())
+    ground = shown.view._theme.colour("selected")
+    assert place.left() > 10, "it is in a folder"
+    assert [seen.pixelColor(x, middle) == ground for x in (2, place.left() - 2)] == [True, True]
+    assert seen.pixelColor(0, place.top()) != ground

@@ -73,8 +73,9 @@ def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(
 @pytest.mark.parametrize(
     ("used", "lent", "told"),
     [
-        (GIB, 2 * GIB, ["1.0 of 2.0 GiB", "4.0 GiB"]),
-        (187 << 20, 107 * GIB, ["187 MiB of 107.0 GiB"]),
+        (0, GIB, ["lends 1.0 GiB", "2.0 GiB in all"]),
+        (GIB, 2 * GIB, ["1.0 of 2.0 GiB lent", "4.0 GiB"]),
+        (187 << 20, 107 * GIB, ["187 MiB of 107.0 GiB lent"]),
     ],
 )
 def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_it(
