@@ -67,14 +67,17 @@ def engine(found: Engine, processor: str) -> Check:
 
 
 def graphics(found: Engine) -> list[Check]:
-    """The accelerators that this build of an engine can use."""
-    return [
-        Check("Device", True, in_words(
+    """The accelerators that an engine knows of. None is used, and that is said."""
+    if found.missing:
+        return []
+    told = [
+        in_words(
             "check_device", device=device.description or device.name, api=device.api or found.name,
-            free_bytes=device.free_bytes, total_bytes=device.total_bytes,
-        ))
+            total_bytes=device.total_bytes,
+        )
         for device in accelerators(found)
     ]  # fmt: skip
+    return [Check("Device", True, cause) for cause in told or [in_words("check_no_device")]]
 
 
 def confined(kept_from: Walls | None) -> Check:

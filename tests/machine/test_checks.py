@@ -21,6 +21,7 @@ from backends.contract import PROVED_ENGINES
 
 PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
+NO_CARD = "This version computes with the processor. A graphics card would not be used yet."
 UNUSED = "The engine llamacpp cannot be used:"
 
 
@@ -31,13 +32,22 @@ UNUSED = "The engine llamacpp cannot be used:"
             Engine(
                 "llamacpp", PROVED, features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]
             ),
-            [(True, f"The engine llamacpp {PROVED} runs on A CPU with AVX2, FMA.")],
+            [
+                (True, f"The engine llamacpp {PROVED} runs on A CPU with AVX2, FMA."),
+                (True, NO_CARD),
+            ],
         ),
         (
             Engine("llamacpp", PROVED, devices=[GPU]),
             [
                 (True, f"The engine llamacpp {PROVED} runs on A CPU."),
-                (True, "NVIDIA RTX 3060 by CUDA: 8.0 GiB of 12.0 GiB are free."),
+                (
+                    True,
+                    (
+                        "NVIDIA RTX 3060 by CUDA, with 12.0 GiB: not used yet. This version computes with the processor, "
+                        "which is slower."
+                    ),
+                ),
             ],
         ),
         (
@@ -50,7 +60,8 @@ UNUSED = "The engine llamacpp cannot be used:"
                 (
                     None,
                     f"The engine llamacpp 0.3.35 computes whole models only: parts were proved with {PROVED} only.",
-                )
+                ),
+                (True, NO_CARD),
             ],
         ),
         (

@@ -26,13 +26,15 @@ FEW_BYTES = 20 << 30  # a model of 8 GB, its reserve, and some room for the owne
 class Found(QWidget):
     """One thing that was found: a picture, what it is, how much of it."""
 
-    def __init__(self, theme: Theme, picture: str, title: str) -> None:
+    def __init__(self, theme: Theme, picture: str, title: str, note: str = "") -> None:
         super().__init__()
         self._theme, self._name = theme, picture
         self._picture = label()
         self.value = paragraph("")
         self.setAccessibleName(title)
         words = column(label(title, "caption"), self.value, gap=0)
+        if note:
+            words.addWidget(paragraph(note, "muted"))
         box = row(self._picture, gap=sizes.M)
         box.addLayout(words, 1)
         box.setAlignment(self._picture, Qt.AlignmentFlag.AlignVCenter)
@@ -56,7 +58,12 @@ class FoundStep(Step):
             self.tr("A model needs memory most of all. You decide later how much of it is lent."),
         )
         theme = services.theme
-        self.device = Found(theme, "processor", self.tr("Computes with"))
+        self.device = Found(
+            theme,
+            "processor",
+            self.tr("Computes with"),
+            self.tr("A graphics card is not used yet."),
+        )
         self.memory = Found(theme, "memory", self.tr("Memory"))
         self.disk = Found(theme, "disk", self.tr("Disk for models"))
         self.choose = button(choose_words(), lambda: choose_folder(services, self))

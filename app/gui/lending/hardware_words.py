@@ -82,9 +82,12 @@ def _graphics(machine: Json) -> str:
         if device.get("kind") != "cpu"
     }
     if not found:
-        return QCoreApplication.translate("Hardware", "No graphics card that an engine can use")
+        return QCoreApplication.translate(
+            "Hardware", "None that is used: this version computes with the processor"
+        )
     text = QCoreApplication.translate(
-        "Hardware", "{cards}. Not lent yet: layers are held in main memory."
+        "Hardware",
+        "{cards}. Not used yet: this version computes with the processor, which is slower.",
     )
     return text.format(cards=", ".join(sorted(found)))
 

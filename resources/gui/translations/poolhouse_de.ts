@@ -2158,6 +2158,10 @@
 <context>
     <name>FoundStep</name>
     <message>
+        <source>A graphics card is not used yet.</source>
+        <translation>Eine Grafikkarte wird noch nicht genutzt.</translation>
+    </message>
+    <message>
         <source>A model needs memory most of all. You decide later how much of it is lent.</source>
         <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
     </message>
@@ -2323,8 +2327,12 @@
         <translation>Modelle liegen in</translation>
     </message>
     <message>
-        <source>No graphics card that an engine can use</source>
-        <translation>Keine Grafikkarte, die ein Rechenprogramm nutzen kann</translation>
+        <source>None that is used: this version computes with the processor</source>
+        <translation>Keine, die genutzt wird: Diese Version rechnet mit dem Prozessor</translation>
+    </message>
+    <message>
+        <source>{cards}. Not used yet: this version computes with the processor, which is slower.</source>
+        <translation>{cards}. Noch nicht genutzt: Diese Version rechnet mit dem Prozessor, was langsamer ist.</translation>
     </message>
     <message>
         <source>Processor</source>
@@ -2337,10 +2345,6 @@
     <message>
         <source>Temperature</source>
         <translation>Temperatur</translation>
-    </message>
-    <message>
-        <source>{cards}. Not lent yet: layers are held in main memory.</source>
-        <translation>{cards}. Noch nicht verliehen: Schichten liegen im Arbeitsspeicher.</translation>
     </message>
     <message>
         <source>{free} free of {total}</source>

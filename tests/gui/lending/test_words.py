@@ -82,10 +82,10 @@ def test_what_the_machine_has() -> None:
     assert "Temperature" not in told  # this system does not tell
     assert dict(lines({**MACHINE, "hottest_c": 61.4}))["Temperature"] == "61 °C"
     assert told["Memory"] == "4.0 GiB free of 8.0 GiB"
-    assert told["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not lent yet")
+    assert told["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
     assert told["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
     without = dict(lines({**MACHINE, "engines": []}))
-    assert without["Graphics"].startswith("No graphics card")
+    assert without["Graphics"].startswith("None that is used")
     assert "Engine" not in without
 
 
