@@ -44,8 +44,8 @@ UNUSED = "The engine llamacpp cannot be used:"
                 (
                     True,
                     (
-                        "NVIDIA RTX 3060 by CUDA, with 12.0 GiB: not used yet. This version computes with the processor, "
-                        "which is slower."
+                        "NVIDIA RTX 3060 by CUDA, with 12.0 GiB: not used yet. "
+                        "This version computes with the processor, which is slower."
                     ),
                 ),
             ],
