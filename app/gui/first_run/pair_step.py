@@ -38,7 +38,10 @@ class PairStep(Step):
             row(button(self.tr("Join a household…"), self._join), None),
             gap=sizes.S,
         )
-        for part in (self.joined, self._first, self._other):
+        self.away = paragraph(
+            self.tr("Waiting for the background service: pairing begins once it answers."), "muted"
+        )
+        for part in (self.joined, self.away, self._first, self._other):
             self.content.addWidget(part)
         services.pool.changed.connect(self._tell)
         self._tell()
@@ -53,6 +56,7 @@ class PairStep(Step):
         self._which.setText(more if others else first)
         self._first.setVisible(may_change(machines))
         self._other.setVisible(not others)
+        self.away.setVisible(not self.services.pool.is_there)
         for part in (self._first, self._other):
             part.setEnabled(self.services.pool.is_there)
 

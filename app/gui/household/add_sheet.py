@@ -129,7 +129,13 @@ class AddSheet(Sheet):
         self.keep(self._waiting)
 
     def _heard(self, line: Json) -> None:
-        self._tries = int((line.get("progress") or {}).get("tries_left", self._tries))
+        left = int((line.get("progress") or {}).get("tries_left", self._tries))
+        if left < self._tries:
+            wrong = self.tr("A wrong code was typed. Tries left: {tries}.").format(tries=left)
+            self.notice.say(wrong, "warning", closable=False)
+            self.fit()
+            announce(self, wrong)
+        self._tries = left
         self._count()
 
     def _count(self) -> None:

@@ -10,12 +10,13 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.announce import announce
+from app.gui.diagnostics.ways import why_unseen
 from app.gui.household import words
 from app.gui.household.facts import strangers_of
 from app.gui.household.sheet import Sheet
 from app.gui.household.trust import trust
 from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column
+from app.gui.parts.layouts import column, row
 from app.gui.parts.text import label, paragraph, tooltip
 from app.gui.sentences import here
 from app.gui.services import Services
@@ -42,6 +43,8 @@ class JoinSheet(Sheet):
         self.near.setAccessibleName(self.tr("Households nearby"))
         self.near.currentItemChanged.connect(lambda *_: self._chosen())
         self.nobody = paragraph("", "muted")
+        self.why = button(self.tr("Find out why"), lambda: why_unseen(services, self), "link")
+        self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
         self._fill()
         self.act = button(self.tr("Join"), self.join, "primary")
@@ -87,7 +90,7 @@ class JoinSheet(Sheet):
         self._form = QWidget()
         self._form.setLayout(
             column(
-                label(self.tr("Nearby")), self.near, self.nobody,
+                label(self.tr("Nearby")), self.near, self.nobody, row(self.why, None),
                 label(self.tr("Address")), self.address,
                 label(self.tr("Code")), self.code,
                 paragraph(trust(), "caption"),
@@ -116,6 +119,7 @@ class JoinSheet(Sheet):
         self.near.blockSignals(False)
         self.near.setVisible(bool(found))
         self.nobody.setVisible(not found)
+        self.why.setVisible(not found)
         self.nobody.setText(self._why_nobody())
         rows = min(3, max(1, len(found)))
         self.near.setFixedHeight(self.services.theme.px(sizes.CONTROL_HEIGHT) * rows + sizes.S)

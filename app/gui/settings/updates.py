@@ -35,6 +35,9 @@ class Updates(Group):
         new = button(self.tr("Show"), self._show_changes)
         new.setAccessibleName(self.tr("Show what is new"))
         new.setEnabled(CHANGES.is_file())
+        changes = self.tr("In this version and those before it.")
+        if not CHANGES.is_file():
+            changes = self.tr("The list of changes is not part of this copy.")
         self._others = Setting(
             self.tr("Your other machines"),
             self.tr("Machines of one household need the same version to share a model."),
@@ -47,8 +50,7 @@ class Updates(Group):
                 self.engine, words="llama.cpp llamacpp",
             ),
             self._others,
-            Setting(self.tr("What is new"), self.tr("In this version and those before it."), new,
-                    words="changelog"),
+            Setting(self.tr("What is new"), changes, new, words="changelog"),
             title=self.tr("This version"),
         )  # fmt: skip
         self._add_newer()

@@ -73,7 +73,10 @@ class ContextSlider(QWidget):
         self.moved.emit(self.context)
 
     def _tell(self) -> None:
-        words = self.tr("{count} tokens").format(count=formats.number(self.context))
+        words = self.tr("{count} tokens")
+        if not self.slider.isEnabled():
+            words = self.tr("{count} tokens, all that this model has")
+        words = words.format(count=formats.number(self.context))
         self._value.setText(words)
         self.slider.setToolTip(words)
         self.slider.setAccessibleDescription(words)

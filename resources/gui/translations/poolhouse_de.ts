@@ -204,6 +204,10 @@
 <context>
     <name>AddSheet</name>
     <message>
+        <source>A wrong code was typed. Tries left: {tries}.</source>
+        <translation>Ein falscher Code wurde eingegeben. Verbleibende Versuche: {tries}.</translation>
+    </message>
+    <message>
         <source>Add a machine</source>
         <translation>Gerät hinzufügen</translation>
     </message>
@@ -1489,6 +1493,10 @@
     <message>
         <source>{count} tokens</source>
         <translation>{count} Token</translation>
+    </message>
+    <message>
+        <source>{count} tokens, all that this model has</source>
+        <translation>{count} Tokens, mehr hat dieses Modell nicht</translation>
     </message>
 </context>
 <context>
@@ -3369,6 +3377,10 @@
         <translation>Fertig</translation>
     </message>
     <message>
+        <source>Find out why</source>
+        <translation>Grund suchen</translation>
+    </message>
+    <message>
         <source>For example 192.168.1.20:4242</source>
         <translation>Zum Beispiel 192.168.1.20:4242</translation>
     </message>
@@ -3403,6 +3415,10 @@
     <message>
         <source>Type the address shown beside the code.</source>
         <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
+    </message>
+    <message>
+        <source>Why can it not see my other computer?</source>
+        <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
     <message>
         <source>{claims}: so it says itself</source>
@@ -5126,6 +5142,10 @@
         <source>Together they hold larger models. You can also add it later, on the page Pool.</source>
         <translation>Zusammen fassen sie größere Modelle. Sie können ihn auch später hinzufügen, auf der Seite „Pool“.</translation>
     </message>
+    <message>
+        <source>Waiting for the background service: pairing begins once it answers.</source>
+        <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
+    </message>
 </context>
 <context>
     <name>PlacementChoice</name>
@@ -6741,6 +6761,10 @@
     <message>
         <source>Poolhouse cannot look for updates</source>
         <translation>Poolhouse kann nicht nach Updates sehen</translation>
+    </message>
+    <message>
+        <source>The list of changes is not part of this copy.</source>
+        <translation>Die Liste der Änderungen fehlt in dieser Kopie.</translation>
     </message>
     <message>
         <source>{version} is there</source>

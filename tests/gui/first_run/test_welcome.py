@@ -189,6 +189,8 @@ def test_whose_machine_is_paired_already_is_offered_one_more(qtbot: QtBot, away:
     step = PairStep(away.services)
     qtbot.addWidget(step)
     assert step._which.text() == "This is the first one"
+    assert not step._first.isEnabled()
+    assert step.away.isVisibleTo(step), "that nothing can be pressed has its reason"
     away.services.pool.snapshot = household(2)
     away.services.pool.changed.emit()
     assert step._which.text() == "Add one more"

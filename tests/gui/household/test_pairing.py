@@ -57,6 +57,7 @@ def test_a_wrong_code_then_the_right_one(
     joining.act.click()
     qtbot.waitUntil(lambda: "does not match" in joining.notice.sentence, timeout=10_000)
     qtbot.waitUntil(lambda: adding.left.text().endswith(": 2"), timeout=5000)
+    assert adding.notice.sentence == "A wrong code was typed. Tries left: 2."
     joining.code.setText(f"{adding.code[:3]} {adding.code[3:]}")
     joining.join()
     qtbot.waitUntil(lambda: "den" in joining.heading.text(), timeout=10_000)
@@ -73,6 +74,20 @@ def test_a_wrong_code_then_the_right_one(
     paired = attic.pool.node["id"]
     qtbot.waitUntil(lambda: den.pool.snapshot["paired"] == paired, timeout=5000)
     assert attic.pool.snapshot["paired"] is None, "it let nobody in itself"
+
+
+def test_who_sees_nobody_may_ask_why(
+    sides: tuple[Desk, Desk], parent: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[QWidget] = []
+    monkeypatch.setattr(
+        "app.gui.household.join_sheet.why_unseen", lambda _, sheet: asked.append(sheet)
+    )
+    joining = JoinSheet(sides[1].services, parent)
+    joining.why.click()
+    assert asked == [joining]
+    assert joining.why.isHidden() == joining.nobody.isHidden()
+    joining.reject()
 
 
 def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QApplication,
     QFrame,
+    QLabel,
     QLayoutItem,
     QPlainTextEdit,
     QWidget,
@@ -286,6 +287,15 @@ def test_updates_says_what_is_here_and_asks_nobody(qtbot: QtBot, page: SettingsP
     assert view is not None
     assert __version__ in view.toPlainText()
     dialog.accept()
+
+
+def test_a_copy_without_its_list_of_changes_says_so(
+    qtbot: QtBot, at_lone: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.settings.updates.CHANGES", tmp_path / "CHANGELOG.md")
+    group = Updates(at_lone.services)
+    qtbot.addWidget(group)
+    assert any("not part of this copy" in one.text() for one in group.findChildren(QLabel))
 
 
 def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(

@@ -15,7 +15,7 @@ from app.core.verdict import Verdict, Word
 from app.gui.shelf import verdicts
 from app.gui.shelf.about_view import in_language
 from app.gui.shelf.actions import Action, Do, Now, actions
-from app.gui.shelf.context_slider import steps
+from app.gui.shelf.context_slider import ContextSlider, steps
 from app.gui.shelf.item import matches, offer_item, shelf_item, small_print
 from app.gui.shelf.load_steps import LoadSteps, step_words
 from app.gui.shelf.planning import Setup
@@ -124,6 +124,15 @@ def test_contexts_grow_with_the_slider() -> None:
     assert all(1.3 < b / a < 1.6 for a, b in pairwise(found))
     assert steps(1000) == [512, 768, 1000]
     assert steps(256) == [256]
+
+
+def test_a_context_that_cannot_be_changed_says_so(qtbot: QtBot) -> None:
+    slider = ContextSlider()
+    qtbot.addWidget(slider)
+    slider.offer(512)
+    assert slider.slider.toolTip() == "512 tokens, all that this model has"
+    slider.offer(1024)
+    assert slider.slider.toolTip() == "1,024 tokens"
 
 
 def test_a_line_says_what_it_is_and_is_found_by_it() -> None:
