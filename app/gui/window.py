@@ -24,6 +24,7 @@ from app.gui.sidebar import Sidebar
 from app.gui.theme import set_role
 
 ADVANCED = "Advanced"  # of the settings
+GOES_ON = "window/told_service_goes_on"
 SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 
 
@@ -34,7 +35,7 @@ class Window(QMainWindow):
         self, services: Services, closing: Callable[[], bool], quit_app: Callable[[], None]
     ) -> None:
         super().__init__()
-        self._services, self._closing = services, closing
+        self._services, self._closing, self._quit = services, closing, quit_app
         self.setWindowTitle("Poolhouse")
         self.setMinimumSize(SMALLEST)
         self._sidebar = Sidebar(services, self.go)
@@ -60,7 +61,7 @@ class Window(QMainWindow):
         body.setLayout(row(self._sidebar, gap=0))
         body.layout().addLayout(right)  # type: ignore[union-attr]
         self.setCentralWidget(body)
-        QShortcut(QKeySequence.StandardKey.Quit, self, quit_app)
+        QShortcut(QKeySequence.StandardKey.Quit, self, self._quit_by_key)
         QShortcut(QKeySequence.StandardKey.Close, self, self.close)
         QShortcut(QKeySequence(Qt.Key.Key_F1), self, self._help)
         services.pool.link_changed.connect(self._tell_link)
@@ -126,6 +127,21 @@ class Window(QMainWindow):
         """Over every page, until a person has chosen."""
         self._told.say(sentence, "info", *actions, closable=False)
         self._bar_box.show()
+
+    def _quit_by_key(self) -> None:
+        """A key cannot say what the tray's menu says: that a service goes on. It is told once, ever."""
+        services = self._services
+        goes_on = services.pool.is_there and not services.launcher.started
+        if not goes_on or services.preferences.flag(GOES_ON):
+            self._quit()
+            return
+        services.preferences.keep(GOES_ON, True)
+        self.ask(
+            self.tr(
+                "Only this window ends when you quit: the background service was started without it, and goes on."
+            ),
+            (self.tr("Go on"), self.seen), (self.tr("Quit"), self._quit),
+        )  # fmt: skip
 
     def page(self, name: str) -> Page:
         """The page of this name, made if it was not shown yet."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -17,6 +18,7 @@ from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.welcome import Welcome
 from app.gui.pool import Link
 from app.gui.quit_sheet import QuitSheet
+from app.gui.window import GOES_ON
 from tests.gui.desk import Attached
 from tests.gui.speaking import unchanged
 from tests.node.pool import TestNode
@@ -76,6 +78,27 @@ def test_quit_leaves_a_node_alone_that_it_did_not_start(
     status = lone.run("status", "--json")
     assert status.returncode == 0, status.stdout
     assert lone.process.poll() is None
+
+
+def test_who_quits_by_a_key_is_told_once_that_the_service_goes_on(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Attached(lone.root))
+    qtbot.addWidget(made.window)
+    qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
+    made.services.preferences.forget(GOES_ON)
+    (key,) = [
+        one
+        for one in made.window.findChildren(QShortcut)
+        if one.key() == QKeySequence(QKeySequence.StandardKey.Quit)
+    ]
+    key.activated.emit()
+    assert "goes on" in made.window._told.sentence
+    assert ended == []
+    key.activated.emit()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
 
 
 def test_quit_asks_before_it_ends_what_is_under_way(

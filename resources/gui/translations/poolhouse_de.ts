@@ -6422,7 +6422,7 @@
     <name>Step</name>
     <message>
         <source>Next</source>
-        <translation>Weiter</translation>
+        <translation>Weitermachen</translation>
     </message>
 </context>
 <context>
@@ -7150,8 +7150,20 @@
         <translation>Details</translation>
     </message>
     <message>
+        <source>Go on</source>
+        <translation>Weitermachen</translation>
+    </message>
+    <message>
         <source>OK</source>
         <translation>OK</translation>
+    </message>
+    <message>
+        <source>Only this window ends when you quit: the background service was started without it, and goes on.</source>
+        <translation>Beim Beenden schließt nur dieses Fenster: Der Hintergrunddienst wurde ohne es gestartet und läuft weiter.</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>Beenden</translation>
     </message>
     <message>
         <source>Restart it</source>
