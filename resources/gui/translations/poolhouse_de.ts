@@ -6422,7 +6422,7 @@
     <name>Step</name>
     <message>
         <source>Next</source>
-        <translation>Weitermachen</translation>
+        <translation>Weiter</translation>
     </message>
 </context>
 <context>
