@@ -239,9 +239,9 @@ async def split_beside_whole(den: TestNode, by_name: dict[str, TestNode]) -> Non
             await until(split_answers)
             worker.kill()
 
-        killing = asyncio.create_task(kill())
-        disturbed = await asyncio.gather(*(ask(host, what) for what in SHORT))
-        await killing
+        async with asyncio.TaskGroup() as group:
+            group.create_task(kill(), name="kill")
+            disturbed = await asyncio.gather(*(ask(host, what) for what in SHORT))
         moved = [one for one in disturbed if one["recoveries"]]
         assert moved
         for one in moved:
