@@ -156,7 +156,7 @@ def all_lines(facts: MachineFacts) -> tuple[str, ...]:
     told = (
         facts.name, words.part(facts), words.state(facts).word, facts.device, words.heat(facts),
         words.all_memory(facts), words.own_use(facts), words.holds(facts), used_by, words.why(facts),
-        words.roles(facts.roles),
+        words.roles(facts.roles), words.power(facts), words.odd_version(facts),
     )  # fmt: skip
     return tuple(line for line in told if line)
 

@@ -80,7 +80,8 @@ class Plate(QGraphicsItem):
         x, y = way.plate.centre
         self.setPos(x - size.w / 2, y - size.h / 2)
         self._rows = rows
-        self.setToolTip(tooltip(facts.name, words.carried(facts.link)))
+        told = facts.name, words.carried(facts.link), facts.link.trouble
+        self.setToolTip(tooltip(*filter(None, told)))
         self.update()
 
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
@@ -108,9 +109,11 @@ class Plate(QGraphicsItem):
 def rows_of(link: LinkFacts, *, compact: bool) -> list[words.Shown]:
     """Speed; what carries it; what it costs of the time, where that is known."""
     rows = [words.Shown(words.speed(link), "", "text")]
-    if link.kind and not (compact and link.share is not None):
+    if link.trouble and link.kind:
+        rows.append(words.bad_way(link))
+    elif link.kind and not (compact and link.share is not None):
         rows.append(words.kind(link.worst_kind))
-    if link.share is not None:
+    if link.share is not None and not (compact and len(rows) > 1):
         cost = words.share(link.share)
         rows.append(words.Shown(cost.word, "", cost.colour))
     return rows

@@ -91,6 +91,12 @@ def link_limit(facts: MachineFacts) -> str:
     return _tr("at most {rate} Mbit/s").format(rate=formats.number(facts.link_mbit))
 
 
+def odd_version(facts: MachineFacts) -> str:
+    """The app's, where it is not this machine's."""
+    told = _tr("It runs Poolhouse {version}").format(version=facts.other_version)
+    return told if facts.other_version else ""
+
+
 def memory(machine: MachineFacts) -> str:
     """`0.4 of 1.0 GiB`: held of what is lent."""
     if not machine.lent_bytes and machine.used_bytes:
@@ -241,6 +247,12 @@ def kind(name: str) -> Shown:
         "virtual": Shown(_tr("virtual"), "link", "warning"),
         "loopback": Shown(_tr("same computer"), "link", "muted"),
     }.get(name, Shown(_tr("kind unknown"), "link", "muted"))
+
+
+def bad_way(link: LinkFacts) -> Shown:
+    """What carries it, where something else would be better; the details say what, and change it."""
+    text = _tr("{kind}, not the best way").format(kind=kind(link.worst_kind).word)
+    return Shown(text, "warning", "warning")
 
 
 def share(part_of_time: float) -> Shown:

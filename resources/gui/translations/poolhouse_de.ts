@@ -2769,6 +2769,10 @@
         <translation>Er weist den anderen nach, wer dieses Gerät ist, und verlässt diesen Computer nie.</translation>
     </message>
     <message>
+        <source>It runs Poolhouse {version}</source>
+        <translation>Poolhouse {version} läuft darauf</translation>
+    </message>
+    <message>
         <source>Keep: {added}</source>
         <translation>Behalten: {added}</translation>
     </message>
@@ -3186,6 +3190,10 @@
     <message>
         <source>{interface}, not connected now</source>
         <translation>{interface}, jetzt nicht verbunden</translation>
+    </message>
+    <message>
+        <source>{kind}, not the best way</source>
+        <translation>{kind}, nicht der beste Weg</translation>
     </message>
     <message>
         <source>{median}, 19 of 20 under {slow}</source>

@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
+from app.gui.household.card_item import all_lines
 from app.gui.household.facts import machines_of
+from app.gui.household.link_item import rows_of
 from app.gui.household.link_table import LinkTable
 from app.gui.household.links import between_of, turned
 from app.gui.household.pool_page import PoolPage
@@ -154,3 +156,19 @@ def test_both_names_of_a_link_are_whole_before_how_it_is_carried(
     table.show_links(between_of(household(10), IDS[0]))
     qapp.processEvents()
     assert table.table.columnWidth(0) >= table.table.sizeHintForColumn(0)
+
+
+@pytest.mark.parametrize(("compact", "rows"), [(False, 3), (True, 2)])
+def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: int) -> None:
+    snapshot = household(3)
+    snapshot["links"][IDS[1]] |= {"kind": "vpn", "better_reason": "By eth0 it is faster."}
+    found = machines_of(snapshot)[1].link
+    assert found is not None
+    told = rows_of(found, compact=compact)
+    assert len(told) == rows
+    assert (told[1].word, told[1].colour) == ("VPN, not the best way", "warning")
+
+
+def test_a_card_s_words_hold_power_and_another_version() -> None:
+    facts = replace(machines_of(household(2))[1], watts=42, other_version="0.2")
+    assert {"42 W", "It runs Poolhouse 0.2"} <= set(all_lines(facts))
