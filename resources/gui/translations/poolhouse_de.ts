@@ -2865,6 +2865,10 @@
         <translation>Nicht gesehen, seit Poolhouse hier gestartet wurde.</translation>
     </message>
     <message>
+        <source>Not seen since Poolhouse started here; its link was measured {when}.</source>
+        <translation>Seit dem Start von Poolhouse hier nicht gesehen; die Verbindung dorthin wurde {when} gemessen.</translation>
+    </message>
+    <message>
         <source>Of each token</source>
         <translation>Von jedem Token</translation>
     </message>
