@@ -2866,7 +2866,7 @@
     </message>
     <message>
         <source>Not seen since Poolhouse started here; its link was measured {when}.</source>
-        <translation>Seit dem Start von Poolhouse hier nicht gesehen; die Verbindung dorthin wurde {when} gemessen.</translation>
+        <translation>Seit dem Start von Poolhouse hier nicht gesehen; die Verbindung dorthin wurde zuletzt gemessen: {when}.</translation>
     </message>
     <message>
         <source>Of each token</source>
