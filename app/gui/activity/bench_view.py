@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
 from app.core.errors import AppError, BadInput
 from app.gui import formats, pages
@@ -50,9 +50,11 @@ class BenchView(QWidget):
         self._shown: Bench | None = None
         self.quick = button(self.tr("Quick, about 30 s"), lambda: self.begin(QUICK), "primary")
         self.full = button(self.tr("Full, about 5 min"), lambda: self.begin(FULL))
-        self.compare = button(
-            self.tr("One machine against all, about 1 min"), lambda: self.begin(QUICK, compare=True)
-        )
+        self.compare = button(self.tr("One machine against all"))
+        both = QMenu(self)
+        both.addAction(self.tr("Quick, about 1 min"), lambda: self.begin(QUICK, compare=True))
+        both.addAction(self.tr("Full, about 10 min"), lambda: self.begin(FULL, compare=True))
+        self.compare.setMenu(both)
         self._about = paragraph("", "muted")
         self._bar = Progress(self.tr("Progress of the benchmark"))
         self._step = label("", "muted")

@@ -749,6 +749,10 @@
         <translation>Zahlen (*.json)</translation>
     </message>
     <message>
+        <source>Full, about 10 min</source>
+        <translation>Ausführlich, etwa 10 min</translation>
+    </message>
+    <message>
         <source>Full, about 5 min</source>
         <translation>Ausführlich, etwa 5 min</translation>
     </message>
@@ -793,8 +797,8 @@
         <translation>Noch nichts gemessen</translation>
     </message>
     <message>
-        <source>One machine against all, about 1 min</source>
-        <translation>Ein Gerät gegen alle, etwa 1 min</translation>
+        <source>One machine against all</source>
+        <translation>Ein Gerät gegen alle</translation>
     </message>
     <message>
         <source>Open the models</source>
@@ -807,6 +811,10 @@
     <message>
         <source>Progress of the benchmark</source>
         <translation>Fortschritt des Leistungstests</translation>
+    </message>
+    <message>
+        <source>Quick, about 1 min</source>
+        <translation>Kurz, etwa 1 min</translation>
     </message>
     <message>
         <source>Quick, about 30 s</source>

@@ -23,7 +23,7 @@ from app.gui.activity.bench_compare import (
     bench_of,
 )
 from app.gui.activity.bench_report import beside_one, html, markdown, unnamed
-from app.gui.activity.bench_run import BenchRun, Extent
+from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent
 from app.gui.activity.bench_store import Bench, BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk, desk, follow
@@ -49,7 +49,9 @@ def parts(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[De
 
 
 @pytest.mark.timeout(240)  # two nodes, and three loads of a model
-def test_a_press_measures_both_and_puts_the_layers_back(qtbot: QtBot, parts: Desk) -> None:
+def test_a_press_measures_both_and_puts_the_layers_back(
+    qtbot: QtBot, parts: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     services = parts.services
     done: list[Any] = []
     shelf: list[Json] = []
@@ -78,6 +80,13 @@ def test_a_press_measures_both_and_puts_the_layers_back(qtbot: QtBot, parts: Des
     held = [one["last"] - one["first"] for one in (services.pool.loaded or {})["stages"]]
     assert held == split
     assert page.bench.compare.isVisibleTo(page.bench)
+    begun: list[tuple[Extent, bool]] = []
+    monkeypatch.setattr(
+        page.bench, "begin", lambda extent, *, compare: begun.append((extent, compare))
+    )
+    for one in page.bench.compare.menu().actions():
+        one.trigger()
+    assert begun == [(QUICK, True), (FULL, True)]
     assert BenchStore(services.folder).kept[0].one == made.one
 
 
