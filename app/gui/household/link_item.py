@@ -20,6 +20,7 @@ from app.gui.household.map_rects import Size
 from app.gui.parts.text import tooltip
 from app.gui.theme import Theme
 
+DEVICE = QGraphicsItem.CacheMode.DeviceCoordinateCache
 ICON = 14
 PADDING, INDENT = sizes.S, sizes.XS
 
@@ -30,6 +31,7 @@ class LinkLine(QGraphicsPathItem):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
+        self.setCacheMode(DEVICE)  # else each dot that moves on it strokes the whole curve anew
         self.setZValue(0)
 
     def follow(self, facts: MachineFacts, way: Way, *, active: bool) -> None:
@@ -63,7 +65,7 @@ class Plate(QGraphicsItem):
         self._theme = theme
         self._rows: list[words.Shown] = []
         self._size = Size(0, 0)
-        self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+        self.setCacheMode(DEVICE)
         self.setZValue(1)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 

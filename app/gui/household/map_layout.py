@@ -9,8 +9,8 @@ Links between two lenders run round all of that (map_between.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 from app.gui.household.map_between import FIRST_LANE, LANE, Line, Pair, lines_between
@@ -98,8 +98,9 @@ class Others:
 NOBODY = Others()
 
 
+@lru_cache(maxsize=32)  # news of a household rarely changes how large its cards are
 def fitted(
-    n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: Sequence[float],
+    n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: tuple[float, ...],
     others: Others = NOBODY,
 ) -> Fitted:  # fmt: skip
     """The best to see of what fits into the room. `zooms`: from the largest to the smallest.
