@@ -177,6 +177,11 @@ class Shelf:
                 return entry.sha256
         return None
 
+    def called(self, path: Path) -> str:
+        """The name of the model with this file; that of the file where it went just now. Reads the disk."""
+        named = (entry.name for entry in self.entries() if Path(entry.path) == path)
+        return next(named, path.stem)
+
     def keep_proof(self, entry: Entry, proof: Likely) -> None:
         """What a model said on one machine is what a split of it must say too."""
         with self._lock:

@@ -34,6 +34,8 @@ class Doors:
             lambda: node.settings.share_models,
             lambda: node.settings.name,
             lambda: node.network.pace,
+            lambda path: node.shop.shelf.called(path),  # noqa: PLW0108  made later
+            node.events.changed,
         )
         self.control = Control(node, self.updates.routes())
 

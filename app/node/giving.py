@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -21,8 +22,10 @@ from msgspec import Meta
 from app.catalog.files import CHUNK_BYTES
 from app.catalog.transfer import MY_TURN, to_its_end
 from app.core.errors import BadInput, Busy, Refused
+from app.core.membership import Member
 from app.lan.body import TooSlow, whole_body
 from app.lan.link_pace import LinkPace
+from app.lan.listener import MEMBER
 
 Json = dict[str, Any]
 MOST_ASKED = 256
@@ -38,15 +41,34 @@ Has = Callable[[Sequence[str]], dict[str, tuple[Path, ...]]]
 """The files of the models with these hashes that are whole here. Reads the disk."""
 
 
+@dataclass(slots=True)
+class Given:
+    """The model that is on its way: how much of all of its files the other side has."""
+
+    machine: str  # its name
+    model: str
+    done_bytes: int
+    total_bytes: int
+
+
 class Giving:
-    """The routes of it; the listener has checked that a member asks, and that it is a host."""
+    """The routes of it; the listener has checked that a member asks, and that it is a host.
+
+    called: the name of the model whose first file this is; changed: another part of one is on its way.
+    """
 
     def __init__(
         self, has: Has, shares: Callable[[], bool], name: Callable[[], str],
-        pace: Callable[[], LinkPace],
+        pace: Callable[[], LinkPace], called: Callable[[Path], str], changed: Callable[[], None],
     ) -> None:  # fmt: skip
         self._has, self._shares, self._name, self._pace = has, shares, name, pace
+        self._called, self._changed = called, changed
         self._turn = asyncio.Lock()
+        self._now: Given | None = None
+
+    def json(self) -> Json:
+        """Its part of the snapshot."""
+        return {"giving": asdict(self._now) if self._now else None}
 
     @property
     def is_busy(self) -> bool:
@@ -85,9 +107,20 @@ class Giving:
         if self._turn.locked():
             raise Busy(MY_TURN, name=self._name())
         async with self._turn:
-            return await self._send(request, paths[int(number)])
+            try:
+                self._now = await asyncio.to_thread(self._given, request[MEMBER], paths, number)
+                return await self._send(request, paths[int(number)], self._now)
+            finally:
+                self._now = None
+                self._changed()
 
-    async def _send(self, request: web.Request, path: Path) -> web.StreamResponse:
+    def _given(self, member: Member, paths: Sequence[Path], number: str) -> Given:
+        """As it begins: files before this one are there already."""
+        sizes = [_size(one) for one in paths]
+        before = sum(sizes[: int(number)])
+        return Given(member.name, self._called(paths[0]), before, sum(sizes))
+
+    async def _send(self, request: web.Request, path: Path, now: Given) -> web.StreamResponse:
         try:
             file = await asyncio.to_thread(path.open, "rb", 0)
         except OSError:
@@ -100,6 +133,8 @@ class Giving:
             answer.content_length = total - start
             if start:
                 answer.headers["Content-Range"] = f"bytes {start}-{total - 1}/{total}"
+            now.done_bytes += start
+            self._changed()
             await answer.prepare(request)
             async with (
                 aclosing(self._chunks(file, start, total)) as chunks,
@@ -107,6 +142,8 @@ class Giving:
             ):
                 async for chunk in paced:
                     await _taken(answer, chunk)
+                    now.done_bytes += len(chunk)
+                    self._changed()
             return answer
         finally:
             file.close()
@@ -120,6 +157,13 @@ class Giving:
                 raise ConnectionAbortedError("it is not given any more")
             start += len(chunk)
             yield chunk[: len(chunk) - max(0, start - total)]
+
+
+def _size(path: Path) -> int:
+    """Nothing where it went away just now: opening it says so."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:

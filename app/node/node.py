@@ -190,18 +190,17 @@ class Node:
     # what faces ask (control.py); pairing and removal are in pairings.py
 
     def snapshot(self) -> Json:
-        me = self.network.id
         dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         return {
             "node": {
-                "id": me,
+                "id": self.network.id,
                 "name": self.settings.name,
                 "version": __version__,
                 "peer_address": str(self.network.address),
                 "reason": sentence(dismissed),
                 "lending": self.lending.json(),
             },
-            "machines": machines_json(self._with_layers(), me),
+            "machines": machines_json(self._with_layers(), self.network.id),
             **self.finding.json(self._household.strangers),
             "links": self.links.json(),
             "links_between": self._between.json(self.network.links),
@@ -212,6 +211,7 @@ class Node:
             "answers": {**self.hosting.answers(), "line": line_json(self.hosting.loaded)},
             **self.guesting.json(),
             **self.shop.json(),
+            **self.doors.giving.json(),
             "journal": {"last": self.journal.number},
         }
 

@@ -87,6 +87,13 @@ def test_another_file_of_that_name_gets_a_number(home: Home) -> None:
     assert fake.name == "guide-2"
 
 
+def test_a_file_is_called_as_its_model_is(home: Home) -> None:
+    path = tiny.llama(home.folder / "my model (1).gguf", layers=2)
+    home.shelf.import_file(path)
+    assert home.shelf.called(path) == "my-model-1"
+    assert home.shelf.called(home.folder / "gone.gguf") == "gone"
+
+
 def test_the_same_bytes_are_one_model_wherever_they_lie(home: Home) -> None:
     first = home.add("m", layers=2)
     copy = home.folder / "a copy.gguf"

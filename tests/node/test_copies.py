@@ -53,7 +53,9 @@ class Source:
         pace = LinkPace(clock=lambda: 0.0, sleep=self._sleep)  # a bucket that is never filled again
         pace.limit(MBIT)
         self._left = PASSES_BYTES // pace.slice_bytes
-        return Giving(self._has, lambda: self.shares, lambda: "den", lambda: pace)
+        return Giving(
+            self._has, lambda: self.shares, lambda: "den", lambda: pace, str, lambda: None
+        )
 
     def _has(self, hashes: Sequence[str]) -> dict[str, tuple[Path, ...]]:
         self.asked += hashes

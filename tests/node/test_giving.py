@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -19,6 +20,7 @@ from app.lan.listener import MODELS_PATH
 from app.node.giving import MOST_ASKED, Giving
 from tests.lan.nodes import opened
 
+Json = dict[str, Any]
 SHA256 = "a" * 64
 DATA = bytes(range(256)) * 8
 
@@ -26,8 +28,10 @@ DATA = bytes(range(256)) * 8
 class Asking:
     """attic, which asks den: status, headers and body of each answer."""
 
-    def __init__(self, client: GuestClient, asked: list[str]) -> None:
-        self._client, self.asked = client, asked
+    def __init__(
+        self, client: GuestClient, asked: list[str], told: asyncio.Queue[Json | None]
+    ) -> None:
+        self._client, self.asked, self.told = client, asked, told
 
     async def get(self, path: str, ranges: str = "") -> tuple[int, dict[str, str], bytes]:
         headers = {"Range": ranges} if ranges else {}
@@ -50,14 +54,20 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
         asked.extend(hashes)
         return {SHA256: (file,)} if SHA256 in hashes else {}
 
-    giving = Giving(has, lambda: True, lambda: "den", LinkPace)
+    told: asyncio.Queue[Json | None] = asyncio.Queue()
+    giving = Giving(
+        has, lambda: True, lambda: "den", LinkPace, lambda path: path.stem,
+        lambda: told.put_nowait(giving.json()["giving"]),
+    )  # fmt: skip
     async with AsyncExitStack() as stack:
         nodes = await stack.enter_async_context(opened(tmp_path / "lan"))
         nodes.rooms = lambda: {MODELS_PATH: giving.application()}
         den, attic = await nodes.paired("den", "attic")
         link, member = attic.network.link(den.network.id), attic.network.members[den.network.id]
         yield Asking(
-            GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH), asked
+            GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH),
+            asked,
+            told,
         )
 
 
@@ -73,6 +83,17 @@ async def test_a_file_from_any_place_on(
     assert (told, body) == (status, DATA[start:])
     whole = f"bytes {start}-{len(DATA) - 1}/{len(DATA)}" if status == 206 else None
     assert headers.get("Content-Range") == whole
+
+
+@pytest.mark.parametrize(("ranges", "start"), [("", 0), ("bytes=7-", 7)])
+async def test_what_is_on_its_way_is_told_until_it_is_there(
+    asking: Asking, ranges: str, start: int
+) -> None:
+    assert (await asking.get(f"/{SHA256}/0", ranges))[2] == DATA[start:]
+    given = {"machine": "attic", "model": "model", "total_bytes": len(DATA)}
+    expected = [given | {"done_bytes": done} for done in (start, len(DATA))]
+    async with asyncio.timeout(10):
+        assert [await asking.told.get() for _ in range(3)] == [*expected, None]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What runs at this moment: answers, a model that is loading, layers that others use here."""
+"""What runs at this moment: answers, a model that is loading or copied, layers that others use here."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def jobs_of(pool: Pool, running: list[Running], importing: Importing) -> list[Jo
         return []
     return [
         *_answers(pool, running), *_loads(pool), *_downloads(pool), *_import(importing),
-        *_lent(pool),
+        *_given(pool), *_lent(pool),
     ]  # fmt: skip
 
 
@@ -161,6 +161,18 @@ def _download(one: Json) -> Job:
     words = _tr("Copying {model}") if one.get("machine") else _tr("Downloading {model}")
     what = words.format(model=shown.name)
     return Job("download", what, shown.words, shown.share)
+
+
+def _given(pool: Pool) -> list[Job]:
+    """A model that another machine of the household copies from here."""
+    one = pool.snapshot.get("giving")
+    if not one:
+        return []
+    done, total = int(one["done_bytes"]), int(one["total_bytes"])
+    words = _tr("Sending {model} to {machine}")
+    what = words.format(model=model_name(str(one["model"])), machine=one["machine"])
+    figures = _tr("{done} of {total}").format(done=formats.size(done), total=formats.size(total))
+    return [Job("download", what, figures, done / total if total else None)]
 
 
 def _import(importing: Importing) -> list[Job]:

@@ -178,6 +178,7 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
             "b": {"name": "old", "state": "done"},
             "c": download("running", name="qwen", machine="attic"),
         },
+        giving={"machine": "attic", "model": "phi", "done_bytes": 1 << 30, "total_bytes": 4 << 30},
         node={"lending": {"used_by": ["loft"], "used_bytes": 3 << 20}},
     )
     writes, reads = Running(1, "guide", 2.0, 30, 12.5), Running(2, "guide", 0.5, 0, None)
@@ -192,9 +193,10 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
             "Copying qwen",
             "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left",
         ),
+        ("Sending phi to attic", "1.0 GiB of 4.0 GiB"),
         ("This machine holds layers for loft", "3.0 MiB"),
     ]
-    assert jobs[3].share == 0.25
+    assert jobs[3].share == jobs[6].share == 0.25
     again = {"state": "recovering", "model": "guide", "progress": {}}
     pool.snapshot = {"loaded": again}
     assert [job.what for job in jobs_of(pool, [], away.services.importing)] == ["Rebuilding Guide"]
