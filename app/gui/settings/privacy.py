@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.core.errors import AppError
-from app.gui.household.facts import machines_of
+from app.gui.household.facts import MachineFacts, machines_of
 from app.gui.household.words import moment
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
@@ -124,10 +124,8 @@ class Privacy(Group):
 
     def _tell_machines(self) -> None:
         others = [one for one in machines_of(self.services.pool.snapshot) if not one.this]
-        here = sum(one.online for one in others)
-        words = self.tr("%n connected now", "", here) if others else self.tr("None yet")
-        seen = max((one.seen_at or 0 for one in others), default=0)
-        self.machines.setText(self._last(seen) if others and not here and seen else words)
+        contacts = (f"{one.name}: {self._contact(one)}" for one in others)
+        self.machines.setText("; ".join(contacts) or self.tr("None yet"))
         nearby = (self.services.pool.snapshot.get("discovery") or {}).get("on")
         self.nearby.setText(self.tr("On") if nearby else self.tr("Off"))
         downloads = (self.services.pool.snapshot.get("downloads") or {}).values()
@@ -138,6 +136,11 @@ class Privacy(Group):
         last = (self.services.pool.snapshot.get("hub") or {}).get("last_contact")
         at_rest = self._last(last) if last else self._never()
         self.hub.setText(self.tr("%n download(s) now", "", running) if running else at_rest)
+
+    def _contact(self, machine: MachineFacts) -> str:
+        if machine.online:
+            return self.tr("connected now")
+        return self._last(machine.seen_at) if machine.seen_at else self._never()
 
     def _never(self) -> str:
         return self.tr("Not since the background service started")

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.chat import history_recoding
 from app.gui.chat.history_file import FILE
 from app.gui.household.words import moment
+from app.gui.node_client import Json
 from app.gui.settings import turning_dialog
 from app.gui.settings.privacy import Privacy
 from app.gui.settings.turning_dialog import TurningDialog
@@ -52,13 +53,20 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     before = pool.snapshot
     assert privacy.hub.text() == "Not since the background service started"
     assert privacy.machines.text() == "None yet"
-    other = {"id": "x", "name": "attic", "online": False, "seen_at": 1_700_000_000.0}
+    others: list[Json] = [
+        {"id": "x", "name": "attic", "online": False, "seen_at": 1_700_000_000.0},
+        {"id": "y", "name": "barn", "online": True, "seen_at": None},
+        {"id": "z", "name": "loft", "online": False, "seen_at": None},
+    ]
     pool.snapshot = before | {
         "hub": {"last_contact": 1_700_000_000.0},
-        "machines": before["machines"] | {"x": other},
+        "machines": before["machines"] | {one["id"]: one for one in others},
     }
     pool.changed.emit()
-    assert privacy.hub.text() == privacy.machines.text() == f"Last at {moment(1_700_000_000.0)}"
+    last = f"Last at {moment(1_700_000_000.0)}"
+    assert privacy.hub.text() == last
+    never = "Not since the background service started"
+    assert privacy.machines.text() == f"attic: {last}; barn: connected now; loft: {never}"
     privacy._tell_upstreams(
         {"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}
     )
