@@ -25,7 +25,13 @@ PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both 
 XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
 CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
 CONTROL_INNER, ITEM = 34, 28  # of the style sheet: without borders
-RADIO_RING = 5
+CODE_INNER = 46  # of the field for a code
+RADIO_RING, HANDLE = 5, 20
+LINE, RING, SCROLL_BAR = (
+    1,
+    2,
+    12,
+)  # borders, that of the focus, and what scrolls: at every text size
 KEPT = 3  # pixels beside the words of a cell, by Qt's Fusion, at every text size
 CHAT_WIDTH = 760
 SIDEBAR_WIDTH = 200
@@ -174,6 +180,7 @@ class Theme(QObject):
     def _apply(self, *, is_resized: bool = False) -> None:
         if is_resized:
             self._app.setFont(self.font())
+        handle, groove = self.px(HANDLE), self.px(XS)
         sizes = {
             name.lower(): f"{self.px(value)}px"
             for name, value in globals().items()
@@ -185,11 +192,20 @@ class Theme(QObject):
             asdict(self.colours)
             | sizes
             | {
+                "line": f"{LINE}px",
+                "ring": f"{RING}px",
+                "scroll_bar": f"{SCROLL_BAR}px",
+                "scroll_radius": f"{SCROLL_BAR // 2 - RING}px",
                 "hover_time": HOVER_MS,
                 # one pixel thicker is the border of the focus, and nothing is larger for it
                 "inner_focused": f"{self.px(CONTROL_INNER) - 2}px",
                 "l_focused": f"{self.px(L) - 1}px",
                 "s_focused": f"{self.px(S) - 1}px",
+                "s_in_ring": f"{self.px(S) - RING}px",
+                "m_in_ring": f"{self.px(M) - RING}px",
+                "handle_radius": f"{handle // 2}px",
+                "handle_over": f"{(groove - handle) // 2}px",
+                "groove_radius": f"{groove // 2}px",
                 "title_line": f"{self.px(CONTROL_INNER) + 4}px",  # of the highest button beside it
                 "radio_radius": f"{radius}px",
                 "cell": f"{self.cell}px",

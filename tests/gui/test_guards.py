@@ -15,6 +15,7 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtWidgets import QApplication, QLineEdit
 from shiboken6 import Shiboken
 
+from app.gui.theme import SHEET
 from scripts.endurance.reading import own_memory
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -184,6 +185,11 @@ def test_colours_and_sizes_stand_in_the_theme_only() -> None:
         for what in colours_and_sizes(tree)
     ]
     assert not found, "\n".join(found)
+
+
+def test_the_style_sheet_takes_its_colours_and_sizes_from_the_theme() -> None:
+    sheet = re.sub(r"/\*.*?\*/", "", SHEET.read_text("utf-8"), flags=re.DOTALL)
+    assert not [*COLOUR.findall(sheet), *PIXELS.findall(sheet)]
 
 
 @pytest.mark.parametrize(

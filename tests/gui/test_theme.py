@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.gui.parts.layouts import column
 from app.gui.theme import DARK, LIGHT, MAX_SCALE, Colours, Scheme, Theme
 
 PALETTES = pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
@@ -85,6 +86,35 @@ def test_everything_grows_with_the_text_size(qtbot: QtBot, theme: Theme) -> None
     large = button.sizeHint()
     assert large.height() >= 2 * small.height() - 4
     assert large.width() > 1.6 * small.width()
+
+
+@PALETTES
+def test_a_tab_with_the_focus_has_a_ring_around_it_and_no_other_place(
+    qtbot: QtBot, theme: Theme, colours: Colours
+) -> None:
+    theme.choose(Scheme.DARK if colours is DARK else Scheme.LIGHT, 1.0)
+    window, tabs = QWidget(), QTabBar()
+    other = QPushButton("Load")
+    tabs.addTab("Overview")
+    tabs.addTab("Log")
+    tabs.setDrawBase(False)
+    window.setLayout(column(tabs, other))
+    qtbot.addWidget(window)
+    window.show()
+    other.setFocus()
+    qtbot.waitUntil(other.hasFocus)
+    without, words = top_of(tabs, 0), tabs.tabRect(0)
+    tabs.setFocus()
+    qtbot.waitUntil(tabs.hasFocus)
+    assert top_of(tabs, 0) == QColor(colours.accent) != without
+    assert top_of(tabs, 1) == without  # the keys change the page from the first one
+    assert tabs.tabRect(0) == words
+
+
+def top_of(tabs: QTabBar, at: int) -> QColor:
+    """The colour in the middle of a tab's upper edge."""
+    edge = tabs.tabRect(at)
+    return tabs.grab().toImage().pixelColor(edge.center().x(), edge.top() + 1)
 
 
 def test_figures_stand_below_each_other(theme: Theme) -> None:
