@@ -11,9 +11,10 @@ CHECK_SENTENCES: dict[str, str] = {
     "cure_engine_unproved": "Run `make clean` and `make setup` in the Poolhouse folder.",
     "check_engine_missing": "The engine {engine} cannot be used: {why}.",
     "cure_engine_missing": "Run `make run` in the Poolhouse folder: it compiles the engine.",
-    "check_device": "{device} by {api}, with {total_bytes}: not used yet. This version computes with the processor, "
-    "which is slower.",
-    "check_no_device": "This version computes with the processor. A graphics card would not be used yet.",
+    "check_device": "{device} by {api}: {free_bytes} of {total_bytes} are free.",
+    "graphics_unused": "This computer has a graphics card ({cards}), but Poolhouse computes on the processor alone, "
+    "which is slower: this version uses no graphics cards.",
+    "cure_graphics_unused": "No driver and no setting changes that. Smaller models answer faster.",
     "check_plugged": "Plugged in.",
     "check_on_battery": "On battery, {percent:.0f} % left.",
     "cure_on_battery": "Plug it in: it is faster then.",

@@ -6,12 +6,13 @@ import asyncio
 import errno
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.core.check import Check
 from app.core.errors import AppError, Damaged, DoesNotFit
 from app.core.reasons import GIB, in_words, said
-from app.machine import walls
+from app.machine import graphics, walls
 from app.machine.devices import memory, processor_name
 from app.machine.engines import Engine, accelerators, probe_all
 from app.machine.keystore import open_keystore
@@ -44,7 +45,8 @@ async def engines() -> list[Check]:
     """What a worker can load, each engine asked in a child: no engine runs in this process."""
     found = await probe_all()
     processor = processor_name()
-    return [check for one in found for check in (engine(one, processor), *graphics(one))]
+    checks = [check for one in found for check in (engine(one, processor), *devices(one))]
+    return [*checks, *unused_graphics(found, await asyncio.to_thread(graphics.listed))]
 
 
 def engine(found: Engine, processor: str) -> Check:
@@ -66,18 +68,22 @@ def engine(found: Engine, processor: str) -> Check:
     return Check("Engine", True, in_words("check_engine_with", features=features, **facts))
 
 
-def graphics(found: Engine) -> list[Check]:
-    """The accelerators that an engine knows of. None is used, and that is said."""
-    if found.missing:
-        return []
-    told = [
-        in_words(
+def devices(found: Engine) -> list[Check]:
+    """The accelerators that this build of an engine can use."""
+    return [
+        Check("Device", True, in_words(
             "check_device", device=device.description or device.name, api=device.api or found.name,
-            total_bytes=device.total_bytes,
-        )
+            free_bytes=device.free_bytes, total_bytes=device.total_bytes,
+        ))
         for device in accelerators(found)
     ]  # fmt: skip
-    return [Check("Device", True, cause) for cause in told or [in_words("check_no_device")]]
+
+
+def unused_graphics(found: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
+    """That a card is there and is not used: nobody should wonder why it is slow."""
+    why = graphics.unused(found, listed)
+    cure = in_words("cure_graphics_unused")
+    return [Check("Device", None, said(why), cure, why.code)] if why else []
 
 
 def confined(kept_from: Walls | None) -> Check:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from app.machine import devices, senses
+from app.core.reasons import in_words, said
+from app.machine import devices, graphics, senses
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.node.hardware import Hardware
@@ -22,7 +23,8 @@ async def told(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json
     """All of it; the engines may need some seconds to say what they find. A disk that is away is not asked."""
     models = of_models.own if of_models.now in of_models.known_away else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
-    memory = devices.memory()
+    memory, engines = devices.memory(), await hardware.engines()
+    unused = graphics.unused(engines, await asyncio.to_thread(graphics.listed))
     return {
         "system": await asyncio.to_thread(system),
         "processor": hardware.processor,
@@ -31,7 +33,10 @@ async def told(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json
         "hottest_c": await asyncio.to_thread(senses.hottest_celsius),
         "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
         "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},
-        "engines": [msgspec.to_builtins(engine) for engine in await hardware.engines()],
+        "engines": [msgspec.to_builtins(engine) for engine in engines],
+        "unused_graphics": {"reason": said(unused), "cure": in_words("cure_graphics_unused")}
+        if unused
+        else None,
     }
 
 

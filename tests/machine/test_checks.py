@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from app.core.check import likeliest
 from app.core.policy import Battery
-from app.machine import checks, settings
+from app.machine import checks, graphics, settings
 from app.machine.engines import Device, Engine
 from app.machine.models_choice import ModelsChoice
 from app.machine.models_folders import ModelsFolders
@@ -21,7 +22,10 @@ from backends.contract import PROVED_ENGINES
 
 PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
-NO_CARD = "This version computes with the processor. A graphics card would not be used yet."
+UNUSED_CARD = (
+    "This computer has a graphics card ({}), but Poolhouse computes on the processor alone, "
+    "which is slower: this version uses no graphics cards."
+)
 UNUSED = "The engine llamacpp cannot be used:"
 
 
@@ -32,22 +36,14 @@ UNUSED = "The engine llamacpp cannot be used:"
             Engine(
                 "llamacpp", PROVED, features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]
             ),
-            [
-                (True, f"The engine llamacpp {PROVED} runs on A CPU with AVX2, FMA."),
-                (True, NO_CARD),
-            ],
+            [(True, f"The engine llamacpp {PROVED} runs on A CPU with AVX2, FMA.")],
         ),
         (
             Engine("llamacpp", PROVED, devices=[GPU]),
             [
                 (True, f"The engine llamacpp {PROVED} runs on A CPU."),
-                (
-                    True,
-                    (
-                        "NVIDIA RTX 3060 by CUDA, with 12.0 GiB: not used yet. "
-                        "This version computes with the processor, which is slower."
-                    ),
-                ),
+                (True, "NVIDIA RTX 3060 by CUDA: 8.0 GiB of 12.0 GiB are free."),
+                (None, UNUSED_CARD.format("NVIDIA RTX 3060")),
             ],
         ),
         (
@@ -60,8 +56,7 @@ UNUSED = "The engine llamacpp cannot be used:"
                 (
                     None,
                     f"The engine llamacpp 0.3.35 computes whole models only: parts were proved with {PROVED} only.",
-                ),
-                (True, NO_CARD),
+                )
             ],
         ),
         (
@@ -78,7 +73,22 @@ async def test_what_a_worker_says_of_its_engines(
 
     monkeypatch.setattr(checks, "probe_all", answer)
     monkeypatch.setattr(checks, "processor_name", lambda: "A CPU")
+    monkeypatch.setattr(graphics, "listed", list)
     assert [(check.ok, check.cause) for check in await checks.engines()] == expected
+
+
+async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def answer() -> list[Engine]:
+        return [Engine("llamacpp", PROVED, devices=[Device("CPU", kind="cpu")])]
+
+    monkeypatch.setattr(checks, "probe_all", answer)
+    monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
+    card = (await checks.engines())[-1]
+    assert (card.name, card.ok, card.cause) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
+    assert card.cure == "No driver and no setting changes that. Smaller models answer faster."
+    assert likeliest([card]) is None  # it keeps nobody from being seen
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,12 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import BadInput
+from app.machine import engines, graphics
+from app.machine.engines import Device, Engine
+from app.machine.models_folders import ModelsFolders
+from app.machine.paths import Home
+from app.node import this_machine
+from app.node.hardware import Hardware
 from app.node.this_machine import system
 from tests.node.pool import TestNode, node
 
@@ -63,9 +69,28 @@ async def test_what_the_machine_has(client: NodeClient, den: TestNode) -> None:
     assert told["disk"]["folder"] == str(den.root / "models" / "files")
     assert [engine["name"] for engine in told["engines"]] == ["llamacpp"]
     assert not told["engines"][0]["missing"]
+    assert told["unused_graphics"] is None or "graphics card" in told["unused_graphics"]["reason"]
     told = await client.get("/programs")
     assert isinstance(told["programs"], list)
     assert all(set(game) == {"name", "program"} for game in told["games"])
+
+
+async def test_a_card_is_told_with_why_it_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer() -> list[Engine]:
+        return [Engine("llamacpp", "0.3", devices=[Device("CPU", kind="cpu")])]
+
+    monkeypatch.setattr(engines, "probe_all", answer)
+    monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
+    hardware, home = Hardware(1, lambda: None), Home.at(tmp_path).create()
+    told = await this_machine.told(hardware, home, ModelsFolders(home.downloaded))
+    unused = told["unused_graphics"]
+    assert unused["reason"].startswith("This computer has a graphics card (NVIDIA GA106), but ")
+    assert unused["cure"].endswith("Smaller models answer faster.")
+    monkeypatch.setattr(graphics, "listed", list)
+    told = await this_machine.told(hardware, home, ModelsFolders(home.downloaded))
+    assert told["unused_graphics"] is None
 
 
 async def test_a_speed_is_told_without_measuring_it(client: NodeClient) -> None:

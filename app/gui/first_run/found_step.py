@@ -7,12 +7,15 @@ from pathlib import Path
 from PySide6.QtCore import QStorageInfo, Qt
 from PySide6.QtWidgets import QWidget
 
+from app.core.errors import AppError
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.first_run.already_here import AlreadyHere
 from app.gui.first_run.other_models import OtherModels
 from app.gui.first_run.step import Step
 from app.gui.icons import icon
+from app.gui.lending.hardware_words import unused_graphics
+from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
 from app.gui.parts.layouts import card, column, row
 from app.gui.parts.text import label, paragraph
@@ -26,15 +29,13 @@ FEW_BYTES = 20 << 30  # a model of 8 GB, its reserve, and some room for the owne
 class Found(QWidget):
     """One thing that was found: a picture, what it is, how much of it."""
 
-    def __init__(self, theme: Theme, picture: str, title: str, note: str = "") -> None:
+    def __init__(self, theme: Theme, picture: str, title: str) -> None:
         super().__init__()
         self._theme, self._name = theme, picture
         self._picture = label()
         self.value = paragraph("")
         self.setAccessibleName(title)
         words = column(label(title, "caption"), self.value, gap=0)
-        if note:
-            words.addWidget(paragraph(note, "muted"))
         box = row(self._picture, gap=sizes.M)
         box.addLayout(words, 1)
         box.setAlignment(self._picture, Qt.AlignmentFlag.AlignVCenter)
@@ -58,12 +59,10 @@ class FoundStep(Step):
             self.tr("A model needs memory most of all. You decide later how much of it is lent."),
         )
         theme = services.theme
-        self.device = Found(
-            theme,
-            "processor",
-            self.tr("Computes with"),
-            self.tr("A graphics card is not used yet."),
-        )
+        self._asked: Call | None = None
+        self.device = Found(theme, "processor", self.tr("Computes with"))
+        self.unused = paragraph("", "warning")
+        self.unused.hide()
         self.memory = Found(theme, "memory", self.tr("Memory"))
         self.disk = Found(theme, "disk", self.tr("Disk for models"))
         self.choose = button(choose_words(), lambda: choose_folder(services, self))
@@ -72,9 +71,10 @@ class FoundStep(Step):
             "warning",
         )
         below = row(self.choose, None)
-        self.content.addWidget(
-            card(self.device, self.memory, self.disk, self.few, below, gap=sizes.L)
+        computer = card(
+            self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L
         )
+        self.content.addWidget(computer)
         self._others = others
         self.content.addWidget(AlreadyHere(others))
         services.pool.changed.connect(self._tell)
@@ -96,6 +96,16 @@ class FoundStep(Step):
             memory = words.format(free=free, total=formats.size(total))
         self.memory.value.setText(memory)
         self.disk.value.setText(self._disk())
+        if self.isVisible() and self._asked is None and self.services.pool.is_there:
+            self._asked = self.services.client.get("/machine", self._tell_unused, self._not_told)
+
+    def _tell_unused(self, machine: Json) -> None:
+        """Who has a card and is told of a processor only would look for a fault."""
+        self.unused.setText(unused_graphics(machine))
+        self.unused.setVisible(bool(self.unused.text()))
+
+    def _not_told(self, _error: AppError) -> None:
+        self._asked = None  # the next news of the node asks again
 
     def _disk(self) -> str:
         now = self.services.pool.snapshot.get("models_folder") or {}

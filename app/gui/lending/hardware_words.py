@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.gui import formats
-from app.gui.sentences import fact_here, model_name
+from app.gui.sentences import fact_here, here, model_name
 
 Json = dict[str, Any]
 
@@ -72,8 +72,14 @@ def _processor(machine: Json) -> str:
     return text.format(name=machine.get("processor"), threads=threads)
 
 
+def unused_graphics(machine: Json) -> str:
+    """That a card is there but not used, and what helps; empty where there is none."""
+    unused = machine.get("unused_graphics") or {}
+    return " ".join(filter(None, (here(str(unused.get(one) or "")) for one in ("reason", "cure"))))
+
+
 def _graphics(machine: Json) -> str:
-    """Accelerators; engines here compute on the processor only, and that is said."""
+    """What engines find; every one computes on the processor only, and that is said."""
     found = {
         f"{device.get('description') or device.get('name')} "
         f"({formats.size(device.get('total_bytes') or 0)}, {device.get('api')})"
@@ -81,6 +87,9 @@ def _graphics(machine: Json) -> str:
         for device in engine.get("devices") or []
         if device.get("kind") != "cpu"
     }
+    cards, unused = ", ".join(sorted(found)), unused_graphics(machine)
+    if unused:
+        return f"{cards}\n{unused}".strip()
     if not found:
         return QCoreApplication.translate(
             "Hardware", "None that is used: this version computes with the processor"
@@ -89,7 +98,7 @@ def _graphics(machine: Json) -> str:
         "Hardware",
         "{cards}. Not used yet: this version computes with the processor, which is slower.",
     )
-    return text.format(cards=", ".join(sorted(found)))
+    return text.format(cards=cards)
 
 
 def _engine(engine: Json) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from PySide6.QtCore import Qt
@@ -16,6 +16,7 @@ from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.pair_step import PairStep
 from app.gui.first_run.role_step import RoleStep
 from app.gui.first_run.welcome import DONE, Welcome
+from app.gui.node_client import Json
 from app.gui.parts.scroll_area import ScrollArea
 from app.gui.sentences import GUIDE
 from app.gui.theme import Scheme
@@ -84,6 +85,24 @@ def test_it_names_the_machine_and_ends_with_the_guide(
     ident = at_lone.services.pool.node["id"]
     at_lone.services.client.post(f"/machines/{ident}/name", {"name": "den"}, lambda _: None)
     qtbot.waitUntil(lambda: at_lone.services.pool.node["name"] == "den", timeout=5000)
+
+
+def test_a_card_that_is_not_used_is_told_where_the_computer_is(
+    qtbot: QtBot, at_lone: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unused = {"reason": "It has a card (A).", "cure": "Smaller models answer faster."}
+
+    def get(path: str, done: Callable[[Json], None], _failed: object) -> None:
+        if path == "/machine":
+            done({"unused_graphics": unused})
+
+    monkeypatch.setattr(at_lone.services.client, "get", get)
+    welcome = begun(at_lone, window)
+    press(welcome, "Skip")
+    found = welcome.step
+    assert isinstance(found, FoundStep)
+    qtbot.waitUntil(found.unused.isVisible, timeout=5000)
+    assert found.unused.text() == "It has a card (A). Smaller models answer faster."
 
 
 def test_a_step_keeps_no_height_below_its_last_card(

@@ -89,6 +89,15 @@ def test_what_the_machine_has() -> None:
     assert "Engine" not in without
 
 
+def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
+    unused = {"reason": "It has a card (RTX 4090).", "cure": "Smaller models answer faster."}
+    words = "It has a card (RTX 4090). Smaller models answer faster."
+    told = dict(lines({**MACHINE, "engines": [], "unused_graphics": unused}))
+    assert told["Graphics"] == words  # no engine sees it
+    told = dict(lines({**MACHINE, "unused_graphics": unused}))
+    assert told["Graphics"] == f"RTX 4090 (24.0 GiB, CUDA)\n{words}"
+
+
 def test_speed_is_made_of_measured_layers_only() -> None:
     speed = {"layer_s": 0.004, "step_s": 0.01, "head_s": 0.01, "chunk_s": 0.1}
     answer = {"model": "guide", "n_layers": 20, "batch_rows": 402, "speeds": {"a": speed}}
