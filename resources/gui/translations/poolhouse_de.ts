@@ -2174,10 +2174,6 @@
 <context>
     <name>FoundStep</name>
     <message>
-        <source>A graphics card is not used yet.</source>
-        <translation>Eine Grafikkarte wird noch nicht genutzt.</translation>
-    </message>
-    <message>
         <source>A model needs memory most of all. You decide later how much of it is lent.</source>
         <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
     </message>
@@ -5006,6 +5002,10 @@
         <translation>Schichten von {model} werden an {machine} gesendet</translation>
     </message>
     <message>
+        <source>Sending {model} to {machine}</source>
+        <translation>{model} wird an {machine} gesendet</translation>
+    </message>
+    <message>
         <source>Taking in {name}</source>
         <translation>{name} wird aufgenommen</translation>
     </message>
@@ -5314,13 +5314,6 @@
 <context>
     <name>Privacy</name>
     <message numerus="yes">
-        <source>%n connected now</source>
-        <translation>
-            <numerusform>%n jetzt verbunden</numerusform>
-            <numerusform>%n jetzt verbunden</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
         <source>%n download(s) now</source>
         <translation>
             <numerusform>%n Download läuft</numerusform>
@@ -5530,6 +5523,10 @@
     <message>
         <source>Your network</source>
         <translation>Ihr Netzwerk</translation>
+    </message>
+    <message>
+        <source>connected now</source>
+        <translation>jetzt verbunden</translation>
     </message>
     <message>
         <source>huggingface.co</source>

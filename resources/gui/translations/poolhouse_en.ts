@@ -238,13 +238,6 @@
 <context>
     <name>Privacy</name>
     <message numerus="yes">
-        <source>%n connected now</source>
-        <translation>
-            <numerusform>%n connected now</numerusform>
-            <numerusform>%n connected now</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
         <source>%n download(s) now</source>
         <translation>
             <numerusform>%n download now</numerusform>
