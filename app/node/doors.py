@@ -35,7 +35,7 @@ class Doors:
             lambda: node.settings.name,
             lambda: node.network.pace,
             lambda path: node.shop.shelf.called(path),  # noqa: PLW0108  made later
-            node.events.changed,
+            lambda: node.events.changed(),  # noqa: PLW0108  made later
         )
         self.control = Control(node, self.updates.routes())
 
