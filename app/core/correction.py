@@ -6,7 +6,7 @@ answers count more, and one odd answer moves it little.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from math import exp, log
 
@@ -72,12 +72,23 @@ class Corrections:
         )
 
     def corrected(self, machine: Candidate) -> Candidate:
-        """The machine as forecasts should see it."""
+        """The machine as forecasts should see it now, whatever was learned when it was seen last."""
         speed, link = machine.speed, machine.link
+        factor = self.of(Part.MACHINE, machine.id).value
+        way_factor = self.of(Part.LINK, machine.id).value
         return replace(
             machine,
-            speed=speed and slower(speed, self.of(Part.MACHINE, machine.id).value),
-            link=link and longer(link, self.of(Part.LINK, machine.id).value),
+            speed=speed and slower(speed, factor / machine.factor),
+            link=link and longer(link, way_factor / machine.way_factor),
+            factor=factor,
+            way_factor=way_factor,
+        )
+
+    def without(self, machines: Container[MachineId]) -> Corrections:
+        """Nothing is known of these: they were measured anew."""
+        return Corrections(
+            {key: one for key, one in self.machines.items() if key not in machines},
+            {key: one for key, one in self.links.items() if key not in machines},
         )
 
 

@@ -34,6 +34,7 @@ class Candidate:
     speed: of the model in question there. link: from the host to this machine; the host has none.
     None: not measured. engine: what computes there, with its version; empty: it did not say yet.
     device: its processor and what else computes, as it says. doubted: its numbers were found wrong.
+    factor, way_factor: what was learned of it (core/correction.py) and is in its speed and its link already.
     """
 
     id: MachineId
@@ -44,6 +45,8 @@ class Candidate:
     engine: str = ""
     device: str = ""
     doubted: bool = False
+    factor: float = 1.0
+    way_factor: float = 1.0
 
     @property
     def unproved(self) -> bool:

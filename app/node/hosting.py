@@ -69,7 +69,7 @@ class Hosting:
         self._sources = partial(Sources, shelf, stages, lenders, outlook)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
         self._elsewhere = Elsewhere(self._planner, outlook, self.loaded)
-        self._outcomes, self._lender_news = Outcomes(outlook, group), LenderNews()
+        self._outcomes, self._lender_news = Outcomes(outlook, group, changed), LenderNews()
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = LoadTurn(self.loaded)
         self._loads = Loads(journal)

@@ -6,7 +6,7 @@ import logging
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,11 +85,19 @@ class Lessons:
         """The machine as forecasts should see it."""
         return self._corrections.corrected(machine)
 
+    def anew(self, plan: Plan) -> Plan:
+        """The plan with its machines as forecasts should see them now: it was made some answers ago."""
+        return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
+
+    def unlearn(self, machines: Container[MachineId]) -> None:
+        """What was learned of these was learned of numbers that hold no more."""
+        self._corrections = self._corrections.without(machines)
+
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
         """Compare an answer that had the pool to itself with its forecast; None where there is none,
         or where guesses made another speed of it."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
-        known = predicted(plan, model, computed, n_tokens)
+        known = predicted(self.anew(plan), model, computed, n_tokens)
         if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
         if not known.estimated:  # what an estimate is off by is not the machine's

@@ -21,6 +21,7 @@ from app.lan import messages
 from app.node.ndjson import Progress
 from app.node.offers import without_paths
 from app.node.own_speed import OwnSpeed
+from app.node.rarely import Rarely
 from app.node.requests import MeasureModel
 from app.node.snapshot import sentence
 from app.node.speed_basis import Basis, basis_of
@@ -70,6 +71,7 @@ class Measuring:
         self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
         self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
+        self._rarely = Rarely()  # are they doubted
         self._answering: set[MachineId] = set()
         self._unforecast: dict[str, Reason] = {}  # by a model's id
         self._failed: dict[str, Reason] = {}  # by a machine's name, the last time it was tried
@@ -178,18 +180,22 @@ class Measuring:
             },
         }
 
-    async def doubt(self, entry: Entry, batch_rows: int) -> None:
-        """Forecast and fact are far apart (speed_book.far_off): measure anew when next asked."""
+    async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
+        """Forecast and fact are far apart (speed_book.far_off): these are measured anew when next asked."""
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
-            return
+            return set()
         if basis.is_estimate:
-            return  # off by what its layers are not like, whatever is measured again
+            return set()  # off by what its layers are not like, whatever is measured again
         shape = basis.shape
-        await self._own.forget(shape, batch_rows)
-        self._doubted |= {key for key in self._theirs if key[1] == shape}
-        self._theirs = {key: speed for key, speed in self._theirs.items() if key[1] != shape}
+        own = {me} if await self._own.forget(shape, batch_rows) else set()
+        doubted = {key for key in self._theirs if key[1] == shape and self._rarely.may(key)}
+        self._doubted |= doubted
+        for key in doubted:
+            self._rarely.done(key)
+            del self._theirs[key]
+        return own | {machine for machine, _, _ in doubted}
 
     # what comes by the network
 

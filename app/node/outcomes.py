@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
-from app.core.errors import Reason
+from app.core.errors import Reason, StageLost
 from app.core.plan import Plan
 from app.core.reasons import said
 from app.core.recovery import Notice
@@ -17,7 +17,9 @@ from app.node.asking import answer_json
 from app.node.lessons import Outcome, predicted
 from app.node.outlook import Outlook
 from app.node.planning import BATCH_ROWS
+from app.node.reckoning import measure_again, reckon
 from app.node.running import Running
+from app.node.stoppable import unless
 
 Json = dict[str, Any]
 Part = Delta | Notice | Summary
@@ -53,20 +55,20 @@ async def counted(
 class Outcomes:
     """Of all answers of this host. `group` outlives them."""
 
-    def __init__(self, outlook: Outlook, group: asyncio.TaskGroup) -> None:
-        self._outlook, self._group = outlook, group
+    def __init__(
+        self, outlook: Outlook, group: asyncio.TaskGroup, changed: Callable[[], None]
+    ) -> None:
+        self._outlook, self._group, self._changed = outlook, group, changed
 
     def ended(self, summary: Summary, running: Running, alone: bool) -> Json:
         """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
-        expected = predicted(chosen, model, computed, len(summary.token_ids))
-        if (
-            alone
-            and not summary.recoveries
-            and (outcome := self._outlook.lessons.learn(chosen, model, summary))
-        ):
+        lessons = self._outlook.lessons
+        expected = predicted(lessons.anew(chosen), model, computed, len(summary.token_ids))
+        if alone and not summary.recoveries and (outcome := lessons.learn(chosen, model, summary)):
             running.outcome = outcome
+            reckon(running, lessons.anew(running.plan).machines)
             self._group.create_task(
                 self._noted(running, chosen, outcome), name="note what came of a forecast"
             )
@@ -80,6 +82,10 @@ class Outcomes:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""
         lessons = self._outlook.lessons
         await asyncio.to_thread(lessons.save, lessons.content())
-        if outcome.is_far_off:
-            others = {stage.machine for stage in chosen.stages} - {chosen.host}
-            await self._outlook.doubt(running.entry, BATCH_ROWS, others)
+        used = {stage.machine for stage in chosen.stages}
+        if outcome.is_far_off and await self._outlook.doubt(running.entry, BATCH_ROWS, used):
+            await asyncio.to_thread(lessons.save, lessons.content())
+            with suppress(StageLost):
+                over = StageLost("load_stopped", model=running.entry.name)
+                await unless(running.ended, measure_again(running, self._outlook), over)
+            self._changed()

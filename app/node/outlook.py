@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -37,7 +37,7 @@ class Measures(Protocol):
     ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
     def unforecast(self, model_id: str) -> Reason | None: ...
     def unmeasured(self, name: str) -> Reason | None: ...
-    async def doubt(self, entry: Entry, batch_rows: int) -> None: ...
+    async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]: ...
 
 
 class Links(Protocol):
@@ -113,11 +113,17 @@ class Outlook:
         ]  # fmt: skip
         return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
 
-    async def doubt(self, entry: Entry, batch_rows: int, machines: Iterable[MachineId]) -> None:
-        """A forecast was far off: what it was made from is measured again when there is time."""
-        await self.measures().doubt(entry, batch_rows)
-        for machine in machines:
+    async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
+        """A forecast with these machines was far off: what it was made from is measured again when there is time.
+
+        False: it was measured again not long ago, and holds.
+        """
+        me = self.candidates({})[0].id
+        doubted = (await self.measures().doubt(entry, batch_rows, me)) & set(used)
+        self.lessons.unlearn(doubted)
+        for machine in set(used) - {me}:
             self.links().doubt(machine)
+        return bool(doubted)
 
 
 def lenders_but(me: MachineId, household: Household, released: Released) -> list[Candidate]:

@@ -16,14 +16,18 @@ from app.core.speed import Speed
 from app.inference.speedometer import Gauge, measure
 from app.inference.trial_run import Report, silent
 from app.machine import devices
+from app.machine.others import others_share
 from app.node.check_room import CheckRoom
 from app.node.hardware import Hardware
+from app.node.rarely import Rarely
 from app.node.speed_book import SpeedBook, key_of
 
 log = logging.getLogger(__name__)
 
 OWN_SHARE = 0.5  # of the free memory, for a trial of seconds
-AGAIN_S = 300.0  # what was measured so lately is not measured again, whoever doubts it
+DISTURBED = (
+    0.2  # of the processor used by other programs: what is measured then says little of other hours
+)
 
 
 class Borrowed(Protocol):
@@ -80,6 +84,7 @@ class OwnSpeed:
     def __init__(self, here: Here, root: Path) -> None:
         self._here, self.root = here, root
         self._book = SpeedBook(root / "speeds.json")
+        self._rarely = Rarely()  # is it doubted: what is found again then, is so
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 
@@ -107,13 +112,14 @@ class OwnSpeed:
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
         """Without the output matrix, within what is lent; at most half of the time goes to members' trials.
 
-        again: what is known is doubted. Raises as `measure`; Busy while any trial runs or rests.
+        again: what is known is doubted, which is heeded once an hour. Raises as `measure`; Busy while any trial
+        runs or rests.
         """
         setup = await self._here.hardware.setup(batch_rows)
         setup = replace(setup, threads=self._here.lent_threads(setup.threads))
         key = key_of(setup, shape, head=False)
         known = self._book.get(key)
-        if known and not (again and self._book.age_s(key) > AGAIN_S):
+        if known and not (again and self._rarely.may(key)):
             return known
         if self._turn.locked() or time.monotonic() < self._rested_at:
             raise Busy("speed_busy")
@@ -121,17 +127,23 @@ class OwnSpeed:
             began = time.monotonic()
             gauge = Gauge(setup.threads, batch_rows, self._here.lent_bytes(), head=False)
             try:
-                return await self._tried(key, shape, gauge, self._unwelcome, silent)
+                speed = await self._tried(key, shape, gauge, self._unwelcome, silent)
+                if again:
+                    self._rarely.done(key)
+                return speed
             finally:
                 now = time.monotonic()
                 self._rested_at = now + (now - began)
 
-    async def forget(self, shape: ModelShape, batch_rows: int) -> None:
-        """The next question for this machine's user measures anew."""
+    async def forget(self, shape: ModelShape, batch_rows: int) -> bool:
+        """The next question for this machine's user measures anew; False: it did so within the hour."""
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
-        if self._book.age_s(key) > AGAIN_S:
-            await asyncio.to_thread(self._book.forget, key)
+        if not self._rarely.may(key):
+            return False
+        self._rarely.done(key)
+        await asyncio.to_thread(self._book.forget, key)
+        return True
 
     def _unwelcome(self) -> bool:
         """Whether a trial for another machine must end: work came, or the owner wants the machine."""
@@ -143,11 +155,13 @@ class OwnSpeed:
     ) -> Speed:
         if busy():
             raise Busy("speed_busy")
+        others = await asyncio.to_thread(others_share)
         began = time.monotonic()
         folder = self.root / "measuring"
         async with self._here.terms.check_room.wanted():  # no check computes beside it
             speed = await measure(shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
-        log.info("%s layers measured in %.1f s: %s", shape.architecture, seconds, speed)
-        await asyncio.to_thread(self._book.keep, key, speed)
+        log.info("%s layers measured in %.1f s: %s; others used %.0f %%",
+                 shape.architecture, seconds, speed, 100 * others)  # fmt: skip
+        await asyncio.to_thread(self._book.keep, key, speed, disturbed=others > DISTURBED)
         return speed

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 FORMAT = 2  # higher when the measurement itself changes
 MOST_ENTRIES = 256
 OLD_AFTER_S = 14 * 24 * 3600.0  # drivers, cooling and other programs change
+OLD_DISTURBED_S = 600.0  # measured beside the work of other programs, which may be over by then
 FAR_OFF = 2.0  # a forecast this many times too high or low was made with numbers that hold no more
 
 Key = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
@@ -42,6 +43,7 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step_s: Seconds
     head_s: Seconds
     head_row_s: Seconds
+    disturbed: bool = False  # other programs used the processor
 
     def speed(self) -> Speed:
         return Speed(
@@ -87,21 +89,19 @@ class SpeedBook:
     def get(self, key: str) -> Speed | None:
         """The speed that was measured, unless that is long ago."""
         kept = self._entries.get(key)
-        if kept is None or not -OLD_AFTER_S < self._now() - kept.measured_at < OLD_AFTER_S:
+        if kept is None:
+            return None
+        most_s = OLD_DISTURBED_S if kept.disturbed else OLD_AFTER_S
+        if not -most_s < self._now() - kept.measured_at < most_s:
             return None
         return kept.speed()
 
-    def age_s(self, key: str) -> float:
-        """How long ago it was measured; infinite when it never was."""
-        kept = self._entries.get(key)
-        return self._now() - kept.measured_at if kept else float("inf")
-
-    def keep(self, key: str, speed: Speed) -> None:
+    def keep(self, key: str, speed: Speed, *, disturbed: bool = False) -> None:
         """Write it down. A disk that cannot take it costs another measurement, and nothing else."""
         self._entries.pop(key, None)
-        names = (name for name in _Kept.__struct_fields__ if name != "measured_at")
+        names = set(_Kept.__struct_fields__) - {"measured_at", "disturbed"}
         fields = {name: getattr(speed, name) for name in names}
-        self._entries[key] = _Kept(measured_at=self._now(), **fields)
+        self._entries[key] = _Kept(measured_at=self._now(), disturbed=disturbed, **fields)
         for oldest in list(self._entries)[:-MOST_ENTRIES]:
             del self._entries[oldest]
         self._write()

@@ -82,5 +82,8 @@ def test_a_corrected_machine_takes_so_much_longer_for_everything() -> None:
     assert slower.link.round_trip_s == 1.5 * ATTIC.link.round_trip_s
     assert slower.link.out_bytes_per_s == ATTIC.link.out_bytes_per_s / 1.5
     assert slower.link.kind is ATTIC.link.kind
+    assert known.corrected(slower) == slower
+    assert Corrections().corrected(slower) == ATTIC
+    assert known.without({ATTIC.id}).corrected(ATTIC) == ATTIC
     unmeasured = machine("new", 1, None)
     assert known.corrected(unmeasured) == unmeasured

@@ -87,7 +87,8 @@ class NoSpeeds:
 
     unmeasured = unforecast
 
-    async def doubt(self, *_: Any) -> None: ...
+    async def doubt(self, *_: Any) -> set[MachineId]:
+        return set()
 
 
 class NoLinks:

@@ -71,6 +71,18 @@ def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None
     assert again.json()["answers"] == 12
 
 
+def test_one_placement_learns_the_same_as_many(tmp_path: Path) -> None:
+    """A model that stays loaded is planned once: what its answers say of its machines is said once, not each time."""
+    lessons = Lessons(tmp_path / "forecasts.json")
+    before = corrected_rate(lessons)
+    for _ in range(30):
+        lessons.learn(SPLIT, MODEL, answered(1.5))
+    assert corrected_rate(lessons) == pytest.approx(before / 1.5, rel=0.05)
+    outcome = lessons.learn(SPLIT, MODEL, answered(1.5))
+    assert outcome is not None
+    assert outcome.errors == pytest.approx((0, 0), abs=0.05)  # and its forecast is a better one
+
+
 def as_it_is(now: Plan) -> Summary:
     """In truth everything takes 1.5 times as long as was first measured, whatever is forecast."""
     return replace(answered(1.5), stages=tuple(
@@ -87,22 +99,28 @@ def test_an_outcome_says_how_far_off_the_forecast_was(tmp_path: Path) -> None:
     odd = lessons.learn(SPLIT, MODEL, answered(2.5))
     assert odd is not None
     assert (outcome.is_far_off, odd.is_far_off) == (False, True)
-    assert lessons.json()["decode_error"] == pytest.approx((0.25 + 1.5) / 2)
+    assert odd.errors[1] > 1  # a little less than 1.5: something was learned from the one before
+    assert lessons.json()["decode_error"] == pytest.approx((0.25 + odd.errors[1]) / 2)
 
 
 def test_how_fast_prompts_are_read_is_known_of_each_model(tmp_path: Path) -> None:
     lessons = Lessons(tmp_path / "forecasts.json")
+
+    def learn(summary: Summary) -> None:
+        assert lessons.learn(SPLIT, MODEL, summary)
+        lessons.unlearn({DEN.id, ATTIC.id})  # else the forecasts themselves become better
+
     assert lessons.reading(MODEL.name) is None
     for slower in (1.5, 3.0, 1.5):
-        assert lessons.learn(SPLIT, MODEL, answered(slower))
+        learn(answered(slower))
     assert lessons.reading(MODEL.name) == pytest.approx(1.5)
     assert lessons.reading("another") is None
     for _ in range(10):
-        lessons.learn(SPLIT, MODEL, answered(0.5))
+        learn(answered(0.5))
     assert lessons.reading(MODEL.name) == pytest.approx(0.5)  # it became quicker
     short = replace(answered(9.0), prompt_tokens=8)
     for _ in range(10):
-        lessons.learn(SPLIT, MODEL, short)
+        learn(short)
     assert lessons.reading(MODEL.name) == pytest.approx(0.5)
 
 
@@ -179,5 +197,6 @@ async def test_real_nodes_measure_forecast_and_compare(tmp_path: Path) -> None:
         assert status["forecasts"]["answers"] == 1
         assert last["forecast_tok_s"] > 0
         assert last["tok_s"] > 0
-        assert set(status["forecasts"]["factors"]) == set(known)
+        factors = set(status["forecasts"]["factors"])
+        assert factors in (set(known), set())  # none where it was so far off that all is doubted
         assert (den.root / "household" / "forecasts.json").exists()

@@ -152,8 +152,19 @@ async def test_a_host_is_answered_and_the_second_time_at_once(
         assert again == messages.SpeedMeasured(**{
             **{name: getattr(answer, name) for name in answer.__struct_fields__}, "request": 8,
         })  # fmt: skip
-        fresh = await lender.answer(order_of(lender, request=8, again=True))  # measured just now
-        assert fresh == again
+
+
+async def test_a_doubt_is_heeded_once_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with side(tmp_path / "lender") as lender:
+        first = await lender.answer(order_of(lender))
+        lender.own._rested_at = 0.0
+        fresh = await lender.answer(order_of(lender, again=True))
+        assert isinstance(fresh, SpeedMeasured)
+        assert fresh != first
+        monkeypatch.setattr("app.node.own_speed.measure", None)  # nothing is measured any more
+        assert await lender.answer(order_of(lender, again=True)) == fresh
 
 
 @pytest.mark.parametrize(
@@ -257,12 +268,17 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
             assert {line["machine"] for line in lines} == {"den", "attic"}
             assert await measured(host) == found
             assert len(link.asked) == 3
-            await host.measuring.doubt(host.entry, ROWS)
-            assert await measured(host) == found  # measured too lately to doubt it
-            assert [order.again for order in link.asked] == [False, False, False, True]
+            assert await host.measuring.doubt(host.entry, ROWS, ME) == {ME, LENDER}
+            anew = await measured(host)
+            assert (anew[ME] != own, anew[LENDER] != other) == (True, True)
+            asked = [order.again for order in link.asked]  # some while it rests from its trial
+            assert asked == [False] * 3 + [True] * (len(asked) - 3)
+            assert await host.measuring.doubt(host.entry, ROWS, ME) == set()  # that was looked at
+            assert await measured(host) == anew
             host.measuring.gone(LENDER, "attic")
+            n_asked = len(link.asked)
             await measured(host)
-            assert len(link.asked) == 5
+            assert len(link.asked) == n_asked + 1
 
 
 async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
@@ -323,4 +339,4 @@ async def test_a_model_that_cannot_be_measured_has_no_speeds(tmp_path: Path) -> 
     async with side(tmp_path / "host") as host:
         (tmp_path / "host" / "tiny.gguf").unlink()
         assert await measured(host) == {ME: None, LENDER: None}
-        await host.measuring.doubt(host.entry, ROWS)
+        assert await host.measuring.doubt(host.entry, ROWS, ME) == set()

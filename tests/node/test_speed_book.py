@@ -60,14 +60,21 @@ def test_anything_else_is_another_measurement() -> None:
 def test_an_old_speed_is_measured_again(tmp_path: Path) -> None:
     clock = Clock()
     book = SpeedBook(tmp_path / "speeds.json", clock)
-    assert book.age_s("a" * 64) == float("inf")
     book.keep("a" * 64, SPEED)
     clock.now_s += 13 * DAY_S
     assert book.get("a" * 64) == SPEED
-    assert book.age_s("a" * 64) == 13 * DAY_S
     clock.now_s += 2 * DAY_S
     assert book.get("a" * 64) is None
     clock.now_s -= 100 * DAY_S  # a clock that was set back: it was measured in the future
+    assert book.get("a" * 64) is None
+
+
+def test_what_was_measured_beside_other_programs_holds_for_minutes(tmp_path: Path) -> None:
+    clock = Clock()
+    SpeedBook(tmp_path / "speeds.json", clock).keep("a" * 64, SPEED, disturbed=True)
+    book = SpeedBook(tmp_path / "speeds.json", clock)
+    assert book.get("a" * 64) == SPEED
+    clock.now_s += speed_book.OLD_DISTURBED_S + 1
     assert book.get("a" * 64) is None
 
 
