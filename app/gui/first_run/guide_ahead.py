@@ -1,4 +1,4 @@
-"""The built-in model is loaded when the first steps end, so that the first answer waits for no load."""
+"""The built-in model is loaded while the first steps are gone through, so that the first answer waits for no load."""
 
 from __future__ import annotations
 

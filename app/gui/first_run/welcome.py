@@ -26,6 +26,7 @@ from app.gui.parts.layouts import column, row, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label
 from app.gui.pool import Link
+from app.gui.sentences import GUIDE
 from app.gui.services import Services
 from app.gui.theme import set_role
 
@@ -94,6 +95,7 @@ class Welcome(QWidget):
         self.raise_()
         self._show(0)
         self._tell_link()
+        GuideAhead(self._services).begin()
 
     def end(self, page: str = "") -> None:
         """It was gone through, or skipped: never shown again by itself. `page`: where to go."""
@@ -107,8 +109,9 @@ class Welcome(QWidget):
             below.show()
         self.hide()
         self.deleteLater()
-        GuideAhead(services).begin()
         lends = services.preferences.text(KEY, BOTH) == LEND
+        if lends and services.pool.model(GUIDE) is not None:  # it answers nobody here
+            services.client.post("/unload", {"model": GUIDE}, lambda _: None)
         services.go(page or (pages.COMPUTER if lends else pages.CHAT))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name

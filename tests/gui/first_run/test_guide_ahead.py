@@ -20,18 +20,26 @@ PLAN = {"machines": [{"needs_bytes": 1 << 20, "lends_bytes": 8 << 30}]}
 TIGHT = {"machines": [{"needs_bytes": 8 << 30, "lends_bytes": 8 << 30}]}
 
 
-def test_it_is_ready_soon_after_the_first_steps(qtbot: QtBot, at_lone: Desk) -> None:
+@pytest.mark.parametrize("lends_only", [False, True])
+def test_it_is_loaded_while_the_first_steps_are_gone_through(
+    qtbot: QtBot, at_lone: Desk, lends_only: bool
+) -> None:
+    """Who then only lends has its memory back."""
     window, pool = QMainWindow(), at_lone.services.pool
     window.setCentralWidget(QWidget())
     qtbot.addWidget(window)
     steps = Welcome(at_lone.services, window)
     steps.begin()
-    assert pool.loaded is None
-    steps.end()
     qtbot.waitUntil(lambda: (pool.loaded or {}).get("state") == "ready")
     assert pool.model(GUIDE) is not None
     qtbot.waitUntil(lambda: not pool.findChildren(GuideAhead), timeout=5000)
-    at_lone.services.client.post("/unload", None, lambda _: None)
+    if lends_only:
+        at_lone.services.preferences.keep(KEY, LEND)
+    steps.end()
+    at_lone.services.preferences.forget(KEY)
+    if not lends_only:
+        assert pool.model(GUIDE) is not None
+        at_lone.services.client.post("/unload", None, lambda _: None)
     qtbot.waitUntil(lambda: pool.loaded is None)
 
 
