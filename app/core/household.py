@@ -46,7 +46,7 @@ class Machine:
     address: str | None = None
     reason: Reason | None = None
     layers: tuple[Layers, ...] = ()
-    seen_at: float | None = None  # Unix time when its link ended; None: not since this start
+    seen_at: float | None = None  # Unix time when its link ended last
     about: About = About()
 
     def could_lend(self, released_bytes: int) -> int:
@@ -84,6 +84,7 @@ class Member:
     id: MachineId
     name: str
     roles: tuple[str, ...]
+    seen_at: float | None = None  # Unix time, from before this start
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +193,8 @@ def apply(household: Household, event: Event) -> Household:
     machines = dict(household.machines)
     strangers = household.strangers
     match event:
-        case Member(id, name, roles):
-            known = machines.get(id, Machine(id, name, log_name=name))
+        case Member(id, name, roles, seen_at):
+            known = machines.get(id, Machine(id, name, log_name=name, seen_at=seen_at))
             shown = known.name if known.log_name == name else name  # else it was renamed
             machines[id] = replace(known, name=shown, log_name=name, roles=roles)
             strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}

@@ -52,6 +52,7 @@ from app.node.outlook import Outlook, lenders_but
 from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
 from app.node.shop import Shop
+from app.node.sightings import Sightings
 from app.node.snapshot import machines_json, sentence, with_names
 from app.node.telling import Telling, about, greeted, status_of, told
 from app.node.waiting import line_json
@@ -64,11 +65,7 @@ class Node:
     """The engine process of one machine, from start to stop."""
 
     def __init__(
-        self,
-        options: NodeOptions,
-        home: paths.Home,
-        chosen: Settings,
-        stopping: Callable[[], None],
+        self, options: NodeOptions, home: paths.Home, chosen: Settings, stopping: Callable[[], None]
     ) -> None:
         self.home, self.choices = home, Choices(home.settings_file, chosen)
         self.events = Events(self.snapshot)
@@ -98,6 +95,7 @@ class Node:
         self.measuring: Measuring
         self._lending: Lending
         self._lessons = Lessons(home.household / "forecasts.json")
+        self._sightings = Sightings(home.household / "seen.json")
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
         self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
 
@@ -355,7 +353,7 @@ class Node:
         return [*self.hosting.loaded.ids, *([held.entry.model.id] if held else [])]
 
     def _tell(self, event: facts.Event) -> None:
-        self._household = apply(self._household, event)
+        self._household = apply(self._household, self._sightings.told(event))
         self.changed()
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:

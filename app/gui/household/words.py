@@ -72,11 +72,7 @@ def why(machine: MachineFacts) -> str:
     if machine.state != "offline":
         return ""
     if machine.seen_at is None:
-        measured = machine.link and machine.link.measured_at  # that is kept over a restart
-        if not measured:
-            return _tr("Not seen since Poolhouse started here.")
-        text = _tr("Not seen since Poolhouse started here; its link was measured {when}.")
-        return text.format(when=moment(measured))
+        return _tr("Not seen by this computer yet.")
     return _tr("Last seen {when}.").format(when=moment(machine.seen_at))
 
 

@@ -140,7 +140,7 @@ class Privacy(Group):
     def _contact(self, machine: MachineFacts) -> str:
         if machine.online:
             return self.tr("connected now")
-        return self._last(machine.seen_at) if machine.seen_at else self._never()
+        return self._last(machine.seen_at) if machine.seen_at else self.tr("not seen yet")
 
     def _never(self) -> str:
         return self.tr("Not since the background service started")

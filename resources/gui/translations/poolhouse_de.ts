@@ -2865,14 +2865,6 @@
         <translation>Netzwerk</translation>
     </message>
     <message>
-        <source>Not seen since Poolhouse started here.</source>
-        <translation>Nicht gesehen, seit Poolhouse hier gestartet wurde.</translation>
-    </message>
-    <message>
-        <source>Not seen since Poolhouse started here; its link was measured {when}.</source>
-        <translation>Seit dem Start von Poolhouse hier nicht gesehen; die Verbindung dorthin wurde zuletzt gemessen: {when}.</translation>
-    </message>
-    <message>
         <source>Of each token</source>
         <translation>Von jedem Token</translation>
     </message>
@@ -2979,6 +2971,10 @@
     <message>
         <source>Link</source>
         <translation>Verbindung</translation>
+    </message>
+    <message>
+        <source>Not seen by this computer yet.</source>
+        <translation>Von diesem Computer noch nicht gesehen.</translation>
     </message>
     <message>
         <source>On the way</source>
@@ -5531,6 +5527,10 @@
     <message>
         <source>huggingface.co</source>
         <translation>huggingface.co</translation>
+    </message>
+    <message>
+        <source>not seen yet</source>
+        <translation>noch nicht gesehen</translation>
     </message>
 </context>
 <context>
