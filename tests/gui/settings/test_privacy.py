@@ -65,8 +65,8 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     pool.changed.emit()
     last = f"Last at {moment(1_700_000_000.0)}"
     assert privacy.hub.text() == last
-    told = f"attic: {last}; barn: connected now; loft: not seen yet"
-    assert privacy.machines.text() == told
+    contacts = f"attic: {last}; barn: connected now; loft: not seen yet"
+    assert privacy.machines.text() == contacts
     privacy._tell_upstreams(
         {"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}
     )
