@@ -19,15 +19,14 @@ from app.machine import devices
 from app.machine.others import others_share
 from app.node.check_room import CheckRoom
 from app.node.hardware import Hardware
-from app.node.rarely import Rarely
+from app.node.rarely import WHILE_S, Rarely
 from app.node.speed_book import SpeedBook, key_of
 
 log = logging.getLogger(__name__)
 
 OWN_SHARE = 0.5  # of the free memory, for a trial of seconds
-DISTURBED = (
-    0.2  # of the processor used by other programs: what is measured then says little of other hours
-)
+DISTURBED = 0.2  # of the processor, by other programs: what is measured then says little
+SOON_S = 60.0  # after which it may be doubted again
 
 
 class Borrowed(Protocol):
@@ -84,7 +83,7 @@ class OwnSpeed:
     def __init__(self, here: Here, root: Path) -> None:
         self._here, self.root = here, root
         self._book = SpeedBook(root / "speeds.json")
-        self._rarely = Rarely()  # is it doubted: what is found again then, is so
+        self._rarely = Rarely()  # is it doubted
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 
@@ -112,14 +111,14 @@ class OwnSpeed:
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
         """Without the output matrix, within what is lent; at most half of the time goes to members' trials.
 
-        again: what is known is doubted, which is heeded once an hour. Raises as `measure`; Busy while any trial
-        runs or rests.
+        again: what is known is doubted, which is rarely heeded. Raises as `measure`; Busy while any trial runs
+        or rests.
         """
         setup = await self._here.hardware.setup(batch_rows)
         setup = replace(setup, threads=self._here.lent_threads(setup.threads))
         key = key_of(setup, shape, head=False)
         known = self._book.get(key)
-        if known and not (again and self._rarely.may(key)):
+        if known and not (again and self._may_doubt(key)):
             return known
         if self._turn.locked() or time.monotonic() < self._rested_at:
             raise Busy("speed_busy")
@@ -136,14 +135,18 @@ class OwnSpeed:
                 self._rested_at = now + (now - began)
 
     async def forget(self, shape: ModelShape, batch_rows: int) -> bool:
-        """The next question for this machine's user measures anew; False: it did so within the hour."""
+        """The next question for this machine's user measures anew; False: it did so not long ago."""
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
-        if not self._rarely.may(key):
+        if not self._may_doubt(key):
             return False
         self._rarely.done(key)
         await asyncio.to_thread(self._book.forget, key)
         return True
+
+    def _may_doubt(self, key: str) -> bool:
+        """What is found again when it was doubted, is so, unless other programs disturbed it then."""
+        return self._rarely.may(key, SOON_S if self._book.was_disturbed(key) else WHILE_S)
 
     def _unwelcome(self) -> bool:
         """Whether a trial for another machine must end: work came, or the owner wants the machine."""

@@ -15,9 +15,9 @@ class Rarely:
         self._now = now
         self._done_s: dict[Hashable, float] = {}
 
-    def may(self, key: Hashable) -> bool:
+    def may(self, key: Hashable, within_s: float = WHILE_S) -> bool:
         """Whether it was not done for a while."""
-        return self._now() - self._done_s.get(key, -WHILE_S) >= WHILE_S
+        return self._now() - self._done_s.get(key, -WHILE_S) >= within_s
 
     def done(self, key: Hashable) -> None:
         """It is done now."""

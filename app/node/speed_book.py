@@ -96,6 +96,10 @@ class SpeedBook:
             return None
         return kept.speed()
 
+    def was_disturbed(self, key: str) -> bool:
+        """Whether what is known was measured while other programs used the processor."""
+        return key in self._entries and self._entries[key].disturbed
+
     def keep(self, key: str, speed: Speed, *, disturbed: bool = False) -> None:
         """Write it down. A disk that cannot take it costs another measurement, and nothing else."""
         self._entries.pop(key, None)

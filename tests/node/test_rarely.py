@@ -11,6 +11,8 @@ def test_each_thing_by_itself_and_again_after_a_while() -> None:
     assert rarely.may("a")
     rarely.done("a")
     assert (rarely.may("a"), rarely.may("b")) == (False, True)
+    now_s += 60
+    assert (rarely.may("a", 60), rarely.may("a")) == (True, False)
     now_s += WHILE_S
     assert rarely.may("a")
     rarely.done("b")

@@ -74,6 +74,7 @@ def test_what_was_measured_beside_other_programs_holds_for_minutes(tmp_path: Pat
     SpeedBook(tmp_path / "speeds.json", clock).keep("a" * 64, SPEED, disturbed=True)
     book = SpeedBook(tmp_path / "speeds.json", clock)
     assert book.get("a" * 64) == SPEED
+    assert (book.was_disturbed("a" * 64), book.was_disturbed("b" * 64)) == (True, False)
     clock.now_s += speed_book.OLD_DISTURBED_S + 1
     assert book.get("a" * 64) is None
 
