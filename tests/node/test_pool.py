@@ -342,13 +342,6 @@ async def test_a_node_that_is_killed_is_offline_and_returns(tmp_path: Path) -> N
             await until(nodes[0], lambda machines: machines["guest"]["online"])
 
 
-async def test_when_a_machine_was_there_last_outlives_a_restart(tmp_path: Path) -> None:
-    with paired(tmp_path, "host", "guest") as nodes:
-        await until(nodes[0], lambda machines: machines["guest"]["online"])
-    with node(tmp_path / "host", "host") as alone:
-        await until(alone, lambda machines: machines["guest"]["seen_at"] > time.time() - 60)
-
-
 async def test_a_removed_machine_is_gone_in_seconds_and_comes_back_after_a_reset(
     tmp_path: Path,
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from app.core.household import Came, Household, Left, Member, Removed, apply
 from app.core.ids import MachineId
 from app.node.sightings import Sightings
+from tests.node.pool import node, paired
+from tests.node.test_pool import until
 
 ATTIC = MachineId("a" * 64)
 MEMBER = Member(ATTIC, "attic-pc", ())
@@ -45,3 +47,10 @@ async def test_a_file_that_is_damaged_or_cannot_be_written_costs_nothing(tmp_pat
     (tmp_path / "seen.json").write_text('{"seen": 5}')
     Sightings(tmp_path / "none" / "seen.json").told(Came(ATTIC, "10.0.0.2"))
     assert Sightings(tmp_path / "seen.json").told(MEMBER) == MEMBER
+
+
+async def test_when_a_machine_was_there_last_outlives_a_restart(tmp_path: Path) -> None:
+    with paired(tmp_path, "host", "guest") as nodes:
+        await until(nodes[0], lambda machines: machines["guest"]["online"])
+    with node(tmp_path / "host", "host") as alone:
+        await until(alone, lambda machines: machines["guest"]["seen_at"] > time.time() - 60)

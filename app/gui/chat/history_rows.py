@@ -64,7 +64,7 @@ def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
     return Chat(
         ident, text("title", title), codec.open(folder, FOLDER), bool(pinned), bool(archived),
         None if model is None else text("model", model), text("system", system),
-        _unpacked(text("sampling", sampling)), context, typed, messages,
+        unpacked(text("sampling", sampling)), context, typed, messages,
         leaf if leaf in messages else None, changed, files,
     )  # fmt: skip
 
@@ -79,7 +79,7 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
         MessageId(ident): Message(
             MessageId(ident), parent, Role(role),
             codec.open(text, *of_message("text", chat, ident)), made_at,
-            _unpacked(codec.open(details, *of_message("details", chat, ident))),
+            unpacked(codec.open(details, *of_message("details", chat, ident))),
         )
         for ident, parent, role, text, made_at, details in rows
     }  # fmt: skip
@@ -214,7 +214,8 @@ def _packed(facts: Mapping[str, Any]) -> str:
     return storable(json.dumps(dict(facts), ensure_ascii=False, separators=(",", ":")))
 
 
-def _unpacked(text: str) -> dict[str, Any]:
+def unpacked(text: str) -> dict[str, Any]:
+    """What `details` or another column of facts holds."""
     found = json.loads(text)
     return found if isinstance(found, dict) else {}
 

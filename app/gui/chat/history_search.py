@@ -1,4 +1,5 @@
-"""Finding chats by words: with the index of words where it is and serves, else letter by letter.
+"""Finding chats by words in titles, messages, attached files and system messages: with the index of words where it is
+and serves, else letter by letter.
 
 Sealed texts have no index: they are opened one after another, a little at a time.
 """
@@ -8,14 +9,14 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from app.core.chat import Heading, MessageId
+from app.core.chat import ATTACHMENTS, ChatId, Heading, MessageId
 from app.gui.chat.history_cipher import Codec
-from app.gui.chat.history_rows import HEADING, heading, headings, of_message
+from app.gui.chat.history_rows import HEADING, heading, headings, of_chat, of_message, unpacked
 
 Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # as Store.read
 
@@ -44,27 +45,42 @@ class Hit:
 def search(
     db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool
 ) -> list[Hit]:
-    """Chats in whose title, or in one of whose texts, every word occurs; the latest first."""
+    """Chats in one of whose texts every word occurs; the latest first."""
     words = typed.split()[:MOST_WORDS]
     if not words:
         return []
-    titles = _by_title(db, words, most, codec)
     plain = not indexed or bool(_UNSPACED.search(typed) or _NO_WORD.search(typed))
     texts = (_by_letters if plain else _by_index)(db, words, most, codec)
-    in_text = {hit.heading.id for hit in texts}
-    hits = texts + [hit for hit in titles if hit.heading.id not in in_text]
+    found: dict[ChatId, Hit] = {}
+    for hit in (*texts, *_by_file(db, words, most, codec), *_by_chat(db, words, most, codec)):
+        found.setdefault(hit.heading.id, hit)
+    hits = list(found.values())
     hits.sort(key=lambda hit: (hit.heading.pinned, hit.heading.changed_at), reverse=True)
     return hits[:most]
 
 
-def _by_title(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
-    where = " AND ".join("shown LIKE ? ESCAPE '\\'" for _ in words)
+def _by_chat(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+    """By what stands over a chat: its title, or its system message."""
+    titled, told = (_every(column, words) for column in ("shown", "system"))
+    asked = tuple(map(_like, words))
     rows = db.execute(
-        f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
+        f"SELECT {HEADING}, CASE WHEN {titled} THEN '' ELSE system END FROM chats"  # noqa: S608
+        f" WHERE deleted_at IS NULL AND ({titled} OR {told})"
         " ORDER BY pinned DESC, changed_at DESC LIMIT ?",
-        (*map(_like, words), most),
+        (*asked, *asked, *asked, most),
     )
-    return [Hit(heading(row, codec), None, "") for row in rows]
+    return [Hit(heading(row, codec), None, excerpt(row[-1], words)) for row in rows]
+
+
+def _by_file(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+    """By what is attached to a message."""
+    held = _every("json_extract(value, '$.name') || ' ' || json_extract(value, '$.text')", words)
+    found = (
+        f"SELECT m.number, m.chat FROM messages m WHERE instr(m.details, '\"{ATTACHMENTS}\"') > 0"  # noqa: S608
+        " AND CASE WHEN json_valid(m.details) THEN EXISTS (SELECT 1"
+        f" FROM json_each(m.details, '$.{ATTACHMENTS}') WHERE {held}) END"
+    )
+    return _hits(db, found, tuple(map(_like, words)), words, most, codec)
 
 
 def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
@@ -74,8 +90,7 @@ def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec)
 
 
 def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
-    where = " AND ".join("m.text LIKE ? ESCAPE '\\'" for _ in words)
-    found = f"SELECT m.number, m.chat FROM messages m WHERE {where}"  # noqa: S608
+    found = f"SELECT m.number, m.chat FROM messages m WHERE {_every('m.text', words)}"  # noqa: S608
     return _hits(db, found, tuple(map(_like, words)), words, most, codec)
 
 
@@ -98,9 +113,22 @@ def _hits(
 
 
 def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: Codec) -> Hit:
-    found = "SELECT id, text FROM messages WHERE number = ?"
-    message, text = db.execute(found, (row[-1],)).fetchone()
+    found = "SELECT id, text, details FROM messages WHERE number = ?"
+    message, text, details = db.execute(found, (row[-1],)).fetchone()
+    text = _with_words(_texts(text, details), list(map(folded, words))) or text
     return Hit(heading(row, codec), MessageId(message), excerpt(text, words))
+
+
+def _texts(text: str, details: str) -> Iterator[str]:
+    """Of a message, and of what is attached to it, each with its name before it."""
+    yield text
+    for one in unpacked(details).get(ATTACHMENTS) or ():
+        yield f"{one.get('name', '')} {one.get('text', '')}"
+
+
+def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
+    """The first of these texts in which every one of the folded words occurs."""
+    return next((text for text in texts if _has(text, words)), None)
 
 
 def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
@@ -112,7 +140,7 @@ def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[H
     for one in read(lambda db: headings(db, codec), []):
         if found == most:
             return
-        hit = Hit(one, None, "") if _has(one.title, words) else None
+        hit = read(partial(_over, one, words, typed.split(), codec), None)
         for looked in _messages(read, one, words, typed.split(), codec):
             yield None
             hit = looked or hit
@@ -121,31 +149,43 @@ def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[H
             yield hit
 
 
+def _over(
+    chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection
+) -> Hit | None:
+    """Where the words stand over the chat: in its title, or in its system message."""
+    if _has(chat.title, words):
+        return Hit(chat, None, "")
+    (kept,) = db.execute("SELECT system FROM chats WHERE id = ?", (chat.id,)).fetchone() or ("",)
+    system = codec.open(kept, *of_chat("system", chat.id)) if kept else ""
+    return Hit(chat, None, excerpt(system, typed)) if _has(system, words) else None
+
+
 def _messages(
     read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec
 ) -> Iterator[Hit | None]:
     """None after some messages in vain, the newest first; a Hit is the last."""
     order = (
-        "SELECT number, id, text FROM messages WHERE chat = ? AND number < ?"
+        "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ?"
         " ORDER BY number DESC LIMIT ?"
     )
     below = 1 << 62
     while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
-        for number, message, text in rows:
+        for number, message, text, details in rows:
             below = number
-            if _has(text, words):
-                yield Hit(chat, MessageId(message), excerpt(text, typed))
+            if (found := _with_words(_texts(text, details), words)) is not None:
+                yield Hit(chat, MessageId(message), excerpt(found, typed))
                 return
         yield None
 
 
 def _rows(
     order: str, values: tuple[Any, ...], codec: Codec, chat: str, db: sqlite3.Connection
-) -> list[tuple[int, str, str]]:
+) -> list[tuple[int, str, str, str]]:
     return [
-        (number, message, codec.open(text, *of_message("text", chat, message)))
-        for number, message, text in db.execute(order, values).fetchall()
-    ]
+        (number, message, codec.open(text, *of_message("text", chat, message)),
+         codec.open(details, *of_message("details", chat, message)))
+        for number, message, text, details in db.execute(order, values).fetchall()
+    ]  # fmt: skip
 
 
 def _has(text: str, words: list[str]) -> bool:
@@ -169,6 +209,11 @@ def excerpt(text: str, words: list[str]) -> str:
         begin = space + 1
     line = " ".join(_MARKS.sub("", text[begin : place + EXCERPT_AFTER]).split())
     return ("…" if begin else "") + line + ("…" if len(text) > place + EXCERPT_AFTER else "")
+
+
+def _every(column: str, words: list[str]) -> str:
+    """The condition that all words stand in it, each as `_like` has it."""
+    return "(" + " AND ".join(f"{column} LIKE ? ESCAPE '\\'" for _ in words) + ")"
 
 
 def _like(word: str) -> str:
