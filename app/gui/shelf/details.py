@@ -47,6 +47,7 @@ class Details(Whole):
 
     pressed = Signal(object, object)  # Do, Setup
     recommend = Signal()
+    smaller = Signal(object, str)  # Item that is here, and the quantisation to show in its place
 
     def __init__(
         self, services: Services, judging: Judging, planning: Planning, loading: Loading
@@ -140,7 +141,7 @@ class Details(Whole):
 
     def _make_words(self) -> None:
         theme, planning = self._services.theme, self._planning
-        self.verdict = VerdictView(theme, self.form.context.choose, self.files.choose)
+        self.verdict = VerdictView(theme, self.form.context.choose, self._use_file)
         self.forecast = ForecastView(planning.measure, planning.stop_measuring)
         self.steps = LoadSteps(self._loading.cancel)
         self.lost = Remark(theme, self._services.go)
@@ -185,6 +186,7 @@ class Details(Whole):
     def _wire(self) -> None:
         self.form.changed.connect(self._set_up)
         self.files.changed.connect(self._file_chosen)
+        self._judging.changed.connect(self._tell_smaller)
         self.bar.pressed.connect(lambda do: self.pressed.emit(do, self.setup))
         self.about.recommend.connect(self.recommend)
         planning = self._planning
@@ -239,9 +241,22 @@ class Details(Whole):
         self.form.shape.show_plan(None)
         self.forecast.clear()
         self._need_bytes = int(error.reason.facts.get("need_bytes") or 0)
+        self._tell_smaller()
         if judgement is not None and self.item is not None and self._is_usual():
             self._judging.put(self.item, judgement)
         self.tell_actions()
+
+    def _tell_smaller(self) -> None:
+        """Of a model that is here and too big: which file of it would fit was found out for the list."""
+        known = self._judging.of(self.item) if self.item and self.item.is_here else None
+        if known is not None and self._is_usual():
+            self.verdict.show_smaller(known.quantisation)
+
+    def _use_file(self, quantisation: str) -> None:
+        if self.item is not None and self.item.is_here:
+            self.smaller.emit(self.item, quantisation)
+        else:
+            self.files.choose(quantisation)
 
     def _estimated(self, found: Json) -> None:
         if self.item is None:

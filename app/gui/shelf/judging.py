@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
+from app.core.verdict import Word
 from app.gui.node_client import NodeClient
 from app.gui.shelf.calls import Calls
 from app.gui.shelf.item import Item, Kind
 from app.gui.shelf.library import Library
-from app.gui.shelf.sketches import sketch, smaller_files, with_smaller
+from app.gui.shelf.sketches import largest_fitting, sketch, smaller_files, with_smaller
 from app.gui.shelf.verdicts import Judgement, of_error, of_plan
 
 Json = dict[str, Any]
-PLANS, ESTIMATES = "plans", "estimates"
+PLANS, ESTIMATES, SIBLINGS = "plans", "estimates", "siblings"
 HANDY_BYTES = 6 << 30  # larger ones answer slowly where no graphics card helps
 MOST_SKETCHES = 400  # the node takes no more at once
 
@@ -31,6 +34,9 @@ class Judging(QObject):
         self._client, self._calls = client, Calls()
         self._known: dict[str, Judgement] = {}
         self._waiting: list[Item] = []
+        self._too_big: list[
+            tuple[Item, Item]
+        ] = []  # here, and the offer that has its smaller files
         self._items: dict[str, Item] = {}
 
     def of(self, item: Item) -> Judgement | None:
@@ -38,8 +44,11 @@ class Judging(QObject):
         return self._known.get(item.key)
 
     def put(self, item: Item, judgement: Judgement) -> None:
-        """The details found out themselves."""
-        self._known[item.key] = judgement
+        """The details found out themselves. Which smaller file would fit is not asked again for it."""
+        was = self._known.get(item.key)
+        same = was is not None and was.verdict.word is judgement.verdict.word
+        kept = was.quantisation if was is not None and same else ""
+        self._known[item.key] = replace(judgement, quantisation=judgement.quantisation or kept)
         self.changed.emit()
 
     def ask(self, items: list[Item]) -> None:
@@ -49,6 +58,7 @@ class Judging(QObject):
             return
         self._items = {item.key: item for item in items}
         self._waiting = [item for item in items if item.is_here]
+        self._too_big = []
         self._next_plan()
         asked = [(item, item.file()) for item in items if not item.is_here]
         sketches = [one for item, file in asked if (one := sketch(item, file, item.key))]
@@ -60,6 +70,7 @@ class Judging(QObject):
     def _next_plan(self) -> None:
         if not self._waiting:
             self._calls.done(PLANS)
+            self._estimate(self._siblings(), self._siblings_estimated, SIBLINGS)
             return
         item = self._waiting.pop(0)
         body = {"model": item.name, "measure": False}
@@ -74,12 +85,38 @@ class Judging(QObject):
         judgement = of_error(error)
         if judgement is not None:
             self.put(item, judgement)
+            offer = offer_of(item, self._items.values())
+            if judgement.verdict.word is Word.TOO_BIG and offer is not None:
+                self._too_big.append((item, offer))
         self._next_plan()
 
-    def _estimate(self, sketches: list[Json], done: Any) -> None:
+    def _siblings(self) -> list[Json]:
+        """Of what is here and too big: the smaller files that its offer has."""
+        return [
+            made
+            for item, offer in self._too_big
+            for file in smaller_files(offer, item.facts)
+            if (made := sketch(offer, file, f"{item.key}\n{file['file']}"))
+        ]
+
+    def _siblings_estimated(self, answer: Json) -> None:
+        self._calls.done(SIBLINGS)
+        found: Json = answer["verdicts"]
+        for item, offer in self._too_big:
+            judged = (
+                (file, found[name])
+                for file in smaller_files(offer, item.facts)
+                if (name := f"{item.key}\n{file['file']}") in found
+            )
+            self._known[item.key] = replace(
+                self._known[item.key], quantisation=largest_fitting(judged)
+            )
+        self.changed.emit()
+
+    def _estimate(self, sketches: list[Json], done: Any, call: str = ESTIMATES) -> None:
         if sketches:
             body = {"sketches": sketches[:MOST_SKETCHES]}
-            self._calls.keep(ESTIMATES, self._client.post("/verdicts", body, done))
+            self._calls.keep(call, self._client.post("/verdicts", body, done))
 
     def _estimated(self, answer: Json) -> None:
         """The files to take first; for those that are too big, the smaller ones are asked next."""
@@ -109,6 +146,13 @@ class Judging(QObject):
             ]
             self._known[key] = with_smaller(verdict, smaller)
         self.changed.emit()
+
+
+def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
+    """The line of the catalogue, or of a search, whose file this one is."""
+    return next(
+        (one for one in items if any(file.get("on_shelf") == item.name for file in one.files)), None
+    )
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:

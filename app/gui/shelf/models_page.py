@@ -27,7 +27,7 @@ from app.gui.shelf.actions import Do
 from app.gui.shelf.details import Details
 from app.gui.shelf.folder_sheet import HELPED, choose_folder, choose_words
 from app.gui.shelf.item import Item, Kind
-from app.gui.shelf.judging import Judging, recommended
+from app.gui.shelf.judging import Judging, offer_of, recommended
 from app.gui.shelf.library import Library
 from app.gui.shelf.loading import Loading
 from app.gui.shelf.model_list import ModelList
@@ -154,6 +154,7 @@ class ModelsPage(Page):
         self.list.entered.connect(self._to_buttons)
         self.details.pressed.connect(self._do)
         self.details.recommend.connect(self._recommend)
+        self.details.smaller.connect(self._show_smaller)
         self.library.changed.connect(self._listed)
         self.library.files_came.connect(self._files_came)
         self.watch.shelf.connect(self._look_again)
@@ -224,6 +225,12 @@ class ModelsPage(Page):
         if not self.list.select(key):
             self._wanted = key
             self.library.look()
+
+    def _show_smaller(self, item: Item, quantisation: str) -> None:
+        """Another file of a model that is here and too big."""
+        if (offer := offer_of(item, self.list.items())) is not None:
+            self._show(offer.key)
+            self.details.files.choose(quantisation)
 
     def _files_came(self, item: Item) -> None:
         if item.key == self.list.chosen_key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from app.gui.shelf.item import Item, Kind
@@ -36,7 +37,7 @@ def sketch(item: Item, file: Json | None, key: str) -> Json | None:
 
 def smaller_files(item: Item, file: Json) -> list[Json]:
     """Usable files that take less, the largest first."""
-    limit = file.get("size_bytes") or 0
+    limit = file.get("size_bytes") or file.get("file_bytes") or 0
     fewer = [
         one for one in item.files if one.get("usable") and 0 < (one.get("size_bytes") or 0) < limit
     ]
@@ -47,6 +48,10 @@ def with_smaller(found: Json, smaller: list[tuple[Json, Json]]) -> Judgement:
     """A verdict; of a model that is too big with the largest of its smaller files that fits."""
     if found["word"] != "too big":
         return of_estimate(found)
+    return of_estimate(found, largest_fitting(smaller))
+
+
+def largest_fitting(smaller: Iterable[tuple[Json, Json]]) -> str:
+    """The quantisation of the first of these files whose verdict is that it fits; "" for none."""
     fitting = (file for file, one in smaller if of_estimate(one).fits)
-    best = next(fitting, None)
-    return of_estimate(found, str(best["quantisation"]) if best else "")
+    return str(next(fitting, {}).get("quantisation") or "")

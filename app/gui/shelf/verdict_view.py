@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtWidgets import QWidget
@@ -95,6 +96,15 @@ class VerdictView(QWidget):
             self._show(judgement, verdicts.sentence(error), None)
         return judgement
 
+    def show_smaller(self, quantisation: str) -> None:
+        """Beside a verdict that it is too big: a file of the same model that would fit."""
+        judgement = self.judgement
+        if judgement is None or judgement.verdict.word is not Word.TOO_BIG or judgement.estimate:
+            return
+        self.judgement = replace(judgement, quantisation=quantisation)
+        self._offer(quantisation)
+        self._paint()
+
     def _show(self, judgement: Judgement, words: str, plan: Json | None, fitting: str = "") -> None:
         was = self.judgement.verdict.word if self.judgement else None
         self.judgement = judgement
@@ -102,13 +112,19 @@ class VerdictView(QWidget):
         self._beside.say(verdicts.beside(judgement))
         self._head.show()
         self._tell(words, plan)
-        self._fitting = fitting
-        self.use.setVisible(bool(fitting) or judgement.verdict.word is Word.SMALLER)
-        show = self.tr("Show {quantisation}").format(quantisation=fitting)
-        self.use.setText(show if fitting else self.tr("Use the smaller context"))
+        self._offer(fitting)
         self._paint()
         if was is not None and was is not judgement.verdict.word:
             announce(self, self.title.text())
+
+    def _offer(self, fitting: str) -> None:
+        """A way out: another file, or the context that the verdict names."""
+        judgement = self.judgement
+        smaller = judgement is not None and judgement.verdict.word is Word.SMALLER
+        self._fitting = fitting
+        self.use.setVisible(bool(fitting) or smaller)
+        show = self.tr("Show {quantisation}").format(quantisation=fitting)
+        self.use.setText(show if fitting else self.tr("Use the smaller context"))
 
     def _take(self) -> None:
         if self._fitting:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.shelf.actions import Do
+from app.gui.shelf.item import offer_item
 from app.gui.shelf.models_page import ModelsPage
+from app.gui.shelf.verdicts import short
+from tests import tiny
 from tests.gui.desk import desk, follow
+from tests.gui.shelf.offers import file, offer
 from tests.node.pool import TestNode, node
 
 WITHIN_MS = 30_000
@@ -25,15 +30,20 @@ def attic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
 
 @pytest.fixture
 def page(qtbot: QtBot, qapp: QApplication, attic: TestNode) -> Iterator[ModelsPage]:
-    parts = desk(qapp, attic.root)
+    made = opened(qtbot, qapp, attic)
+    yield made
+    made.end()
+    made.services.pool.stop()
+
+
+def opened(qtbot: QtBot, qapp: QApplication, at: TestNode) -> ModelsPage:
+    parts = desk(qapp, at.root)
     follow(qtbot, parts.services)
     made = ModelsPage(parts.services)
     qtbot.addWidget(made)
     made.show()
     qtbot.waitUntil(lambda: made.details.verdict.judgement is not None, timeout=WITHIN_MS)
-    yield made
-    made.end()
-    parts.services.pool.stop()
+    return made
 
 
 def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
@@ -68,6 +78,36 @@ def test_what_fits_no_more_says_so_by_itself(
     qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
     assert details.verdict.title.text().startswith("Too big by")
     assert not details.bar.buttons[Do.LOAD].isEnabled()
+
+
+def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path
+) -> None:
+    """Of the model's line in the catalogue, whose file this one is."""
+    made = tiny.llama(tmp_path / "large.gguf", layers=4, width=1024, ffn=2048)
+    with node(tmp_path / "study", "study", lend="112MiB") as study:
+        assert study.run("import", str(made), "--name", "large").returncode == 0
+        page = opened(qtbot, qapp, study)
+        page.list.select("shelf:large")
+        details = page.details
+        qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
+        large = details.item
+        assert large is not None
+        here = file("F16", 0, size_bytes=large.facts["file_bytes"], on_shelf="large")
+        small = file("Q2_K", 0, size_bytes=1 << 20)
+        facts = {"kv_bytes_per_token": 64, "n_layers": 4, "context_length": 512}
+        page.library.offers = [offer_item(offer("large", here, small, **facts))]
+        page.library.changed.emit()
+        qtbot.waitUntil(details.verdict.use.isVisible, timeout=WITHIN_MS)
+        assert details.verdict.use.text() == "Show Q2_K"
+        known = page.judging.of(large)
+        assert known is not None
+        assert short(known) == "Q2_K fits"
+        details.verdict.use.click()
+        qtbot.waitUntil(lambda: page.list.chosen_key == "offer:large", timeout=WITHIN_MS)
+        assert details.files.file == small["file"]
+        page.end()
+        page.services.pool.stop()
 
 
 def given(attic: TestNode, memory_bytes: int) -> None:
