@@ -22,6 +22,7 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "machine_replaced": "It answers far slower than it did, and is being replaced.",
     "recovery_better": "The layers are placed better now: answers will be faster.",
     "plan_kept": "The layers stay where they were; only what was lost is held by another machine.",
+    "answer_gone": "The rest of this answer was not kept. The text so far stays: continue it, or ask again.",
     "recovery_continued": "Continued after {seconds} s.",
     "recovery_too_often": "{machine} was lost, and this answer was rebuilt {times} times already. "
     "The text so far is kept. Ask again when the machines stay.",

@@ -17,6 +17,7 @@ from app.machine import games, programs
 from app.machine.chat_key import ChatKey
 from app.node import autostart, own_settings, this_machine
 from app.node import requests as asked
+from app.node.answer_routes import routes as answer_routes
 from app.node.api_routes import routes as api_routes
 from app.node.asking import kept_here
 from app.node.chat_api.first_words import FirstWords, runner_of
@@ -24,6 +25,7 @@ from app.node.events import Event
 from app.node.finding import reach
 from app.node.guard import MAX_BODY_BYTES, guard
 from app.node.history_routes import routes as history_routes
+from app.node.kept_answers import KeptAnswers
 from app.node.naming import remove, set_roles
 from app.node.ndjson import Progress, stream, with_progress
 from app.node.planning import BATCH_ROWS
@@ -44,19 +46,21 @@ class Control:
         self._node = node
         self.token = secrets.token_urlsafe(32)
         self.port = 0
-        self._words = FirstWords()
+        self._words, self.answers = FirstWords(), KeptAnswers()
         checked = guard(self.token, lambda: self.port, self._words.heard)
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[checked])
         app.add_routes([*self._routes(), *more])
         self._runner = runner_of(app)
 
-    async def start(self) -> None:
+    async def start(self, group: asyncio.TaskGroup) -> None:
         """Listen on a free loopback port."""
+        self.answers.open(group)
         await self._runner.setup()
         self.port = await self._words.listen(self._runner, [0])
 
     async def stop(self) -> None:
         self._words.close()
+        await self.answers.close()
         await self._runner.cleanup()
 
     def _routes(self) -> list[web.RouteDef]:
@@ -90,6 +94,7 @@ class Control:
             web.post("/load", self._load),
             web.post("/unload", self._unload),
             web.post("/ask", self._ask),
+            *answer_routes(self.answers, self._answer),
             web.post("/tokens", self._tokens),
             web.get("/machine", self._this_machine),
             web.get("/programs", self._programs),
@@ -243,12 +248,13 @@ class Control:
         return web.json_response({"unloaded": gone[0] if gone else None, "also": gone[1:]})
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
-        order = await asked.body(request, asked.Ask)
+        return await stream(request, self._answer(await asked.body(request, asked.Ask)))
+
+    def _answer(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
         node = self._node
         passes = node.guesting.passes(order.model or "")
         work = (node.guesting if passes else node.hosting).ask(order)
-        upstreams = node.doors.api.upstreams
-        return await stream(request, kept_here(work, order.model or "", upstreams.serving))
+        return kept_here(work, order.model or "", node.doors.api.upstreams.serving)
 
     async def _this_machine(self, request: web.Request) -> web.Response:
         node = self._node

@@ -44,7 +44,7 @@ class Doors:
         return {GUEST_PATH: self.api.for_guests(), MODELS_PATH: self.giving.application()}
 
     async def start(self, group: asyncio.TaskGroup) -> None:
-        await self.control.start()
+        await self.control.start(group)
         self._looking = group.create_task(self.updates.run(), name="look for updates")
         await self.api.start(group)
 

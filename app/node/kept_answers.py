@@ -1,0 +1,143 @@
+"""Answers that outlive whoever asked: a window that was killed takes them up again where they are by then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.core.errors import AppError, BadInput, bug
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+Lines = AsyncGenerator[Json, None]
+KEPT_S = 3600.0  # after its end, for a window that comes back
+MOST_OVER = 16  # that have ended and were not fetched
+
+
+@dataclass(eq=False)
+class _Kept:
+    """One answer as far as it has come. It is held in memory alone."""
+
+    text: str = ""
+    token_ids: list[int] = field(default_factory=list)
+    news: Json | None = None  # what was said last, if nothing was written since
+    done: Json | None = None
+    error: AppError | None = None
+    over_s: float | None = None
+    followers: set[asyncio.Queue[Json | None]] = field(default_factory=set)
+    task: asyncio.Task[None] | None = None
+
+    def take(self, line: Json) -> None:
+        if "done" in line:
+            self.done = line
+            return
+        if "delta" in line:
+            self.text += line["delta"]["text"]
+            self.token_ids += line["delta"]["token_ids"]
+        self.news = None if "delta" in line else line
+        for follower in self.followers:
+            follower.put_nowait(line)
+
+    def so_far(self) -> list[Json]:
+        told = [{"delta": {"text": self.text, "token_ids": list(self.token_ids)}}]
+        return [*(told if self.token_ids else ()), *([self.news] if self.news else ())]
+
+    def end(self, over_s: float) -> None:
+        self.over_s = over_s
+        for follower in self.followers:
+            follower.put_nowait(None)
+
+
+class KeptAnswers:
+    """By the key that each was begun with. Whoever follows one and goes leaves it under way."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._clock = clock
+        self._group: asyncio.TaskGroup | None = None
+
+    def open(self, group: asyncio.TaskGroup) -> None:
+        """From now on answers run in this group."""
+        self._group = group
+
+    @property
+    def keys(self) -> list[str]:
+        """Of those under way, and of those that nobody has fetched to their end."""
+        self._forget_old()
+        return list(self._kept)
+
+    async def begin(self, key: str, work: Lines) -> None:
+        """Have `work` write it. One of the same key is stopped before."""
+        await self.stop(key)
+        self._forget_old()
+        assert self._group is not None
+        kept = self._kept[key] = _Kept()
+        kept.task = self._group.create_task(
+            self._written(kept, work), name="an answer that is kept"
+        )
+
+    async def follow(self, key: str) -> Lines:
+        """What came of it by now in one piece, then each line as it comes, to its end. Fetched whole, it is forgotten.
+
+        Raises BadInput when there is none, and what ended it.
+        """
+        kept = self._kept.get(key)
+        if kept is None:
+            raise BadInput("answer_gone")
+        lines: asyncio.Queue[Json | None] = asyncio.Queue()
+        kept.followers.add(lines)
+        if kept.over_s is not None:
+            lines.put_nowait(None)
+        try:
+            for known in kept.so_far():
+                yield known
+            while (line := await lines.get()) is not None:
+                yield line
+            if kept.error is not None:
+                self._forget(key, kept)
+                raise kept.error
+            if kept.done is not None:
+                yield kept.done
+        finally:
+            kept.followers.discard(lines)
+        self._forget(key, kept)
+
+    async def stop(self, key: str) -> None:
+        """Nobody wants the rest."""
+        kept = self._kept.pop(key, None)
+        if kept is not None and kept.task is not None:
+            kept.task.cancel()
+            await asyncio.wait([kept.task])
+
+    async def close(self) -> None:
+        for key in list(self._kept):
+            await self.stop(key)
+
+    async def _written(self, kept: _Kept, work: Lines) -> None:
+        try:
+            async with aclosing(work) as lines:
+                async for line in lines:
+                    kept.take(line)
+        except AppError as error:
+            kept.error = error
+        except Exception as error:  # the outer wall of this task
+            log.exception("an answer that is kept")
+            kept.error = bug(error)
+        finally:
+            kept.end(self._clock())
+
+    def _forget(self, key: str, kept: _Kept) -> None:
+        if self._kept.get(key) is kept:
+            del self._kept[key]
+
+    def _forget_old(self) -> None:
+        over = [(key, one.over_s) for key, one in self._kept.items() if one.over_s is not None]
+        for place, (key, over_s) in enumerate(reversed(over)):
+            if place >= MOST_OVER or self._clock() - over_s > KEPT_S:
+                del self._kept[key]
