@@ -307,6 +307,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "prompt_unclear": "Give exactly one of messages, a prompt and its token ids.",
     "prompt_too_long": "The prompt has {tokens} tokens, and the context holds {context}. "
     "Shorten it, or load the model with a longer context.",
+    "prompt_beyond_model": "The prompt has {tokens} tokens, and this model reads at most {context}. Shorten it.",
     "token_unknown": "The prompt has token ids beyond the model's last, {most}.",
     "max_tokens_low": "An answer of {tokens} tokens cannot be asked for. Ask for one at least.",
     "sampling_odd": "{name} must be between {least} and {most}.",

@@ -64,12 +64,18 @@ RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing
 MOST_BIAS = 100  # OpenAI's
 
 
-def check_request(request: Request, room: int, n_vocab: int) -> None:
-    """Raise BadInput for what cannot be answered with so many positions and token ids."""
+def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
+    """Raise BadInput for what cannot be answered with so many positions and token ids.
+
+    trained: positions there would be at most, however the model was loaded.
+    """
     if not request.ids:
         raise BadInput("prompt_empty")
-    if len(request.ids) >= room:
-        raise BadInput("prompt_too_long", tokens=len(request.ids), context=room)
+    tokens = len(request.ids)
+    if tokens >= room and trained is not None and tokens >= trained:
+        raise BadInput("prompt_beyond_model", tokens=tokens, context=trained)
+    if tokens >= room:
+        raise BadInput("prompt_too_long", tokens=tokens, context=room)
     if not all(0 <= token < n_vocab for token in request.ids):
         raise BadInput("token_unknown", most=n_vocab - 1)
     if request.max_tokens < 1:

@@ -22,3 +22,4 @@ class Shape:
     # slots are cut back to where their state was kept only, by this rule (backends/kept.py)
     recurrent: bool = False
     keep: Keep = KEEP_ALL
+    trained: int | None = None  # positions that the model was trained for; None: nobody said

@@ -74,7 +74,7 @@ class Work:
     def submit(self, request: Request) -> Sequence:
         """Queue a request. Raises BadInput when it cannot be answered, Busy when too many wait."""
         room = min(self._limits.context, self._limits.kv_cells)
-        check_request(request, room, self._shape.n_vocab)
+        check_request(request, room, self._shape.n_vocab, self._shape.trained)
         if len(self._waiting) >= self._shape.max_waiting:
             seconds = self.usual.wait(len(self._waiting) + 1, self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=seconds)

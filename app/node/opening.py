@@ -66,7 +66,7 @@ class Opener:
         clients = await placing.open(plan)
         shape = Shape(
             sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
-            recurrent=model.later.recurrent, keep=sizes.keep,
+            recurrent=model.later.recurrent, keep=sizes.keep, trained=model.context_length,
         )  # fmt: skip
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
         again = ComputingAgain(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)

@@ -1,4 +1,6 @@
-"""How an answer that was interrupted is computed again: in the chunks in which it came, or in large ones."""
+"""What a pipeline takes; how an answer that was interrupted is computed again: in the chunks in which it came,
+or in large ones.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from typing import Any, cast
 
 import pytest
 
-from app.core.errors import Reason
+from app.core.errors import BadInput, Reason
 from app.core.recovery import Loss, Notice
 from app.core.schedule import Batch
 from app.core.waiting_line import line_up
 from app.inference.carried import Carried
 from app.inference.links import open_run, own_stage
 from app.inference.pipeline import Pipeline
-from app.inference.sequences import ALIKE_S, MAX_UNREAD, PAUSE_S, Sequence, Token
+from app.inference.sequences import ALIKE_S, MAX_UNREAD, PAUSE_S, Sequence, Token, check_request
 from app.inference.shape import Shape
 from app.inference.stage_client import StageClient
 from app.inference.step import Run
@@ -29,6 +31,22 @@ from tests import tiny
 from tests.backends.cutting import config
 from tests.inference.pool import Rebuild, pool, request
 from tests.inference.test_recovery import CREATIVE, SLOW, hear, kill, posix
+
+
+@pytest.mark.parametrize(
+    ("tokens", "trained", "code", "most"),
+    [
+        (2000, 1024, "prompt_beyond_model", 1024),
+        (2000, 4096, "prompt_too_long", 1024),
+        (5000, 4096, "prompt_beyond_model", 4096),
+    ],
+)
+def test_a_longer_context_is_named_only_where_the_model_can_have_it(
+    tokens: int, trained: int, code: str, most: int
+) -> None:
+    with pytest.raises(BadInput) as told:
+        check_request(request("x" * tokens, 5), 1024, 300, trained)
+    assert told.value.reason == Reason(code, {"tokens": tokens, "context": most})
 
 
 def test_of_a_prompt_only_what_entered_counts_as_read() -> None:

@@ -193,7 +193,7 @@ BAD = [
     ("/load", {"model": "nothing"}, BadInput, "model_unknown"),
     ("/load", {"model": "guide", "context": 1 << 20}, BadInput, "context_too_long"),
     ("/load", {"model": "guide", "context": 1}, BadInput, "context_too_short"),
-    ("/ask", {"prompt": "many words " * 2000, "raw": True}, BadInput, "prompt_too_long"),
+    ("/ask", {"prompt": "many words " * 2000, "raw": True}, BadInput, "prompt_beyond_model"),
     ("/ask", {"prompt": "a", "prompt_ids": [1]}, BadInput, "prompt_unclear"),
     ("/ask", {"prompt_ids": [1 << 30]}, BadInput, "token_unknown"),
     ("/models", {"path": "/nowhere/model.gguf"}, BadInput, "file_missing"),

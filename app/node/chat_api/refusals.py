@@ -40,7 +40,7 @@ NOT_FOUND = frozenset(
     }
 )
 TOO_LONG = frozenset(
-    {"prompt_too_long", "text_too_long"}
+    {"prompt_too_long", "prompt_beyond_model", "text_too_long"}
 )  # programs look for this, and shorten a chat
 STATUS: dict[type[AppError], int] = {
     BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageLost: 503, Unreachable: 503, Damaged: 503,
