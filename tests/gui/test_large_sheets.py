@@ -106,7 +106,7 @@ def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
 ) -> None:
     services = away.services
     presets, chat = Presets(services.preferences), Chat(ChatId("a"))
-    dialog = ChatSettings(services.theme, presets, chat, chat, ["guide"], nothing, narrow)
+    dialog = ChatSettings(services.theme, presets, chat, chat, ["guide"], nothing, nothing, narrow)
     dialog.show()
     qtbot.wait(20)
     assert dialog.width() <= NARROW

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, MessageId
-from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.chat import highlight
@@ -21,7 +20,7 @@ from app.gui.chat.blocks import Look
 from app.gui.chat.branch_view import branch, end_of, is_unanswered, state_of
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_list import ChatList
-from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.chat_setup import ChatSetup
 from app.gui.chat.composer import Composer
 from app.gui.chat.conversation import Conversation
 from app.gui.chat.hint import Hint
@@ -29,18 +28,17 @@ from app.gui.chat.locked_chats import LockedChats
 from app.gui.chat.message_deeds import MessageDeeds
 from app.gui.chat.message_view import Deed
 from app.gui.chat.model_names import ModelNames
-from app.gui.chat.presets import Presets
 from app.gui.chat.session import Running, Session
-from app.gui.chat.shortage import Shortage, another
+from app.gui.chat.shortage import Shortage
 from app.gui.chat.slices import Slices
 from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
 from app.gui.chat.token_counts import TokenCounts
+from app.gui.chat.ways_out import WaysOut
 from app.gui.page import Page
 from app.gui.parts.bounded import Bounded
 from app.gui.parts.drops import Drops
 from app.gui.parts.layouts import column, held, row
-from app.gui.parts.notice import Action
 from app.gui.places import AT
 from app.gui.sentences import GUIDE
 from app.gui.services import Services
@@ -51,7 +49,6 @@ Json = dict[str, Any]
 OPEN = "chat/open"  # the chat that was shown last, in the preferences
 LIST_WIDTH = 260
 LIST_SHARE = 0.36  # of the page, at most, until somebody moves the border
-TOO_LONG = "prompt_too_long"
 
 
 class ChatPage(Page):
@@ -63,10 +60,10 @@ class ChatPage(Page):
         self.history.beginning = lambda: chat_defaults.beginning(services.preferences)
         self.session = Session(self.history, services.pool, self, services.cut)
         self._deeds = MessageDeeds(self.history, self.session, services.theme, self.open_chat, self)
-        self._presets = Presets(services.preferences, self)
         self._shortage = Shortage(services.client, self.notice, self._use_smaller, self)
         self._moved = False  # the border of the list, by a person
         self._models = ModelNames(services.client, services.pool, self._tell_hint, self)
+        self._setup = ChatSetup(services, self._models, self.session.asked, self)
         self.chat: Chat = self.history.begin()
         slices = Slices(self)
         slices.add(self, highlight.warm())
@@ -74,6 +71,8 @@ class ChatPage(Page):
         self.list = ChatList(services, self.history)
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         self.conversation = Conversation(look)
+        self._ways = WaysOut(services.go, self._set_up_and_retry, self._leave_out,
+                             self.conversation.edit_question, self._retry)  # fmt: skip
         self.suggestions = Suggestions(self._send_suggestion)
         kept = services.preferences
         self.hint = Hint(kept, lambda name: self._set_up(replace(self.chat, model=name)))
@@ -335,17 +334,11 @@ class ChatPage(Page):
         if chat != self.chat.id:
             return
         if ending.error is not None:
-            self.fail(ending.error, *self._ways_out(ending.error))
+            leaves = self.session.leaves_out(self.chat.id)
+            guest = self.services.pool.hosts is not None
+            ways = self._ways.of(ending.error, self.chat, leaves_out=leaves, is_guest=guest)
+            self.fail(ending.error, *ways)
         self.composer.send_waiting(well=ending.error is None)
-
-    def _ways_out(self, error: AppError) -> list[Action]:
-        if error.reason.code == TOO_LONG:
-            return [
-                (self.tr("Leave out the oldest messages"), self._leave_out),
-                (self.tr("Choose a larger context"), self.open_settings),
-            ]
-        again = self.tr("Try again") if is_unanswered(self.chat) else self.tr("Continue")
-        return [*another(error, self.services.go), (again, self._retry)]
 
     def _retry(self) -> None:
         """Have the end of the branch answered, or the answer that broke off continued."""
@@ -380,14 +373,16 @@ class ChatPage(Page):
 
     def open_settings(self) -> None:
         """Of the chat that is shown."""
-        system, sampling = chat_defaults.beginning(self.services.preferences)
-        defaults = Chat(self.chat.id, system=system, sampling=sampling)
-        dialog = ChatSettings(
-            self.services.theme, self._presets, self.chat, defaults, self._models.names,
-            self._set_up, self,
-        )  # fmt: skip
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        self._setup.open(self.chat, self._set_up)
+
+    def _set_up_and_retry(self) -> None:
+        """An answer failed by its settings."""
+
+        def done(chosen: Chat) -> None:
+            self._set_up(chosen)
+            self._retry()
+
+        self._setup.open(self.chat, done)
 
     def _set_up(self, chosen: Chat) -> None:
         known = self.history.chat(self.chat.id) or self.chat

@@ -40,7 +40,10 @@ SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
 
 
 class ChatSettings(QDialog):
-    """`changed(chat)` with what is another now, when Save is pressed."""
+    """`changed(chat)` with what is another now, when Save is pressed.
+
+    reads: how many tokens a model reads at most, None where that is not known; of None: whichever is loaded.
+    """
 
     def __init__(
         self,
@@ -49,17 +52,20 @@ class ChatSettings(QDialog):
         chat: Chat,
         defaults: Chat,
         models: Sequence[str],
+        reads: Callable[[str | None], int | None],
         changed: Callable[[Chat], None],
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
         self._theme, self._presets, self._chat, self._changed = theme, presets, chat, changed
+        self._reads = reads
         self._defaults = defaults  # what a new chat would begin with
         self.setWindowTitle(self.tr("Settings of this chat"))
         self._parent, room = parent, max(parent.window().width() - 2 * sizes.L, WIDTH)
         self._room, self._is_tight = room, theme.px(WIDTH) > room
         self.model = self._models(models)
-        self.context = self._contexts()
+        self.context = QComboBox()
+        self._hint = paragraph("", "caption")
         self.system = QPlainTextEdit()
         self.system_presets = QComboBox()
         self.sampling_presets = QComboBox()
@@ -82,15 +88,11 @@ class ChatSettings(QDialog):
         names = _names(self)
         fields = [(names[name], field) for name, field in self.knobs.items()]
         lower = self._form(*fields, beside=1 if self._is_tight else 2)
-        hint = paragraph(
-            self.tr("A larger context than the model is loaded with loads it again first."),
-            "caption",
-        )
         system, sampling = self.tr("System message"), self.tr("Sampling")
         presets = held(row(self.system_presets, self.remove_system, self._keep_system))
         samplings = held(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
         self._inner = column(
-            upper, hint, Flow(label(system, "section"), presets, right_from=1), self.system,
+            upper, self._hint, Flow(label(system, "section"), presets, right_from=1), self.system,
             Flow(label(sampling, "section"), samplings, right_from=1), lower, gap=sizes.M,
         )  # fmt: skip
         self._buttons = Flow(
@@ -126,6 +128,8 @@ class ChatSettings(QDialog):
         for box in (self.model, self.context, self.system_presets, self.sampling_presets):
             box.setMinimumContentsLength(LEAST_CHARACTERS)
             box.setSizeAdjustPolicy(shortened)
+        self.model.currentIndexChanged.connect(self._offer_contexts)
+        self._offer_contexts()
         self.system_presets.activated.connect(self._use_system)
         self.sampling_presets.activated.connect(self._use_sampling)
         for box in (self.system_presets, self.sampling_presets):
@@ -171,15 +175,21 @@ class ChatSettings(QDialog):
             made.addItem(model_name(str(name)), name)
         return made
 
-    def _contexts(self) -> QComboBox:
-        made = QComboBox()
-        made.addItem(self.tr("As the model is loaded"), None)
-        own = self._chat.context
-        for size in sorted({*CONTEXTS, *([own] if own else [])}):
-            made.addItem(
-                self.tr("At least {count} tokens").format(count=formats.number(size)), size
-            )
-        return made
+    def _offer_contexts(self) -> None:
+        """No larger ones than the chosen model reads."""
+        most, chosen = self._reads(self.model.currentData()), self.context.currentData()
+        self.context.clear()
+        self.context.addItem(self.tr("As the model is loaded"), None)
+        for size in sorted({*CONTEXTS, *filter(None, (self._chat.context, most))}):
+            words = self.tr("At least {count} tokens").format(count=formats.number(size))
+            if most is None or size <= most:
+                self.context.addItem(words, size)
+        self.context.setCurrentIndex(max(0, self.context.findData(chosen)))
+        hint = self.tr("A larger context than the model is loaded with loads it again first.")
+        if most is not None:
+            words = self.tr("This model reads at most {count} tokens.")
+            hint = f"{words.format(count=formats.number(most))} {hint}"
+        self._hint.setText(hint)
 
     def _knob(self, knob: Knob) -> QSpinBox | QDoubleSpinBox:
         made: QSpinBox | QDoubleSpinBox

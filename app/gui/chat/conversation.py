@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 
-from app.core.chat import MessageId
+from app.core.chat import MessageId, Role
 from app.gui import theme as sizes
 from app.gui.chat.blocks import Look
 from app.gui.chat.message_view import MessageView, Shown
@@ -141,6 +141,12 @@ class Conversation(QScrollArea):
         assert found is not None
         found.setFocus()
         self._bring(found)
+
+    def edit_question(self) -> None:
+        """The last one."""
+        asked = [view for view in self._views if view.message.role is Role.USER]
+        if asked:
+            asked[-1].edit()
 
     def to_end(self) -> None:
         """Look at the end, and follow it."""

@@ -249,8 +249,7 @@ class MessageView(QFrame):
         return {
             "length": self.tr("Cut at the longest answer allowed. Press Continue for more."),
             FULL: self.tr(
-                "The context is full, so the answer ends here. Leave out the oldest messages, or choose a larger "
-                "context, and press Continue."
+                "The context is full, so the answer ends here. Press Continue to see what can be done."
             ),
             "stopped": self.tr("Stopped by you. Press Continue for more."),
             UNFINISHED: self.tr("Poolhouse ended before this answer did. Press Continue for more."),

@@ -1,4 +1,6 @@
-"""The models that a chat may be asked of: this machine's own; a guest's are those of its hosts."""
+"""The models that a chat may be asked of, and how much they read: this machine's own; a guest's are those of its
+hosts.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +36,12 @@ class ModelNames(QObject):
         """Empty until the node has said them."""
         loaded = str((self._pool.loaded or {}).get("model") or "")
         return names_of(self._answer or {}, self._pool.hosts, loaded)
+
+    def reads(self, name: str) -> int | None:
+        """How many tokens of context this machine's own model was trained for; None: that is not known."""
+        own = (self._answer or {}).get("models") or ()
+        lengths = {str(one["name"]): one.get("context_length") for one in own}
+        return lengths.get(name)
 
     def look(self) -> None:
         """Ask the node, unless it is asked already."""

@@ -6,19 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QObject
+from PySide6.QtCore import QObject
 
 from app.core.chat import MessageId
 from app.core.errors import AppError
-from app.gui import pages
 from app.gui.chat.session import Running
 from app.gui.node_client import NodeClient
-from app.gui.parts.notice import Action, Notice
+from app.gui.parts.notice import Notice
 from app.gui.sentences import model_name
 
 Json = dict[str, Any]
-
-TOO_BIG = ("pool_too_small", "host_too_small", "whole_too_big")  # of a model that was never loaded
 
 
 class Shortage(QObject):
@@ -76,14 +73,6 @@ class Shortage(QObject):
             return
         name = self.tr("Use a smaller model: {model}").format(model=model_name(model))
         self._notice.say(self._sentence, "warning", (name, lambda: self._use(model)), wait)
-
-
-def another(error: AppError, go: Callable[[str], object]) -> list[Action]:
-    """Where a model that fits is chosen; none where that is not what is wrong."""
-    if error.reason.code not in TOO_BIG:
-        return []
-    words = QCoreApplication.translate("ChatPage", "Choose another model")
-    return [(words, lambda: go(pages.MODELS))]
 
 
 def instead(answer: Json, than: str) -> list[str]:

@@ -1241,12 +1241,20 @@
         <translation>Größeren Kontext wählen</translation>
     </message>
     <message>
+        <source>Choose another context</source>
+        <translation>Anderen Kontext wählen</translation>
+    </message>
+    <message>
         <source>Choose another model</source>
         <translation>Anderes Modell wählen</translation>
     </message>
     <message>
         <source>Continue</source>
         <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Edit the message</source>
+        <translation>Nachricht bearbeiten</translation>
     </message>
     <message>
         <source>Leave out the oldest messages</source>
@@ -1370,6 +1378,10 @@
     <message>
         <source>Temperature</source>
         <translation>Temperatur</translation>
+    </message>
+    <message>
+        <source>This model reads at most {count} tokens.</source>
+        <translation>Dieses Modell liest höchstens {count} Token.</translation>
     </message>
     <message>
         <source>Top k</source>
@@ -4213,8 +4225,8 @@
         <translation>Von Ihnen angehalten. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
     </message>
     <message>
-        <source>The context is full, so the answer ends here. Leave out the oldest messages, or choose a larger context, and press Continue.</source>
-        <translation>Der Kontext ist voll, darum endet die Antwort hier. Lassen Sie die ältesten Nachrichten weg oder wählen Sie einen größeren Kontext und drücken Sie „Fortsetzen“.</translation>
+        <source>The context is full, so the answer ends here. Press Continue to see what can be done.</source>
+        <translation>Der Kontext ist voll, deshalb endet die Antwort hier. Drücken Sie „Fortsetzen“: Dort steht, was möglich ist.</translation>
     </message>
     <message>
         <source>Version before</source>

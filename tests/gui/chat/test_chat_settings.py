@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
+from app.gui import formats
 from app.gui.chat.answer import MAX_TOKENS
-from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.chat_settings import CONTEXTS, ChatSettings
 from app.gui.chat.presets import MOST, Presets
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
@@ -31,7 +32,10 @@ def make(qtbot: QtBot, qapp: QApplication, tmp_path: Path, saved: list[Chat]) ->
     theme, presets = Theme(qapp, Scheme.LIGHT, 1.0), Presets(Preferences(tmp_path))
     defaults = Chat(ChatId("1"), system="Be brief.")
     models = ["guide", "qwen"]
-    return lambda chat: ChatSettings(theme, presets, chat, defaults, models, saved.append, parent)
+    reads = {"guide": 1_024, "qwen": 40_960, None: None}.get
+    return lambda chat: ChatSettings(
+        theme, presets, chat, defaults, models, reads, saved.append, parent
+    )
 
 
 def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -> None:
@@ -72,6 +76,21 @@ def test_what_is_chosen_is_saved_and_shown_again(make: Make, saved: list[Chat]) 
     next(one for one in buttons if one.text() == "Reset to defaults").click()
     again._save()
     assert saved[2] == Chat(ChatId("1"), system="Be brief.")
+
+
+def test_only_contexts_that_the_chosen_model_reads_are_offered(make: Make) -> None:
+    dialog = make(Chat(ChatId("1")))
+    box = dialog.context
+    assert [box.itemData(at) for at in range(1, box.count())] == list(CONTEXTS)
+    assert "at most" not in dialog._hint.text()
+    box.setCurrentIndex(box.findData(32_768))
+    dialog.model.setCurrentText("qwen")
+    assert (box.currentData(), box.itemData(box.count() - 1)) == (32_768, 40_960)
+    dialog.model.setCurrentText("Guide")
+    assert [box.itemData(at) for at in range(box.count())] == [None, 1_024]
+    assert box.currentData() is None
+    most = f"This model reads at most {formats.number(1_024)} tokens."
+    assert dialog._hint.text().startswith(most)
 
 
 def test_a_model_that_is_gone_stays_chosen(make: Make, saved: list[Chat]) -> None:

@@ -12,14 +12,11 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError
-from app.gui import pages
 from app.gui.chat.answer import Answer
-from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.session import Running
-from app.gui.chat.shortage import TOO_BIG, Shortage, smaller
+from app.gui.chat.shortage import Shortage, smaller
 from app.gui.parts.notice import Notice
 from app.gui.theme import Scheme, Theme
-from tests.gui.desk import Desk
 
 TEXT = "attic is gone, and the rest is too small."
 SIZES = {"large": 90, "guide": 1, "small": 40, "tiny": 20}
@@ -131,17 +128,3 @@ def test_smaller_ones_come_the_largest_first() -> None:
     assert smaller(MODELS, "large") == ["small", "tiny", "guide"]
     assert smaller(MODELS, "guide") == []
     assert smaller(MODELS, "gone") == ["large", "small", "tiny", "guide"]
-
-
-@pytest.mark.parametrize(("code", "chooses"), [*((one, True) for one in TOO_BIG), ("bug", False)])
-def test_who_asks_a_model_that_does_not_fit_is_led_to_the_others(
-    qtbot: QtBot, away: Desk, code: str, chooses: bool
-) -> None:
-    page = ChatPage(away.services)
-    qtbot.addWidget(page)
-    ways = dict(page._ways_out(AppError(code)))
-    assert list(ways) == [*(["Choose another model"] if chooses else []), "Continue"]
-    if chooses:
-        ways["Choose another model"]()
-        assert away.went == [pages.MODELS]
-    page.close_history()
