@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from PySide6.QtCore import QMimeData, QSize, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QSize, Qt, QUrl
 from PySide6.QtGui import (
     QGuiApplication,
     QResizeEvent,
@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QTextLayout,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QTextBrowser, QWidget
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from app.gui import theme as sizes
 from app.gui.chat import highlight
@@ -34,6 +34,7 @@ LINE_HEIGHT = 145  # percent
 _START = re.compile(r'<ol start="(\d{1,9})"')
 _TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # signs that reorder what is seen
 _MARKS = {sign: f"[U+{sign:04X}]" for sign in _TURNING}
+MOST_MARKS = 1_000  # in one block
 SHOWN_LINE = 1_000  # a longer line of code is broken to be seen
 
 
@@ -53,6 +54,7 @@ class TextBlock(QTextBrowser):
         super().__init__(parent)
         self._look = look
         self._shown: Segment | None = None
+        self._sought: Sequence[str] = ()  # what is marked
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -74,6 +76,7 @@ class TextBlock(QTextBrowser):
         """The theme is another."""
         if self._shown is not None:
             self._write(self._shown)
+            self.mark(self._sought)
 
     def _write(self, segment: Segment) -> None:
         theme = self._look.theme
@@ -88,6 +91,15 @@ class TextBlock(QTextBrowser):
             policy = Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.ClickFocus
             self.setFocusPolicy(policy)
         self.fit()
+
+    def mark(self, words: Sequence[str]) -> int | None:
+        """Each of these words, in whatever case; the place of the first."""
+        self._sought = words
+        return _mark(self, words, self._look.theme)
+
+    def seen_at(self, place: int) -> QPoint:
+        """Where it is in this widget."""
+        return _seen_at(self, place)
 
     def fit(self) -> None:
         """As high as the text at this width."""
@@ -123,6 +135,7 @@ class Listing(QPlainTextEdit):
         super().__init__(parent)
         self._look, self._code, self._language = look, "", ""
         self._spans: list[tuple[highlight.Span, ...]] = []
+        self._sought: Sequence[str] = ()
         self._rests_until = 0.0
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
@@ -148,10 +161,15 @@ class Listing(QPlainTextEdit):
         self.fit()
         self._colour_soon(growing=growing)
 
+    def mark(self, words: Sequence[str]) -> int | None:
+        self._sought = words
+        return _mark(self, words, self._look.theme)
+
     def restyle(self) -> None:
         self._spans.clear()
         self.fit()
         self._colour_soon(growing=False)
+        self.mark(self._sought)
 
     def fit(self) -> None:
         """As high as its lines."""
@@ -234,6 +252,12 @@ class CodeBlock(QFrame):
     def restyle(self) -> None:
         self.listing.restyle()
 
+    def mark(self, words: Sequence[str]) -> int | None:
+        return self.listing.mark(words)
+
+    def seen_at(self, place: int) -> QPoint:
+        return self.listing.mapTo(self, _seen_at(self.listing, place))
+
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return QSize(0, super().minimumSizeHint().height())
 
@@ -254,6 +278,28 @@ def _broken(code: str) -> Iterator[str]:
         yield line[:SHOWN_LINE]
         for at in range(SHOWN_LINE, len(line), SHOWN_LINE):
             yield line[at : at + SHOWN_LINE]
+
+
+def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int | None:
+    """In the colours of what is selected."""
+    marks: list[QTextEdit.ExtraSelection] = []
+    for word in words:
+        found = view.document().find(word)
+        while not found.isNull() and len(marks) < MOST_MARKS:
+            mark = QTextEdit.ExtraSelection()
+            mark.cursor = found
+            mark.format.setBackground(theme.colour("accent"))
+            mark.format.setForeground(theme.colour("on_accent"))
+            marks.append(mark)
+            found = view.document().find(word, found)
+    view.setExtraSelections(marks)
+    return min((one.cursor.selectionStart() for one in marks), default=None)
+
+
+def _seen_at(view: TextBlock | Listing, place: int) -> QPoint:
+    cursor = QTextCursor(view.document())
+    cursor.setPosition(place)
+    return view.viewport().mapTo(view, view.cursorRect(cursor).topLeft())
 
 
 def _make_high(view: TextBlock | Listing, height: int) -> None:

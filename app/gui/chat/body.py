@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
 from app.gui import formats
@@ -24,6 +25,7 @@ class Body(QWidget):
         self._reader = Reader()
         self._text, self._limit = "", PORTION
         self.blocks: list[Block] = []
+        self._marked: tuple[Block, int] | None = None
         self._column = column(gap=sizes.S)
         self.more = button("", self._show_more, "link")
         self.more.hide()
@@ -42,6 +44,25 @@ class Body(QWidget):
         if grew:
             self._limit = max(self._limit, len(text))
         self._show(growing=growing)
+
+    def mark(self, words: str) -> None:
+        """Wherever one of them stands; "" marks nothing."""
+        sought = words.split()
+        low = self._text.casefold()
+        first = min((at for one in sought if (at := low.find(one.casefold())) >= 0), default=0)
+        if first >= self._limit:  # more is shown first
+            self._limit = first + PORTION
+            self._show(growing=False)
+        marked = [(block, block.mark(sought)) for block in self.blocks]
+        self._marked = next(((block, place) for block, place in marked if place is not None), None)
+
+    @property
+    def marked_at(self) -> QPoint | None:
+        """Where the first of them stands."""
+        if self._marked is None or self._marked[0] not in self.blocks:
+            return None
+        block, place = self._marked
+        return block.mapTo(self, block.seen_at(place))
 
     def restyle(self) -> None:
         """The theme is another."""

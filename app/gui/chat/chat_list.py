@@ -25,6 +25,7 @@ from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.empty_state import EmptyState
+from app.gui.parts.escape import Escape
 from app.gui.parts.layouts import column, row
 from app.gui.parts.name_dialog import NameDialog
 from app.gui.services import Services
@@ -35,10 +36,10 @@ BETWEEN = "\n"  # no folder has it in its name
 
 
 class ChatList(QWidget):
-    """`opened` names the chat to show, `found` also the message in which a search found the words."""
+    """`opened` names the chat to show, `found` also the message in which a search found words, and these."""
 
     opened = Signal(str)
-    found = Signal(str, str)
+    found = Signal(str, str, str)
 
     def __init__(self, services: Services, history: History, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -210,6 +211,8 @@ class ChatList(QWidget):
         for news in (self._history.changed, self._history.removed):
             news.connect(self._refresh_soon)  # no lambda: the history outlives the list
         self.search.textChanged.connect(lambda _: self._search_timer.start())
+        for place in (self.search, self.view):
+            Escape(place, self._end_search, lambda: bool(self.search.text()))
         self.search.returnPressed.connect(self.view.setFocus)
         self.view.picked.connect(self._picked)
         self.view.folded.connect(self._keep_folded)
@@ -245,11 +248,17 @@ class ChatList(QWidget):
     def _searched(self) -> None:
         self.refresh()
 
+    def _end_search(self) -> None:
+        """All chats again."""
+        self.search.clear()
+        self.search.setFocus()
+
     def _picked(self, line: Line) -> None:
         self._open = line.heading.id
-        self.opened.emit(line.heading.id)
-        if line.message is not None:
-            self.found.emit(line.heading.id, line.message)
+        if line.message is None:
+            self.opened.emit(line.heading.id)
+        else:
+            self.found.emit(line.heading.id, line.message, self.search.text())
 
     def _ids(self) -> list[ChatId]:
         return [one.id for one in self.view.chosen()]

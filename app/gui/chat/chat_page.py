@@ -122,6 +122,7 @@ class ChatPage(Page):
     def _listen(self) -> None:
         self.list.opened.connect(self.open_chat)
         self.list.found.connect(self._open_at)
+        self.list.search.textChanged.connect(self._searched)
         self.history.removed.connect(self._removed)
         self.history.changed.connect(self._renamed)
         self.history.troubled.connect(self.fail)
@@ -210,14 +211,18 @@ class ChatPage(Page):
             self.services.preferences.keep(OPEN, chat)
         self.composer.field.setFocus()
 
-    def _open_at(self, chat: str, message: str) -> None:
-        """Where a search found the words, also on another branch."""
+    def _open_at(self, chat: str, message: str, words: str) -> None:
+        """Where a search found them, also on another branch."""
         if chat != self.chat.id:
             self.open_chat(chat)
         if message in self.chat.messages:
             if message not in {one.id for one in tree.path(self.chat)}:
                 self.session.switch(self.chat.id, MessageId(message))
-            self.conversation.show_message(MessageId(message))
+            self.conversation.show_message(MessageId(message), words)
+
+    def _searched(self, words: str) -> None:
+        if not words:
+            self.conversation.mark("")
 
     def _removed(self, chat: str) -> None:
         self.session.stop(ChatId(chat))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 
@@ -35,12 +35,13 @@ class Conversation(QScrollArea):
         self._views: list[MessageView] = []  # of the last messages, in their order
         self._follows = True
         self._anchor: MessageView | None = None  # what is looked at: it stays where it is
+        self._sought: MessageView | None = None  # what is to be looked at, until somebody scrolls
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(self.tr("Conversation"))
         set_role(self, "page")
-        inner = QWidget()
+        self._inner = inner = QWidget()
         set_role(inner, "body")
         self._column = column(gap=sizes.M)
         self._column.addStretch(1)  # below: a short chat begins at the top
@@ -64,6 +65,7 @@ class Conversation(QScrollArea):
         bar = self.verticalScrollBar()
         bar.rangeChanged.connect(self._range_changed)
         bar.valueChanged.connect(self._scrolled)
+        bar.actionTriggered.connect(lambda _: self._seek_no_more())
         look.theme.changed.connect(self.restyle)
         app = QApplication.instance()
         assert isinstance(app, QApplication)
@@ -129,8 +131,8 @@ class Conversation(QScrollArea):
         """The widget of a message, if it is made."""
         return next((view for view in self._views if view.message.id == message), None)
 
-    def show_message(self, message: MessageId) -> None:
-        """Bring a message into sight, making what lies between."""
+    def show_message(self, message: MessageId, words: str = "") -> None:
+        """Bring a message into sight, making what lies between, and mark these words in it."""
         place = next((n for n, one in enumerate(self._shown) if one.message.id == message), None)
         if place is None:
             return
@@ -139,8 +141,15 @@ class Conversation(QScrollArea):
             self._add_before(self._shown[-len(self._views) - 1])
         found = self.view(message)
         assert found is not None
+        self.mark(words, message)
         found.setFocus()
         self._bring(found)
+        self._sought = found
+
+    def mark(self, words: str, message: str = "") -> None:
+        """In this message, and in no other."""
+        for view in self._views:
+            view.body.mark(words if view.message.id == message else "")
 
     def edit_question(self) -> None:
         """The last one."""
@@ -150,7 +159,7 @@ class Conversation(QScrollArea):
 
     def to_end(self) -> None:
         """Look at the end, and follow it."""
-        self._follows = True
+        self._follows, self._sought = True, None
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def restyle(self) -> None:
@@ -163,18 +172,35 @@ class Conversation(QScrollArea):
 
     def _bring(self, view: MessageView) -> None:
         """Into sight, once its place is known."""
-        self._follows, self._anchor = False, view
+        self._follows, self._anchor, self._sought = False, view, None
 
         def scroll() -> None:
             for _ in range(LAYOUTS):
                 QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
-            self.ensureWidgetVisible(view, 0, NEAR)
+            if self._sought is view:
+                self._look_at(view)
+            else:
+                self.ensureWidgetVisible(view, 0, NEAR)
 
         QTimer.singleShot(0, view, scroll)
 
+    def _seek_no_more(self) -> None:
+        self._sought = None
+
+    def _look_at(self, view: MessageView) -> None:
+        """At its beginning; where what is marked in it would not be seen then, at that."""
+        top = view.mapTo(self._inner, QPoint()).y() - NEAR
+        marked = view.body.marked_at
+        if marked is not None:
+            place = view.body.mapTo(self._inner, marked).y()
+            room = self.viewport().height()
+            top = top if place < top + room - 2 * NEAR else place - room // 2
+        self.verticalScrollBar().setValue(top)
+        self._anchor = view
+
     def _clear(self) -> None:
         self._more.stop()
-        self._anchor = None
+        self._anchor = self._sought = None
         for view in self._views:
             view.hide()
             self._column.removeWidget(view)
@@ -183,6 +209,7 @@ class Conversation(QScrollArea):
 
     def _drop(self, view: MessageView) -> None:
         self._anchor = None if view is self._anchor else self._anchor
+        self._sought = None if view is self._sought else self._sought
         self._views.remove(view)
         self._column.removeWidget(view)
         view.hide()
@@ -215,7 +242,7 @@ class Conversation(QScrollArea):
     def _scrolled(self, value: int) -> None:
         bar = self.verticalScrollBar()
         height = self.viewport().height()
-        self._follows = bar.maximum() - value <= NEAR
+        self._follows = self._sought is None and bar.maximum() - value <= NEAR
         self._end.setVisible(bar.maximum() - value > height // 2)
         self._choose_anchor(value)
         if value <= height // 2 and not self._more.isActive():
@@ -238,7 +265,9 @@ class Conversation(QScrollArea):
 
     def _range_changed(self, _: int, maximum: int) -> None:
         self._fit()
-        if self._follows:
+        if self._sought is not None:  # layouts are not at their end when it was looked at first
+            self._look_at(self._sought)
+        elif self._follows:
             self.verticalScrollBar().setValue(maximum)
 
     def _fit(self) -> None:
@@ -273,4 +302,5 @@ class Conversation(QScrollArea):
         while view is not None and not isinstance(view, MessageView):
             view = view.parent()
         if view is not None:
+            self._sought = None if view is self._sought else self._sought
             QApplication.sendEvent(view, QEvent(QEvent.Type.Leave))

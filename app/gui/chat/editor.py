@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.gui import theme as sizes
 from app.gui.parts.buttons import button
+from app.gui.parts.escape import Escape
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, held
 from app.gui.theme import Theme
@@ -42,6 +43,7 @@ class Editor(QWidget):
         self._below = held(self._flow)
         self.setLayout(column(self.field, self._below, gap=sizes.S))
         self.field.textChanged.connect(self._fit)
+        Escape(self.field, gone)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         """As high as what was written needs, up to a few lines; in a narrow column the buttons stand one
@@ -66,9 +68,7 @@ class Editor(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if event.key() == Qt.Key.Key_Escape:
-            self._gone()
-        elif enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+        if enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self._accept()
         else:
             super().keyPressEvent(event)

@@ -210,17 +210,17 @@ def test_folders_open_in_steps_where_a_person_opens_them(
 
 
 def test_searching(qtbot: QtBot, shown: ChatList, chats: dict[str, Chat]) -> None:
-    found: list[tuple[str, str]] = []
-    shown.found.connect(lambda chat, message: found.append((chat, message)))
+    found: list[tuple[str, str, str]] = []
+    shown.found.connect(lambda *told: found.append(told))
     shown.search.setText("trip indeed")
     qtbot.waitUntil(lambda: lines(shown) == ["Trip"])
     shown.view.setCurrentIndex(shown.view.model().index(0, 0))
     key(qtbot, shown.view, Qt.Key.Key_Return)
-    assert found == [(chats["Trip"].id, chats["Trip"].leaf)]
+    assert found == [(chats["Trip"].id, chats["Trip"].leaf, "trip indeed")]
     shown.search.setText("unheard of")
     qtbot.waitUntil(lambda: not shown.view.isVisible())
     assert "Nothing found" in words(shown)
-    shown.search.clear()
+    key(qtbot, shown.search, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: len(lines(shown)) == 4)
 
 

@@ -333,6 +333,19 @@ def test_keys(qtbot: QtBot, page: ChatPage) -> None:
     assert not page.composer.send.isEnabled()
 
 
+def test_escape_ends_an_edit_and_a_search(qtbot: QtBot, page: ChatPage) -> None:
+    """Though it stops an answer everywhere else on the page."""
+    ask(qtbot, page, "Is it free?")
+    view = page.conversation.views[0]
+    view.edit()
+    assert view._editor is not None
+    QTest.keyClick(view._editor.field, Qt.Key.Key_Escape)
+    assert not view.is_editing
+    page.list.search.setText("free")
+    QTest.keyClick(page.list.search, Qt.Key.Key_Escape)
+    assert page.list.search.text() == ""
+
+
 def test_everything_one_can_focus_has_a_name(qtbot: QtBot, page: ChatPage) -> None:
     ask(qtbot, page, "Is it free?")
     page.composer.attach([Path(__file__)])

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Message, MessageId, Role
-from app.gui.chat.blocks import Look
+from app.gui.chat.blocks import Block, CodeBlock, Look
 from app.gui.chat.conversation import PAGE, Conversation
 from app.gui.chat.message_view import MessageView, Shown
 from app.gui.chat.slices import Slices
@@ -72,6 +72,36 @@ def test_the_last_ones_first_then_upward(qtbot: QtBot, conversation: Conversatio
     assert 0 <= top < 40  # what was seen did not move
     conversation.show_message(MessageId("3"))
     assert conversation.views[0].message.id == "3"
+
+
+@pytest.mark.parametrize("place", [3, 60])
+def test_what_a_search_found_is_seen_and_marked(
+    qtbot: QtBot, conversation: Conversation, place: int
+) -> None:
+    """Also in the middle of a long message of a chat that was opened just now, while its layout still changes."""
+    found = shown(MANY if place > PAGE else 12)
+    words = "Something to read. " * 200
+    for n, one in enumerate(found):
+        text = f"{words} An Albatross, *albatross*!\n\n{words}" if n == place else words
+        found[n] = replace(one, message=replace(one.message, text=text))
+    conversation.open(found)
+    conversation.show_message(MessageId(str(place)), "albatross")
+    settled(qtbot, conversation)
+    view = conversation.view(str(place))
+    assert view is not None
+    marked = [mark.cursor.selectedText() for block in view.body.blocks for mark in marks_of(block)]
+    assert marked == ["Albatross", "albatross"]
+    at = view.body.marked_at
+    assert at is not None
+    place_of = view.body.mapTo(conversation.viewport(), at).y()
+    assert 0 < place_of < conversation.viewport().height()
+    assert view.hasFocus()
+    conversation.mark("")
+    assert not [mark for block in view.body.blocks for mark in marks_of(block)]
+
+
+def marks_of(block: Block) -> list[QTextEdit.ExtraSelection]:
+    return (block.listing if isinstance(block, CodeBlock) else block).extraSelections()
 
 
 def test_it_follows_its_end_only_from_there(qtbot: QtBot, conversation: Conversation) -> None:
