@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.gui import theme as sizes
+from app.gui.chat.wrapped import Wrapped
 from app.gui.parts.buttons import button
 from app.gui.parts.escape import Escape
 from app.gui.parts.flow import Flow
@@ -39,9 +40,11 @@ class Editor(QWidget):
         self._edge = 2 * theme.px(sizes.M)
         self.accept = button(accept, self._accept)
         cancel = button(self.tr("Cancel"), gone)
+        keys = self.tr("Ctrl+Enter: {accept}. Esc: {cancel}.")
+        self.keys = Wrapped(keys.format(accept=accept, cancel=cancel.text()), "caption")
         self._flow = Flow(cancel, self.accept, right_from=0)
         self._below = held(self._flow)
-        self.setLayout(column(self.field, self._below, gap=sizes.S))
+        self.setLayout(column(self.field, self.keys, self._below, gap=sizes.S))
         self.field.textChanged.connect(self._fit)
         Escape(self.field, gone)
 

@@ -8,7 +8,15 @@ from enum import StrEnum
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QMenu, QSizePolicy, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
 
 from app.core.chat import (
     ATTACHMENTS,
@@ -30,7 +38,7 @@ from app.gui.chat.composer import file_words
 from app.gui.chat.editor import Editor
 from app.gui.chat.wrapped import Wrapped
 from app.gui.icons import icon
-from app.gui.parts.buttons import IconButton
+from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Chip, label, tooltip
@@ -117,6 +125,7 @@ class MessageView(QFrame):
         self._files = row(gap=sizes.S)
         self._foot = column(gap=sizes.XS)
         self._editor: Editor | None = None
+        self._more: QPushButton | None = None  # goes on with an answer that was cut
         box = column(self._head, self.body, self._files, self._foot, gap=sizes.XS)
         box.setContentsMargins(sizes.M, sizes.XS, sizes.M, sizes.M)
         self.setLayout(box)
@@ -197,6 +206,8 @@ class MessageView(QFrame):
         if inside is not None and self._head.isAncestorOf(inside):
             self.setFocus()  # the button that has it goes
         self._tell_versions()
+        if self._more is not None:
+            self._more.setEnabled(not self._shown.is_busy)
         if self._tools_row is not None:
             clear(self._tools_row)
             self._fill_tools(self._tools_row)
@@ -229,6 +240,9 @@ class MessageView(QFrame):
             self._files.addStretch(1)
 
     def _tell_foot(self) -> None:
+        if self._more is not None and self._more is QApplication.focusWidget():
+            self.setFocus()  # the button goes
+        self._more = None
         clear(self._foot)
         details = self.message.details
         self._state = label("", "caption")
@@ -244,15 +258,17 @@ class MessageView(QFrame):
             self._foot.addLayout(self._note(str(note)))
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
             self._foot.addWidget(Wrapped(words, "caption"))
+        if self._is_answer and details.get(ENDED) in CUT and self._shown.is_last:
+            self._more = button(self.tr("Continue"), lambda: self._ask(Deed.CONTINUE))
+            self._more.setAccessibleName(self._more.text())
+            self._foot.addLayout(row(self._more, None))
 
     def _ending(self, ended: str) -> str:
         return {
-            "length": self.tr("Cut at the longest answer allowed. Press Continue for more."),
-            FULL: self.tr(
-                "The context is full, so the answer ends here. Press Continue to see what can be done."
-            ),
-            "stopped": self.tr("Stopped by you. Press Continue for more."),
-            UNFINISHED: self.tr("Poolhouse ended before this answer did. Press Continue for more."),
+            "length": self.tr("Cut at the longest answer allowed."),
+            FULL: self.tr("The context is full, so the answer ends here."),
+            "stopped": self.tr("Stopped by you."),
+            UNFINISHED: self.tr("Poolhouse ended before this answer did."),
         }.get(ended, "")
 
     def _note(self, sentence: str) -> QHBoxLayout:
@@ -291,8 +307,6 @@ class MessageView(QFrame):
         made.append(self._tool("copy", self.tr("Copy"), Deed.COPY))
         if self._is_answer:
             made.append(self._tool("refresh", self.tr("Regenerate"), Deed.REGENERATE, free=free))
-            if self.message.details.get(ENDED) in CUT and self._shown.is_last:
-                made.append(self._tool("continue", self.tr("Continue"), Deed.CONTINUE, free=free))
         more = IconButton(self._look.theme, "more", self.tr("More"))
         more.clicked.connect(lambda: self._menu().popup(more.mapToGlobal(more.rect().bottomLeft())))
         for one in (*made, more):

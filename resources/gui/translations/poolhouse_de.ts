@@ -1923,6 +1923,10 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
+        <source>Ctrl+Enter: {accept}. Esc: {cancel}.</source>
+        <translation>Strg+Eingabetaste: {accept}. Esc: {cancel}.</translation>
+    </message>
+    <message>
         <source>Text of the message</source>
         <translation>Text der Nachricht</translation>
     </message>
@@ -4181,8 +4185,20 @@
         <translation>Als Markdown kopieren</translation>
     </message>
     <message>
-        <source>Cut at the longest answer allowed. Press Continue for more.</source>
-        <translation>Die Antwort hat die größte erlaubte Länge erreicht. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
+        <source>Cut at the longest answer allowed.</source>
+        <translation>Die Antwort hat die größte erlaubte Länge erreicht.</translation>
+    </message>
+    <message>
+        <source>Poolhouse ended before this answer did.</source>
+        <translation>Poolhouse endete, bevor diese Antwort fertig war.</translation>
+    </message>
+    <message>
+        <source>Stopped by you.</source>
+        <translation>Von Ihnen angehalten.</translation>
+    </message>
+    <message>
+        <source>The context is full, so the answer ends here.</source>
+        <translation>Der Kontext ist voll, deshalb endet die Antwort hier.</translation>
     </message>
     <message>
         <source>Edit</source>
@@ -4201,10 +4217,6 @@
         <translation>Nächste Version</translation>
     </message>
     <message>
-        <source>Poolhouse ended before this answer did. Press Continue for more.</source>
-        <translation>Poolhouse endete, bevor diese Antwort fertig war. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
-    </message>
-    <message>
         <source>Regenerate</source>
         <translation>Neu antworten lassen</translation>
     </message>
@@ -4219,14 +4231,6 @@
     <message>
         <source>Send again</source>
         <translation>Erneut senden</translation>
-    </message>
-    <message>
-        <source>Stopped by you. Press Continue for more.</source>
-        <translation>Von Ihnen angehalten. Drücken Sie „Fortsetzen“, um mehr zu lesen.</translation>
-    </message>
-    <message>
-        <source>The context is full, so the answer ends here. Press Continue to see what can be done.</source>
-        <translation>Der Kontext ist voll, deshalb endet die Antwort hier. Drücken Sie „Fortsetzen“: Dort steht, was möglich ist.</translation>
     </message>
     <message>
         <source>Version before</source>

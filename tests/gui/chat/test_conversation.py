@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import Message, MessageId, Role
+from app.core.chat import ENDED, Message, MessageId, Role
 from app.gui.chat.blocks import Block, CodeBlock, Look
 from app.gui.chat.conversation import PAGE, Conversation
-from app.gui.chat.message_view import MessageView, Shown
+from app.gui.chat.message_view import Deed, MessageView, Shown
 from app.gui.chat.slices import Slices
 from app.gui.theme import Scheme, Theme
 from tests.gui import walk
@@ -190,6 +190,32 @@ def test_a_question_without_an_answer_can_be_sent_again_as_it_is(
     view._editor.accept.click()
     assert asked == ([view.message.text] if n_messages == 1 else [])
     assert view._editor is None
+
+
+def test_who_edits_is_told_the_keys(qtbot: QtBot, conversation: Conversation) -> None:
+    """Enter begins a new line there."""
+    conversation.open(shown(1))
+    view = conversation.views[0]
+    view.edit()
+    assert view._editor is not None
+    assert view._editor.keys.text() == "Ctrl+Enter: Send again. Esc: Cancel."
+    qtbot.waitUntil(view._editor.keys.isVisible)
+
+
+def test_an_answer_that_was_cut_goes_on_by_a_button_with_words(conversation: Conversation) -> None:
+    found = shown(2)
+    details = {ENDED: "length"}
+    found[1] = replace(found[1], message=replace(found[1].message, details=details))
+    conversation.open(found)
+    view, deeds = conversation.views[1], list[Deed]()
+    conversation.asked.connect(lambda deed, message, text: deeds.append(deed))
+    buttons = [one for one in view.findChildren(QPushButton) if one.text() == "Continue"]
+    assert [one.isHidden() for one in buttons] == [False]
+    view.show_message(replace(found[1], is_busy=True))
+    buttons[0].click()
+    view.show_message(found[1])
+    buttons[0].click()
+    assert deeds == [Deed.CONTINUE]
 
 
 def test_the_field_of_an_edit_grows_with_its_text(qtbot: QtBot, conversation: Conversation) -> None:

@@ -12,7 +12,7 @@ from tests.gui.chat.test_chat_page import WITHIN_MS, page, press, rested, say
 from tests.gui.desk import Desk
 
 __all__ = ["page"]  # a fixture
-CUT = "Poolhouse ended before this answer did. Press Continue for more."
+CUT = "Poolhouse ended before this answer did."
 
 
 def test_an_answer_whose_window_was_killed_says_so_and_goes_on(
