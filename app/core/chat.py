@@ -89,6 +89,17 @@ def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
     return tuple(reversed(found))
 
 
+def told(branch: Sequence[Message]) -> tuple[Message, ...]:
+    """What a model is told of a branch: a question that nobody answered only at its end.
+
+    Two in a row confuse a model, and many a template refuses them.
+    """
+    roles = [message.role for message in branch]
+    both = (Role.USER, Role.USER)
+    pairs = zip(roles, (*roles[1:], None), strict=False)  # each with the one after it
+    return tuple(one for one, pair in zip(branch, pairs, strict=True) if pair != both)
+
+
 def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
     """The versions of a message, itself among them, in the order they were made."""
     here = chat.messages[message]

@@ -25,6 +25,7 @@ from app.core.chat import (
     siblings,
     switch,
     title_of,
+    told,
     trim,
     versions,
 )
@@ -109,6 +110,14 @@ def test_removing_takes_what_follows(chat: Chat) -> None:
     two = edit(chat, MessageId("q2"), "", MessageId("q2b"), 9.0)
     assert ids(remove(two, MessageId("q2b"))) == ["q1", "a1", "q2", "a2"]
     assert ids(remove(two, MessageId("q2"))) == ["q1", "a1", "q2b"]
+
+
+def test_of_questions_in_a_row_a_model_is_told_the_last() -> None:
+    chat = Chat(ChatId("c"))
+    assert told(path(chat)) == ()
+    for number, sign in enumerate("qqaqaqqq"):
+        chat = said(chat, f"{sign}{number}", USER if sign == "q" else ASSISTANT)
+    assert [one.id for one in told(path(chat))] == ["q1", "a2", "q3", "a4", "q7"]
 
 
 def test_a_fork_holds_only_its_branch(chat: Chat) -> None:

@@ -22,13 +22,14 @@ Json = dict[str, Any]
 def branch(chat: Chat, running: Running | None, pool: Pool) -> list[Shown]:
     """Its messages as they are now, the first one first."""
     versions, messages = tree.versions(chat), tree.path(chat)
-    found = []
+    found, told = [], {one.id for one in tree.told(messages)}
     for place, message in enumerate(messages, 1):
         own = running if running is not None and running.message == message.id else None
         now = replace(message, text=own.text) if own is not None else message
         state = state_of(own, pool) if own is not None else None
         is_last = place == len(messages)
-        found.append(Shown(now, versions[message.id], is_last, running is not None, state))
+        is_told, busy = message.id in told, running is not None
+        found.append(Shown(now, versions[message.id], is_last, busy, state, is_told))
     return found
 
 

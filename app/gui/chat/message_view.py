@@ -71,6 +71,7 @@ class Shown:
     is_last: bool
     is_busy: bool = False  # something in this chat is under way: nothing else can begin
     state: str | None = None
+    is_told: bool = True  # to the model, with what follows: a question that got no answer is not
 
 
 class _Head(QWidget):
@@ -257,6 +258,9 @@ class MessageView(QFrame):
         for note in (*figures.recovered(known), *(details.get(NOTES) or ())):
             self._foot.addLayout(self._note(str(note)))
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
+            self._foot.addWidget(Wrapped(words, "caption"))
+        if not self._shown.is_told:
+            words = self.tr("No answer came to this, so it is not sent with what follows.")
             self._foot.addWidget(Wrapped(words, "caption"))
         if self._is_answer and details.get(ENDED) in CUT and self._shown.is_last:
             self._more = button(self.tr("Continue"), lambda: self._ask(Deed.CONTINUE))

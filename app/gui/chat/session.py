@@ -88,15 +88,10 @@ class Session(QObject):
     # Deeds
 
     def send(self, chat: Chat, text: str, attachments: Sequence[Json] = ()) -> None:
-        """Say `text` at the end of the branch that is shown, and have it answered.
-
-        Beside a question that has no answer, not after it: two in a row confuse reader and model.
-        """
+        """Say `text` at the end of the branch that is shown, and have it answered."""
         details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
-        end = chat.messages.get(chat.leaf) if chat.leaf is not None else None
-        parent = end.parent if end is not None and end.role is Role.USER else chat.leaf
         made = Message(
-            self._history.new_message_id(), parent, Role.USER, text, self._history.now(), details
+            self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details
         )
         chat = replace(tree.add(chat, made), draft="", draft_files=())
         self._history.keep(chat)
@@ -133,7 +128,7 @@ class Session(QObject):
         known = self._history.chat(chat)
         if known is None or chat in self.running:
             return
-        branch, notes = self._fitting(known, tree.path_to(known, to))
+        branch, notes = self._fitting(known, tree.told(tree.path_to(known, to)))
         made = Message(self._history.new_message_id(), to, Role.ASSISTANT, "", self._history.now())
         known = tree.add(known, made)
         self._begin(known, made.id, "", branch, notes)
@@ -143,7 +138,7 @@ class Session(QObject):
         known = self._history.chat(chat)
         if known is None or chat in self.running:
             return
-        branch, notes = self._fitting(known, tree.path_to(known, message))
+        branch, notes = self._fitting(known, tree.told(tree.path_to(known, message)))
         self._begin(known, message, known.messages[message].text, branch, notes)
 
     def stop(self, chat: ChatId) -> None:

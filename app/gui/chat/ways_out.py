@@ -42,7 +42,7 @@ class WaysOut:
         """leaves_out: its oldest messages were left out already. A guest's hosts load as they like."""
         code = error.reason.code
         if code in TOO_LONG:
-            questions = [one for one in tree.path(chat) if one.role is Role.USER]
+            questions = [one for one in tree.told(tree.path(chat)) if one.role is Role.USER]
             found = []
             if len(questions) > 1 and not leaves_out:
                 found.append((_tr(LEAVE_OUT), self.leave_out))

@@ -4217,6 +4217,10 @@
         <translation>Nächste Version</translation>
     </message>
     <message>
+        <source>No answer came to this, so it is not sent with what follows.</source>
+        <translation>Hierauf kam keine Antwort; deshalb wird es mit späteren Nachrichten nicht mitgesendet.</translation>
+    </message>
+    <message>
         <source>Regenerate</source>
         <translation>Neu antworten lassen</translation>
     </message>

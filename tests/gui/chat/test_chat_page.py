@@ -18,6 +18,7 @@ from app.core.chat import ENDED, FIGURES, MODEL, Role
 from app.gui.chat.branch_view import state_of
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES, file_words
+from app.gui.chat.wrapped import Wrapped
 from app.gui.pool import Link
 from app.gui.theme import Scheme
 from tests.gui.desk import Desk
@@ -178,17 +179,23 @@ def test_a_failed_question_stays_and_can_be_retried(qtbot: QtBot, page: ChatPage
     assert len(tree.path(page.chat)) == 2
 
 
-def test_another_question_stands_beside_one_without_an_answer(qtbot: QtBot, page: ChatPage) -> None:
+def test_another_question_follows_one_without_an_answer(qtbot: QtBot, page: ChatPage) -> None:
+    """That stays in view, and says that the model is not told of it: two questions in a row confuse it."""
     client = page.services.client
     endpoint, client.endpoint = client.endpoint, None
     ask(qtbot, page, "First?")
     client.endpoint = endpoint
     ask(qtbot, page, "What is a lender?")
-    question, answer = tree.path(page.chat)
-    assert (question.text, answer.role) == ("What is a lender?", tree.Role.ASSISTANT)
-    first, second = tree.siblings(page.chat, question.id)
-    assert page.chat.messages[first].text == "First?"  # nothing is lost: it is the version before
-    assert second == question.id
+    first, question, answer = tree.path(page.chat)
+    assert (first.text, question.text) == ("First?", "What is a lender?")
+    ask(qtbot, page, "What is a host?")
+    views = page.conversation.views
+    words = [[one.text() for one in view.findChildren(Wrapped)] for view in views]
+    assert ["No answer came" in " ".join(told) for told in words] == [True, *[False] * 4]
+    alone = answer.details[FIGURES]["prompt_tokens"]
+    page.open_chat(page.history.begin().id)
+    ask(qtbot, page, "What is a lender?")
+    assert tree.path(page.chat)[1].details[FIGURES]["prompt_tokens"] == alone
 
 
 def test_a_question_asked_while_the_node_starts_is_kept_and_sent(
