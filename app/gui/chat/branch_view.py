@@ -43,7 +43,7 @@ def state_of(running: Running, pool: Pool) -> str:
     if answer.progress is not None:
         return figures.step(answer.progress)
     if answer.text:
-        return figures.caption(answer.measured())
+        return figures.caption(running.measured(answer.measured()))
     answers = pool.snapshot.get("answers") or {}
     own = next(
         (one for one in answers.get("line") or () if one["conversation"] == running.chat), None

@@ -31,6 +31,22 @@ STEPS = {
 }
 
 
+def joined(first: Json, then: Json) -> Json:
+    """Of an answer that went on: what was measured last, and the tokens of all its parts.
+
+    How many were before stands apart, None where nobody counted: the prompt of the last part holds them already.
+    """
+    tokens = first.get("tokens")
+    before = None if tokens is None else tokens + (first.get("before_tokens") or 0)
+    found = {**then, "before_tokens": before}
+    if not then.get("decode_tok_s"):  # a part of one token has no rate
+        found |= {name: first[name] for name in ("decode_tok_s", "predicted") if name in first}
+    for name in ("recovered", "doubted"):
+        if first.get(name):
+            found[name] = [*first[name], *(then.get(name) or ())]
+    return found
+
+
 def caption(figures: Json) -> str:
     """One line below an answer; what was not measured is left out."""
     parts = []
@@ -48,8 +64,9 @@ def caption(figures: Json) -> str:
         )
     if (first := figures.get("ttft_s")) is not None:
         parts.append(_tr("first token {time}").format(time=formats.seconds(first)))
-    if (n := figures.get("tokens")) is not None:
-        parts.append(QCoreApplication.translate("Answer", "%n token(s)", "", int(n)))
+    n, before = figures.get("tokens"), figures.get("before_tokens", 0)
+    if n is not None and before is not None:
+        parts.append(QCoreApplication.translate("Answer", "%n token(s)", "", int(n + before)))
     return SEPARATOR.join(parts)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -44,7 +44,9 @@ THERE = ("ready", "recovering")  # of a model: it answers, or will go on
 
 @dataclass(slots=True)
 class Running:
-    """An answer under way. `before`: the text it continues; `waits`: for the node; `model`: makes it."""
+    """An answer under way. `before`: the text it continues, and `figures` of that; `waits`: for the node; `model`:
+    makes it.
+    """
 
     chat: ChatId
     message: MessageId
@@ -53,10 +55,15 @@ class Running:
     notes: tuple[str, ...] = ()
     waits: bool = False
     model: str = ""
+    figures: Json = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         return self.before + self.answer.text
+
+    def measured(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Of the whole answer, with these figures of what came now."""
+        return figures.joined(self.figures, part) if self.before else part
 
 
 class Session(QObject):
@@ -168,6 +175,7 @@ class Session(QObject):
         chat = tree.say(chat, message, before, details)
         answer = Answer(self._pool.client, question(chat, branch), self)
         running = Running(chat.id, message, before, answer, notes, model=self.asked(chat))
+        running.figures = dict(details.get(FIGURES) or {})
         self.running[chat.id] = running
         self._history.keep_soon(chat)
         self.changed.emit(chat.id)
@@ -304,7 +312,11 @@ def _details(message: Message, running: Running, ending: Ending) -> Json:
     notes = [*(message.details.get(NOTES) or ()), *running.notes]
     if ending.error is not None:
         notes.append(_sentence(ending.error))
-    found: Json = {**message.details, FIGURES: dict(ending.figures), ENDED: ending.how}
+    found: Json = {
+        **message.details,
+        FIGURES: dict(running.measured(ending.figures)),
+        ENDED: ending.how,
+    }
     if ending.model:
         found[MODEL] = ending.model
     if notes:

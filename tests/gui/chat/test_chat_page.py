@@ -155,6 +155,7 @@ def test_stop_keeps_the_text_and_continue_goes_on(qtbot: QtBot, page: ChatPage) 
     assert whole.id == cut.id
     assert whole.text.startswith(cut.text)
     assert "none of them could run alone" in whole.text
+    assert whole.details[FIGURES]["before_tokens"] == cut.details[FIGURES]["tokens"] == 5
     page._set_up(replace(page.chat, sampling={"max_tokens": 900}))
     say(qtbot, page, "How do I add a computer?")
     qtbot.waitUntil(lambda: bool(page.session.running), timeout=WITHIN_MS)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from app.core.chat import ChatId, MessageId
 from app.gui.chat import figures
 from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.branch_view import state_of
@@ -44,7 +45,7 @@ def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: A
     told: list[int] = []
     answer.progressed.connect(lambda: told.append(1))
     loaded: dict[str, Any] = {"progress": {}}
-    running = cast("Running", SimpleNamespace(answer=answer, waits=False, chat="c1", model="m"))
+    running = Running(ChatId("c1"), MessageId("m1"), "", answer, model="m")
     pool = cast("Pool", SimpleNamespace(snapshot={}, asked=lambda _: loaded))
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
