@@ -53,6 +53,9 @@ class Hint(QWidget):
         is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
         speaker = (pool.model(chat.model) or pool.loaded or {}).get("model")
         by_guide = pool.hosts is None and (chat.model or speaker or GUIDE) == GUIDE
+        only_english = ""
+        if by_guide and chat.messages and not is_english():  # an empty chat says it at length
+            only_english = self.tr("The Guide understands English only.")
         if waits:
             words = self.tr("Your message goes as soon as this answer has ended.")
         elif is_full and leaves_out:
@@ -62,11 +65,11 @@ class Hint(QWidget):
         elif is_full:
             words = self.tr("The context is nearly full: the next answer may stop early.")
         elif not is_loaded and chat.model is None:
-            words = self.tr("No model is loaded, so the Guide answers.")
+            words = f"{self.tr('No model is loaded, so the Guide answers.')} {only_english}".strip()
             if self.last in models:
                 other = self.tr("Use {model}").format(model=self.last)
-        elif by_guide and chat.messages and not is_english():  # an empty chat says it at length
-            words = self.tr("The Guide understands English only.")
+        else:
+            words = only_english
         self.words.setText(words)
         self.other.setText(other)
         self.other.setVisible(bool(other))

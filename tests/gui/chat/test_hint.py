@@ -28,6 +28,7 @@ class Around:
 
 
 ASKED = (Message(MessageId("1"), None, Role.USER, "Wie füge ich einen Computer hinzu?", 0.0),)
+NONE = "Es ist kein Modell geladen, daher antwortet der Guide."
 ONLY = "Der Guide versteht nur Englisch."
 
 
@@ -37,7 +38,8 @@ ONLY = "Der Guide versteht nur Englisch."
         ("de", "guide", ASKED, ONLY),
         ("de", "guide", (), ""),  # an empty chat says it at length
         ("de", "big", ASKED, ""),
-        ("de", None, (), "Es ist kein Modell geladen, daher antwortet der Guide."),
+        ("de", None, (), NONE),
+        ("de", None, ASKED, f"{NONE} {ONLY}"),
         ("en", "guide", ASKED, ""),
     ],
 )
