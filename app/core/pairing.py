@@ -218,7 +218,8 @@ Command = (
 )
 Step = tuple[State, tuple[Command, ...]]
 
-TOO_MANY = Reason("pairing_tries_used")
+TOO_MANY = Reason("pairing_tries_used")  # for who showed the code
+ALL_WRONG = Reason("codes_wrong")  # for who typed the last one
 EXPIRED = Reason("pairing_expired")
 UNFINISHED = Reason("pairing_unfinished")
 OUT_OF_ORDER = Reason("pairing_broken")
@@ -278,7 +279,7 @@ def _after_attempt(state: Pake | Confirm | Checking | Exchange, wrong: bool) -> 
     """Back to Open while tries are left; a malformed attempt that tried nothing costs nothing."""
     assert not isinstance(state, Exchange)
     if state.tries == 0:
-        return Closed(TOO_MANY), (Drop(TOO_MANY), HideCode())
+        return Closed(TOO_MANY), (Drop(ALL_WRONG), HideCode())
     why = Reason("code_wrong", {"tries_left": state.tries}) if wrong else OUT_OF_ORDER
     return Open(state.tries, state.until_seconds), (Drop(why),)
 

@@ -179,6 +179,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "settings_damaged": "The settings in {path} cannot be read ({why}). Delete the file to start with new ones.",
     # machines and pairing
     "code_wrong": "That code does not match. Type it as the other machine shows it; tries left: {tries_left}.",
+    "codes_wrong": "Three codes were wrong, so pairing is closed. Open it again on the other machine for a new one.",
     "code_form": "A pairing code has six digits. Type it as the other machine shows it.",
     "pairing_tries_used": "Someone entered a wrong code three times, so pairing was closed. "
     "Open it again and use the new code.",

@@ -9,6 +9,7 @@ import pytest
 from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.pairing import (
+    ALL_WRONG,
     ATTEMPT_SECONDS,
     EXPIRED,
     LINK_SECONDS,
@@ -101,7 +102,7 @@ def test_the_third_wrong_code_closes_the_window() -> None:
     assert commands[-1] == Drop(Reason("code_wrong", {"tries_left": 1}))
     state, commands = run(*wrong, *wrong, *wrong)
     assert state == Closed(TOO_MANY)
-    assert commands[-2:] == [Drop(TOO_MANY), HideCode()]
+    assert commands[-2:] == [Drop(ALL_WRONG), HideCode()]
     assert run(*wrong, *wrong, *wrong, *RIGHT)[0] == Closed(TOO_MANY)  # the fourth, though right
 
 

@@ -114,7 +114,7 @@ async def test_the_fourth_try_finds_a_closed_window(door: Door) -> None:
         assert door.window.tries_left == left
     with pytest.raises(Refused) as refused:
         await door.join(door.wrong_code)
-    assert await code_of(refused) == "pairing_tries_used"
+    assert await code_of(refused) == "codes_wrong"
     with pytest.raises(AppError):
         await door.join()
     with pytest.raises(Refused) as refused:

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.core.errors import AppError
+from app.core.pairing import ALL_WRONG
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.diagnostics.ways import why_unseen
@@ -46,6 +47,9 @@ class JoinSheet(Sheet):
         self.why = button(self.tr("Find out why"), lambda: why_unseen(services, self), "link")
         self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
+        self._near = (
+            ""  # the address of one that is listed: it goes with it, for each code has its own
+        )
         self._fill()
         self.act = button(self.tr("Join"), self.join, "primary")
         self._close = self.offer(self.tr("Cancel"), self.act)
@@ -102,6 +106,10 @@ class JoinSheet(Sheet):
     def _show_near(self) -> None:
         """Those who let a machine in; the choice stays while it is there."""
         found = [one for one in strangers_of(self.services.pool.snapshot) if one.pairing_address]
+        if self._near and self._near not in [one.pairing_address for one in found]:
+            if self.address.text() == self._near:
+                self.address.clear()
+            self._near = ""
         chosen = self.address.text()
         self.near.blockSignals(True)
         self.near.clear()
@@ -114,6 +122,8 @@ class JoinSheet(Sheet):
                 item.setToolTip(tooltip(told))
             item.setData(ADDRESS_ROLE, address)
             self.near.addItem(item)
+            if address == chosen:
+                self._near = address
             if address == chosen or (not chosen and len(found) == 1):
                 self.near.setCurrentItem(item)
         self.near.blockSignals(False)
@@ -138,7 +148,8 @@ class JoinSheet(Sheet):
     def _chosen(self) -> None:
         item = self.near.currentItem()
         if item is not None:
-            self.address.setText(str(item.data(ADDRESS_ROLE)))
+            self._near = str(item.data(ADDRESS_ROLE))
+            self.address.setText(self._near)
 
     def _judge(self) -> None:
         ready = bool(self.address.text().strip()) and len(self.digits) == DIGITS
@@ -159,5 +170,7 @@ class JoinSheet(Sheet):
         self.act.setText(self.tr("Join"))
         self._judge()
         self.fail(error)
+        if error.reason.code == ALL_WRONG.code:  # it opens nothing any more
+            self.code.clear()
         self.code.selectAll()
         self.code.setFocus()

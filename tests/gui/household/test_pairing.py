@@ -104,6 +104,9 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
         joining.notice.clear()
         joining.join()
         qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=10_000)
+    assert joining.notice.sentence.startswith("Three codes were wrong, so pairing is closed.")
+    assert "on the other machine" in joining.notice.sentence
+    assert not joining.code.text()
     qtbot.waitUntil(lambda: "three times" in adding.notice.sentence, timeout=10_000)
     qtbot.waitUntil(
         lambda: den.pool.snapshot["pairing_closed"] == "pairing_tries_used", timeout=5000
@@ -192,4 +195,9 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     at_lone.services.pool.changed.emit()
     words = ["A machine without a name", "Windows", "10.0.0.7:4"]
     assert joining.near.item(0).text().split("    ") == words, "never a part of its id"
+    assert joining.address.text() == "10.0.0.7:4", "the other one's code opens nothing any more"
+    joining.address.setText("10.0.0.5:4")
+    at_lone.services.pool.snapshot["strangers"] = {}
+    at_lone.services.pool.changed.emit()
+    assert joining.address.text() == "10.0.0.5:4", "typed by a person"
     joining.reject()
