@@ -69,7 +69,9 @@ class Measuring:
         self._own, self._shelf, self._link, self._group = own, shelf, link, group
         self._request = 0
         self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
-        self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}
+        self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # as they said last
+        # of these: nobody need be asked again, or that machine is to measure again
+        self._holds: set[tuple[MachineId, ModelShape, int]] = set()
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
         self._rarely = Rarely()  # are they doubted
         self._answering: set[MachineId] = set()
@@ -189,12 +191,12 @@ class Measuring:
         if basis.is_estimate:
             return set()  # off by what its layers are not like, whatever is measured again
         shape = basis.shape
-        own = {me} if await self._own.forget(shape, batch_rows) else set()
-        doubted = {key for key in self._theirs if key[1] == shape and self._rarely.may(key)}
+        own = {me} if await self._own.doubt(shape, batch_rows) else set()
+        doubted = {key for key in self._holds if key[1] == shape and self._rarely.may(key)}
         self._doubted |= doubted
+        self._holds -= doubted
         for key in doubted:
             self._rarely.done(key)
-            del self._theirs[key]
         return own | {machine for machine, _, _ in doubted}
 
     # what comes by the network
@@ -223,7 +225,7 @@ class Measuring:
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
-        self._theirs = {key: speed for key, speed in self._theirs.items() if key[0] != machine}
+        self._holds = {key for key in self._holds if key[0] != machine}
 
     # inside
 
@@ -253,8 +255,8 @@ class Measuring:
     async def _of(self, machine: MachineId, name: str, question: Question) -> Speed:
         """What a lender says. Raises what it refused with, or StageLost."""
         key = (machine, question.shape, question.batch_rows)
-        if known := self._theirs.get(key):
-            return known
+        if key in self._holds:
+            return self._theirs[key]
         question.tell(name, 0, 1)
         while True:
             answer = await self._asked(machine, question, again=key in self._doubted)
@@ -265,6 +267,7 @@ class Measuring:
                 raise Refused(reason.code, **reason.facts)
             await asyncio.sleep(RETRY_S)
         self._doubted.discard(key)
+        self._holds.add(key)
         speed = self._theirs[key] = _speed(answer)
         question.tell(name, 1, 1)
         return speed

@@ -88,9 +88,9 @@ class OwnSpeed:
         self._rested_at = 0.0
 
     async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
-        """What `for_user` would say without measuring."""
+        """What was measured last, also where `for_user` would measure anew: it is better than nothing."""
         setup = await self._here.hardware.setup(batch_rows)
-        return self._book.get(key_of(setup, shape, head=True))
+        return self._book.last(key_of(setup, shape, head=True))
 
     async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = silent) -> Speed:
         """With the output matrix, for this machine's own user; waits for a trial that is under way.
@@ -134,14 +134,14 @@ class OwnSpeed:
                 now = time.monotonic()
                 self._rested_at = now + (now - began)
 
-    async def forget(self, shape: ModelShape, batch_rows: int) -> bool:
+    async def doubt(self, shape: ModelShape, batch_rows: int) -> bool:
         """The next question for this machine's user measures anew; False: it did so not long ago."""
         setup = await self._here.hardware.setup(batch_rows)
         key = key_of(setup, shape, head=True)
         if not self._may_doubt(key):
             return False
         self._rarely.done(key)
-        await asyncio.to_thread(self._book.forget, key)
+        await asyncio.to_thread(self._book.doubt, key)
         return True
 
     def _may_doubt(self, key: str) -> bool:

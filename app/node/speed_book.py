@@ -100,6 +100,11 @@ class SpeedBook:
         """Whether what is known was measured while other programs used the processor."""
         return key in self._entries and self._entries[key].disturbed
 
+    def last(self, key: str) -> Speed | None:
+        """What was measured last, however long ago, and also if it is doubted."""
+        kept = self._entries.get(key)
+        return kept.speed() if kept else None
+
     def keep(self, key: str, speed: Speed, *, disturbed: bool = False) -> None:
         """Write it down. A disk that cannot take it costs another measurement, and nothing else."""
         self._entries.pop(key, None)
@@ -110,9 +115,11 @@ class SpeedBook:
             del self._entries[oldest]
         self._write()
 
-    def forget(self, key: str) -> None:
-        """It does not hold any more."""
-        if self._entries.pop(key, None) is not None:
+    def doubt(self, key: str) -> None:
+        """It is as if it had been measured very long ago."""
+        kept = self._entries.get(key)
+        if kept is not None and kept.measured_at:
+            self._entries[key] = msgspec.structs.replace(kept, measured_at=0)
             self._write()
 
     def _read(self) -> dict[str, _Kept]:

@@ -281,6 +281,36 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
             assert len(link.asked) == n_asked + 1
 
 
+async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path) -> None:
+    """Else the Pool page had no forecast any more after an answer that was forecast badly, or a broken link."""
+    async with side(tmp_path / "lender") as lender:
+
+        async def answer(order: MeasureSpeed) -> None:
+            host.measuring.heard(LENDER, await lender.answer(order))
+
+        async def known() -> dict[MachineId, Speed | None]:
+            me, lenders = (ME, "den"), {LENDER: "attic"}
+            work = host.measuring.speeds(
+                host.entry, me, lenders, ROWS, lambda _: None, known_only=True
+            )
+            return await work
+
+        link = Link(answer)
+        async with side(tmp_path / "host", lambda _: link) as host:
+            assert await known() == {ME: None, LENDER: None}
+            found = await measured(host)
+            for _ in range(2):
+                await host.measuring.doubt(host.entry, ROWS, ME)
+                assert await known() == found
+            host.measuring.gone(LENDER, "attic")
+            assert await known() == found
+            anew = await measured(host)
+            assert {order.again for order in link.asked[1:]} == {True}
+            assert anew[ME] != found[ME]
+            assert anew[LENDER] != found[LENDER]
+            assert await known() == anew
+
+
 async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
     async def refuse(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})
