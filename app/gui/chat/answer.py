@@ -34,15 +34,20 @@ class Ending:
 
 
 class Answer(QObject):
-    """Begins with `begin`; then `grew` with each piece, and `ended` once."""
+    """Begins with `begin`, or `follow`; then `grew` with each piece, and `ended` once.
+
+    `key`: under which the node writes it on if this window is killed, until one follows it.
+    """
 
     grew = Signal()
     progressed = Signal()  # a model is loaded first; `progress` says how far it is
     ended = Signal(object)  # Ending
 
-    def __init__(self, client: NodeClient, question: Json, parent: QObject | None = None) -> None:
+    def __init__(
+        self, client: NodeClient, key: str, question: Json, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
-        self._client, self._question = client, question
+        self._client, self._path, self._question = client, f"/answers/{key}", question
         self.text = ""
         self.n_tokens = 0
         self.progress: Json | None = None
@@ -52,6 +57,7 @@ class Answer(QObject):
         self._over = False
         self._began = time.monotonic()
         self._first = self._last = 0.0
+        self._first_tokens = 0  # that came with the first piece
 
     def begin(self, load: Json | None = None) -> None:
         """Ask. load: what to load before (POST /load), where its context must be another."""
@@ -62,8 +68,13 @@ class Answer(QObject):
         else:
             self._ask()
 
+    def follow(self) -> None:
+        """It was asked by a window that is gone."""
+        self._call = self._client.call("GET", self._path, None, self._done, self._fail, self._take)
+
     def stop(self) -> None:
         """A person has read enough: what came stays."""
+        self._client.delete(self._path, lambda _: None)
         if self._call is not None:
             self._call.cancel()
         if not self._over:
@@ -75,14 +86,17 @@ class Answer(QObject):
 
     def _ask(self) -> None:
         self._call = self._client.call(
-            "POST", "/ask", self._question, self._done, self._fail, self._take
+            "POST", self._path, self._question, self._done, self._fail, self._take
         )
 
     def _take(self, line: Json) -> None:
         if "delta" in line:
             now = time.monotonic()
-            self._first, self._last = self._first or now, now
-            self.n_tokens += len(line["delta"].get("token_ids") or ())
+            n_tokens = len(line["delta"].get("token_ids") or ())
+            if not self._first:
+                self._first, self._first_tokens = now, n_tokens
+            self._last = now
+            self.n_tokens += n_tokens
             self.text += str(line["delta"].get("text") or "")
             self.progress = None
             self.trouble, self.is_short = "", False
@@ -113,8 +127,9 @@ class Answer(QObject):
         found: Json = {"tokens": self.n_tokens}
         if self._first:
             found["ttft_s"] = self._first - self._began
-        if self.n_tokens > 1 and self._last > self._first:
-            found["decode_tok_s"] = (self.n_tokens - 1) / (self._last - self._first)
+        later = self.n_tokens - self._first_tokens
+        if later and self._last > self._first:
+            found["decode_tok_s"] = later / (self._last - self._first)
         return found
 
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core import chat as tree
 from app.core.chat import (
+    BEFORE,
     ENDED,
     FIGURES,
     FULL,
@@ -91,6 +92,8 @@ class Session(QObject):
         self._timer.setInterval(PAINT_MS)
         self._timer.timeout.connect(self._tick)
         pool.link_changed.connect(self._link_changed)
+        history.unlocked.connect(self.take_up)
+        self.take_up()
 
     # Deeds
 
@@ -171,11 +174,40 @@ class Session(QObject):
         self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message],
         notes: tuple[str, ...],
     ) -> None:  # fmt: skip
-        details = {**chat.messages[message].details, ENDED: UNFINISHED}
+        details = {**chat.messages[message].details, ENDED: UNFINISHED, BEFORE: len(before)}
         chat = tree.say(chat, message, before, details)
-        answer = Answer(self._pool.client, question(chat, branch), self)
+        answer = Answer(self._pool.client, _key(chat.id, message), question(chat, branch), self)
         running = Running(chat.id, message, before, answer, notes, model=self.asked(chat))
-        running.figures = dict(details.get(FIGURES) or {})
+        self._run(chat, running)
+        running.waits = self._pool.link in COMING
+        if not running.waits:
+            self._ask(running, chat)
+
+    def take_up(self) -> None:
+        """What a window that was killed had asked: the node has written it on."""
+        if self._pool.link is Link.THERE and self._history.locked is None:
+            self._pool.client.get("/answers", self._written_on)
+
+    def _written_on(self, found: Json) -> None:
+        for key in found["answers"]:
+            chat, _, message = str(key).partition(".")
+            known = self._history.chat(ChatId(chat))
+            kept = known.messages.get(MessageId(message)) if known is not None else None
+            if known is None or kept is None or known.id in self.running:
+                continue
+            if kept.details.get(ENDED) != UNFINISHED:
+                self._pool.client.delete(f"/answers/{key}", lambda _: None)  # it was stopped
+                continue
+            before = kept.text[: int(kept.details.get(BEFORE) or 0)]
+            answer = Answer(self._pool.client, key, {}, self)
+            running = Running(known.id, kept.id, before, answer, model=self.asked(known))
+            self._run(tree.say(known, kept.id, before), running)
+            answer.follow()
+
+    def _run(self, chat: Chat, running: Running) -> None:
+        """From now on it is shown as it comes."""
+        answer = running.answer
+        running.figures = dict(chat.messages[running.message].details.get(FIGURES) or {})
         self.running[chat.id] = running
         self._history.keep_soon(chat)
         self.changed.emit(chat.id)
@@ -184,13 +216,11 @@ class Session(QObject):
         answer.progressed.connect(lambda: self._progressed(running))
         answer.ended.connect(lambda ending: self._end(running, ending))
         self._timer.start()
-        running.waits = self._pool.link in COMING
-        if not running.waits:
-            self._ask(running, chat)
 
     def _link_changed(self) -> None:
         """The node is there: what waited for it is asked. Or it does not come."""
         link = self._pool.link
+        self.take_up()
         for running in [one for one in self.running.values() if one.waits and link not in COMING]:
             running.waits = False
             known = self._history.chat(running.chat)
@@ -313,7 +343,7 @@ def _details(message: Message, running: Running, ending: Ending) -> Json:
     if ending.error is not None:
         notes.append(_sentence(ending.error))
     found: Json = {
-        **message.details,
+        **{name: one for name, one in message.details.items() if name != BEFORE},
         FIGURES: dict(running.measured(ending.figures)),
         ENDED: ending.how,
     }
@@ -322,6 +352,11 @@ def _details(message: Message, running: Running, ending: Ending) -> Json:
     if notes:
         found[NOTES] = notes
     return found
+
+
+def _key(chat: ChatId, message: MessageId) -> str:
+    """Under which the node keeps an answer."""
+    return f"{chat}.{message}"
 
 
 def _sentence(error: AppError) -> str:

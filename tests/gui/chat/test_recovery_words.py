@@ -36,7 +36,7 @@ def client() -> Client:
 
 @pytest.fixture
 def answer(client: Client, qapp: object) -> Answer:
-    made = Answer(cast("Any", client), {})
+    made = Answer(cast("Any", client), "key", {})
     made.begin()
     return made
 

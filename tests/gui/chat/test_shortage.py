@@ -53,7 +53,7 @@ class Scene:
         qtbot.addWidget(self.notice)
         use, client = self.used.append, cast("Any", self.client)
         self.shortage = Shortage(client, self.notice, use, self.parent)
-        self.answer = Answer(client, {}, self.parent)
+        self.answer = Answer(client, "key", {}, self.parent)
         self.running = cast("Running", SimpleNamespace(message="m1", answer=self.answer))
 
     def take(self, line: dict[str, Any]) -> None:
