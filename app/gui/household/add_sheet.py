@@ -176,6 +176,7 @@ class AddSheet(Sheet):
         self._tick.stop()
         self._waiting = None
         name = str((answer.get("machine") or {}).get("name"))
+        self.notice.clear()  # a wrong code before the right one
         self._open.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=name))
         self.sentence.setText(trust())

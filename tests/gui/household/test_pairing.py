@@ -63,6 +63,7 @@ def test_a_wrong_code_then_the_right_one(
     qtbot.waitUntil(lambda: "den" in joining.heading.text(), timeout=10_000)
     qtbot.waitUntil(lambda: "attic" in adding.heading.text(), timeout=10_000)
     for side in (adding, joining):
+        assert not side.notice.sentence, "that a code was wrong is over"
         assert "Pair only machines you trust" in side.sentence.text()
         done = side.focusWidget()
         assert isinstance(done, QPushButton)
