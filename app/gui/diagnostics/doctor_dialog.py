@@ -33,11 +33,16 @@ FIELDS = ("name", "ok", "cause", "cure", "code", "machine", "address", "tested")
 
 
 class DoctorDialog(QDialog):
-    """Tests as soon as it is shown; works, and says so, while the node is away."""
+    """Tests as soon as it is shown; works, and says so, while the node is away.
 
-    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+    `joins`: it was asked from the dialog that joins a household, where adding a machine is no help.
+    """
+
+    def __init__(
+        self, services: Services, parent: QWidget | None = None, joins: bool = False
+    ) -> None:
         super().__init__(parent)
-        self.services = services
+        self.services, self._joins = services, joins
         self.checks: list[Check] = []
         self.cause: Check | None = None
         self._call: Call | None = None
@@ -113,6 +118,9 @@ class DoctorDialog(QDialog):
         self.fold.show()
         self._again.show()
         self._again.setFocus()
+        if self._joins and (self.cause is None or cure_of(self.cause) is Cure.PAIR):
+            self._help_to_join()
+            return
         if self.cause is None:
             self._say(
                 "check", "good", self.tr("Nothing stands in the way"),
@@ -123,6 +131,20 @@ class DoctorDialog(QDialog):
         picture, token = ("error", "error") if failed else ("info", "accent")
         self._say(picture, token, headline(self.cause), cause(self.cause), advice(self.cause))
         self._offer(self.cause)
+
+    def _help_to_join(self) -> None:
+        """Nothing is wrong here: what is missing is the code, which another machine shows."""
+        self._say(
+            "info", "accent", self.tr("No machine nearby shows a code just now"),
+            self.tr("On a machine of the household press “Add a machine”. It shows a code, and an address below it."),
+            self.tr(
+                "Type both under “Join a household”. The two must be on one network: a guest Wi-Fi keeps them apart."
+            ),
+        )  # fmt: skip
+        self._room.addSpacing(sizes.XS)
+        back = button(self.tr("Back to “Join a household”"), self.accept, "primary")
+        self._room.addLayout(Flow(back))
+        back.setFocus()
 
     def _say(self, picture: str, token: str, title: str, sentence: str, cure: str = "") -> None:
         self._marked = picture, token

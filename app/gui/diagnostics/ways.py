@@ -11,11 +11,11 @@ from app.core.check import Check
 from app.gui.services import Services
 
 
-def why_unseen(services: Services, parent: QWidget | None = None) -> None:
-    """Why can it not see my other computer? Tests at once."""
+def why_unseen(services: Services, parent: QWidget | None = None, joins: bool = False) -> None:
+    """Why can it not see my other computer? Tests at once. `joins`: asked while joining a household."""
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
-    dialog = DoctorDialog(services, parent)
+    dialog = DoctorDialog(services, parent, joins)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 

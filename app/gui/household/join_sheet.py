@@ -44,7 +44,8 @@ class JoinSheet(Sheet):
         self.near.setAccessibleName(self.tr("Households nearby"))
         self.near.currentItemChanged.connect(lambda *_: self._chosen())
         self.nobody = paragraph("", "muted")
-        self.why = button(self.tr("Find out why"), lambda: why_unseen(services, self), "link")
+        find = self.tr("Find out why")
+        self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
         self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
         self._near = (

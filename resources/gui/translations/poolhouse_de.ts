@@ -1840,6 +1840,10 @@
         </translation>
     </message>
     <message>
+        <source>Back to “Join a household”</source>
+        <translation>Zurück zu „Einem Haushalt beitreten“</translation>
+    </message>
+    <message>
         <source>Background service</source>
         <translation>Hintergrunddienst</translation>
     </message>
@@ -1864,8 +1868,16 @@
         <translation>Netzwerk</translation>
     </message>
     <message>
+        <source>No machine nearby shows a code just now</source>
+        <translation>Kein Gerät in der Nähe zeigt gerade einen Code</translation>
+    </message>
+    <message>
         <source>Nothing stands in the way</source>
         <translation>Nichts steht im Weg</translation>
+    </message>
+    <message>
+        <source>On a machine of the household press “Add a machine”. It shows a code, and an address below it.</source>
+        <translation>Drücken Sie auf einem Gerät des Haushalts „Gerät hinzufügen“. Es zeigt dann einen Code und darunter eine Adresse.</translation>
     </message>
     <message>
         <source>Open firewall settings</source>
@@ -1910,6 +1922,10 @@
     <message>
         <source>This takes a few seconds.</source>
         <translation>Das dauert einige Sekunden.</translation>
+    </message>
+    <message>
+        <source>Type both under “Join a household”. The two must be on one network: a guest Wi-Fi keeps them apart.</source>
+        <translation>Geben Sie beide unter „Einem Haushalt beitreten“ ein. Die zwei Geräte müssen im selben Netz sein: Ein Gast-WLAN trennt sie.</translation>
     </message>
     <message>
         <source>Why can it not see my other computer?</source>

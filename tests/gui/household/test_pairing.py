@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import Refused
+from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.household.add_sheet import ROLE_ORDER, AddSheet
 from app.gui.household.join_sheet import JoinSheet
 from app.gui.node_client import Call
@@ -77,16 +78,17 @@ def test_a_wrong_code_then_the_right_one(
     assert attic.pool.snapshot["paired"] is None, "it let nobody in itself"
 
 
-def test_who_sees_nobody_may_ask_why(
-    sides: tuple[Desk, Desk], parent: QWidget, monkeypatch: pytest.MonkeyPatch
+def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
+    qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
 ) -> None:
-    asked: list[QWidget] = []
-    monkeypatch.setattr(
-        "app.gui.household.join_sheet.why_unseen", lambda _, sheet: asked.append(sheet)
-    )
     joining = JoinSheet(sides[1].services, parent)
     joining.why.click()
-    assert asked == [joining]
+    (doctor,) = joining.findChildren(DoctorDialog)
+    qtbot.waitUntil(lambda: doctor.cause is not None, timeout=20_000)
+    assert doctor.title.text() == "No machine nearby shows a code just now"
+    offered = [one.text() for one in doctor._card.findChildren(QPushButton)]
+    assert offered == ["Back to “Join a household”"], "never the help of who adds a machine"
+    doctor.reject()
     assert joining.why.isHidden() == joining.nobody.isHidden()
     joining.reject()
 
