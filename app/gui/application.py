@@ -110,7 +110,7 @@ class Application:
         """Whether the window is made anew, as soon as whoever asks in it is through."""
         if self._language.chosen == self.services.preferences.text(LANGUAGE):
             return True
-        if self.window.is_busy:
+        if self.window.busy_pages:
             return False
         QTimer.singleShot(0, self._app, self._change_windows)
         return True
@@ -122,6 +122,7 @@ class Application:
         self._language.speak(preferences.text(LANGUAGE))
         self._make_window()
         self.window.go(before.place)
+        before.say_on(self.window)
         self.window.come_up()
         tray.end()
         before.end()

@@ -25,6 +25,7 @@ from app.gui.theme import set_role
 
 ADVANCED = "Advanced"  # of the settings
 GOES_ON = "window/told_service_goes_on"
+Told = tuple[str, tuple[Action, ...]]  # a sentence, and what can be done about it
 SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 
 
@@ -48,7 +49,8 @@ class Window(QMainWindow):
         set_role(self._blank, "page")
         self._stack.addWidget(self._blank)
         self._fade = FadeIn(self._stack, services.theme)
-        self._bar, self._told = Notice(services.theme), Notice(services.theme)
+        self._bar, self._told = Notice(services.theme), Notice(services.theme, close=self.seen)
+        self._tell: Callable[[Window], Told] | None = None
         bar = column(self._bar, self._told)
         bar.setContentsMargins(sizes.XL, sizes.M, sizes.XL, 0)
         self._bar_box = QWidget()
@@ -118,14 +120,21 @@ class Window(QMainWindow):
         if self.focusWidget() is None:  # just opened: not on what stands first in the window
             self._sidebar.focus(self._name)
 
-    def say(self, sentence: str, *actions: Action) -> None:
-        """Over every page, until a person has seen it."""
-        self._told.say(sentence, "info", *actions, (self.tr("OK"), self.seen), closable=False)
-        self._bar_box.show()
+    def say(self, tell: Callable[[Window], Told]) -> None:
+        """Over every page, until a person has seen it. `tell` is asked again where the language becomes another."""
+        sentence, actions = tell(self)
+        self.ask(sentence, *actions)
+        self._tell = tell
+
+    def say_on(self, after: Window) -> None:
+        """What was not seen yet is said by the window that takes the place of this one."""
+        if self._tell is not None:
+            after.say(self._tell)
 
     def ask(self, sentence: str, *actions: Action) -> None:
-        """Over every page, until a person has chosen."""
-        self._told.say(sentence, "info", *actions, closable=False)
+        """Over every page, until a person has chosen, or closed it."""
+        self._tell = None
+        self._told.say(sentence, "info", *actions)
         self._bar_box.show()
 
     def _quit_by_key(self) -> None:
@@ -156,11 +165,6 @@ class Window(QMainWindow):
         """Where `go` would lead to what is shown now."""
         page = self._pages.get(self._name)
         return f"{self._name}/{page.part}" if page is not None else self._name
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether something would be lost if the window went now, also what a person has not seen yet."""
-        return bool(self.busy_pages or self._told.sentence)
 
     @property
     def busy_pages(self) -> list[str]:
@@ -209,11 +213,12 @@ class Window(QMainWindow):
 
     def seen(self) -> None:
         """What was said over every page goes."""
+        self._tell = None
         self._told.clear()
         self._tell_link()
 
     def _restarted(self) -> None:
-        self.say(said(AppError("node_restarted")), (self.tr("Details"), self._show_log))
+        self.say(_anew)
 
     def _show_log(self) -> None:
         """What the node wrote before it ended."""
@@ -235,3 +240,8 @@ class Window(QMainWindow):
         other = pool.link is Link.OTHER_VERSION
         actions = (anew,) if other else (details, again)
         self._bar.say(sentence, "error", *actions, closable=False)
+
+
+def _anew(window: Window) -> Told:
+    """The node was started again."""
+    return said(AppError("node_restarted")), ((window.tr("Details"), window._show_log),)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.gui.application import Application
@@ -153,13 +153,29 @@ def test_nothing_of_the_window_before_stays(qtbot: QtBot, app: Application) -> N
     assert [one() for one in pages] == [None] * len(pages)
 
 
-def test_what_is_not_finished_keeps_the_window(qtbot: QtBot, app: Application) -> None:
+def test_what_is_not_finished_keeps_the_window(
+    qtbot: QtBot, app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = app.window
-    before.say("Something to be read.")
-    general = choose(app, "de")
+    with monkeypatch.context() as patch:
+        patch.setattr(SettingsPage, "is_busy", True)
+        general = choose(app, "de")
     assert app.window is before
     assert "not finished" in before.page("settings").notice.sentence
-    assert general.language.value == "de"
-    before.seen()
+    assert general.language.value == "en", "what the window speaks"
     choose(app, "de")
     qtbot.waitUntil(lambda: app.window is not before)
+
+
+def test_what_is_said_over_every_page_is_said_on_in_the_other_language(
+    qtbot: QtBot, app: Application
+) -> None:
+    before = app.window
+    app.services.pool.restarted.emit()
+    choose(app, "de")
+    qtbot.waitUntil(lambda: app.window is not before)
+    assert app.window._told.sentence.startswith("Der Hintergrunddienst")
+    details = next(one for one in app.window._told.findChildren(QPushButton))
+    assert details.text() == "Details"
+    details.click()
+    assert app.window.place == "settings/Advanced"

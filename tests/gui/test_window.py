@@ -23,7 +23,7 @@ MOST_PAINTED = 8  # in that time; one that never rests comes to thirty and more
 def test_what_is_said_stays_when_the_node_comes_and_goes(qtbot: QtBot, away: Desk) -> None:
     window, pool = Window(away.services, lambda: False, lambda: None), away.services.pool
     qtbot.addWidget(window)
-    window.say("It crashed.")
+    window.say(lambda _: ("It crashed.", ()))
     pool.problem = "The node ended."
     pool.link_changed.emit()
     assert window._bar.sentence == "The node ended."
@@ -31,7 +31,9 @@ def test_what_is_said_stays_when_the_node_comes_and_goes(qtbot: QtBot, away: Des
     pool.link_changed.emit()
     assert window._told.sentence == "It crashed."
     assert window._told.isVisibleTo(window)
-    next(one for one in window._told.findChildren(QPushButton) if one.text() == "OK").click()
+    (cross,) = window._told.findChildren(QToolButton)
+    assert cross.accessibleName() == "Close this notice"
+    cross.click()
     assert not window._told.sentence
     assert not window._bar_box.isVisibleTo(window)
 

@@ -9,7 +9,7 @@ from typing import TextIO
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 
-from app.gui.window import Window
+from app.gui.window import Told, Window
 
 NAME, KEPT = "window.log", "window.log.1"  # in the folder of logs: diagnostics take them along
 
@@ -37,8 +37,10 @@ class CrashWatch:
 
     def tell(self, window: Window) -> None:
         """Say it, with what can be copied."""
-        if not self.details:
-            return
+        if self.details:
+            window.say(self._words)
+
+    def _words(self, _: Window) -> Told:
         translate, details = QCoreApplication.translate, self.details
         sentence = translate(
             "Diagnostics",
@@ -48,7 +50,7 @@ class CrashWatch:
             translate("Diagnostics", "Copy details"),
             lambda: QGuiApplication.clipboard().setText(details),
         )
-        window.say(sentence, copy)
+        return sentence, (copy,)
 
 
 def put_aside(logs: Path) -> str:

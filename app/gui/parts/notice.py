@@ -23,11 +23,16 @@ KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
 class Notice(QFrame):
-    """Hidden until `say`; the newest sentence replaces the one before."""
+    """Hidden until `say`; the newest sentence replaces the one before. `close`: what its cross does, else `clear`."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        parent: QWidget | None = None,
+        close: Callable[[], object] | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self._theme, self._close = theme, close or self.clear
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         self._words = paragraph("")
         self._row = Beside(self._words, gap=sizes.S)
@@ -52,7 +57,7 @@ class Notice(QFrame):
             self._details = None
         self.sentence = sentence
         set_role(self, KINDS[kind])
-        picture = IconButton(self._theme, kind, self.tr("Close this notice"), self.clear)
+        picture = IconButton(self._theme, kind, self.tr("Close this notice"), self._close)
         picture.setEnabled(closable)
         self._words.setText(sentence)
         self._words.setAccessibleName(sentence)

@@ -86,21 +86,26 @@ class General(Group):
         self.services.theme.choose(Scheme.SYSTEM, MIN_SCALE)
         self.refresh()
         if language:
-            self._speak()
+            self._speak(language)
 
     def _choose_language(self, language: str) -> None:
+        before = self.services.preferences.text(LANGUAGE)
+        self._keep_language(language)
+        self._speak(before)
+
+    def _keep_language(self, language: str) -> None:
         if language:
             self.services.preferences.keep(LANGUAGE, language)
         else:
             self.services.preferences.forget(LANGUAGE)
-        self._speak()
 
-    def _speak(self) -> None:
-        """At once, unless something in the window would be lost."""
+    def _speak(self, before: str) -> None:
+        """At once. Where something in the window would be lost, the list goes on saying what the window speaks."""
         if not self.services.renew():
+            self._keep_language(before)
+            self.refresh()
             words = self.tr(
-                "Something in this window is not finished. Choose the language again afterwards; "
-                "otherwise it changes when Poolhouse is opened again."
+                "Something in this window is not finished. Choose the language again afterwards."
             )
             self.told.emit(words, "info")
 

@@ -2317,8 +2317,8 @@
         <translation>Zeigen</translation>
     </message>
     <message>
-        <source>Something in this window is not finished. Choose the language again afterwards; otherwise it changes when Poolhouse is opened again.</source>
-        <translation>In diesem Fenster ist etwas noch nicht fertig. Wählen Sie die Sprache danach noch einmal; sonst wechselt sie, wenn Poolhouse wieder geöffnet wird.</translation>
+        <source>Something in this window is not finished. Choose the language again afterwards.</source>
+        <translation>Etwas in diesem Fenster ist noch nicht fertig. Wählen Sie die Sprache danach noch einmal.</translation>
     </message>
     <message>
         <source>Start</source>
@@ -7205,10 +7205,6 @@
     <message>
         <source>Go on</source>
         <translation>Weitermachen</translation>
-    </message>
-    <message>
-        <source>OK</source>
-        <translation>OK</translation>
     </message>
     <message>
         <source>Only this window ends when you quit: the background service was started without it, and goes on.</source>
