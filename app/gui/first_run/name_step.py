@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QLineEdit
-
 from app.gui.first_run.late_name import LateName
 from app.gui.first_run.step import Failed, Step, Then
+from app.gui.parts.machine_name import MachineName
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
-
-MOST_CHARACTERS = 64  # what the node takes
 
 
 class NameStep(Step):
@@ -25,14 +22,15 @@ class NameStep(Step):
                 "inside the model."
             ),
         )
-        self.field = QLineEdit()
-        self.field.setMaxLength(MOST_CHARACTERS)
-        self.field.setAccessibleName(self.tr("Name of this computer"))
+        self.field = MachineName(self.tr("Name of this computer"))
+        self.field.needed = False  # the node will tell one
+        self.field.judged.connect(self.judged)
         self.field.setPlaceholderText(self.tr("One moment…"))
         words = label(self.tr("Name of this computer"))
         words.setBuddy(self.field)
         self.content.addWidget(words)
         self.content.addWidget(self.field)
+        self.content.addWidget(self.field.problem)
         hint = self.tr("Your other computers see this name. It says nothing about who you are.")
         self.content.addWidget(paragraph(hint, "caption"))
         self._filled = ""  # by us; whatever else stands there a person wants
@@ -45,9 +43,13 @@ class NameStep(Step):
         self.field.setFocus()
         self.field.selectAll()
 
+    @property
+    def may_go_on(self) -> bool:
+        return self.field.fits
+
     def apply(self, then: Then, failed: Failed) -> None:
         """Rename; while the node still starts, as soon as it is there."""
-        name, node = self.field.text().strip(), self.services.pool.node
+        name, node = self.field.name, self.services.pool.node
         self.late.want("")
         if name in ("", self._filled, node.get("name")):
             then()
@@ -61,4 +63,6 @@ class NameStep(Step):
         name = self.services.pool.node.get("name")
         if name and self.field.text() == self._filled:
             self._filled = str(name)
+            self.field.needed = True
+            self.field.setPlaceholderText("")
             self.field.setText(self._filled)

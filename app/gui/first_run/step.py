@@ -22,6 +22,7 @@ class Step(QWidget):
     """Subclasses fill `self.content`. Every step may be left without choosing anything."""
 
     leave = Signal(str)  # end here, with this page
+    judged = Signal()  # `may_go_on` may be another
 
     def __init__(self, services: Services, title: str, sentence: str) -> None:
         super().__init__()
@@ -40,6 +41,11 @@ class Step(QWidget):
     def next_words(self) -> str:
         """What the primary button says."""
         return self.tr("Next")
+
+    @property
+    def may_go_on(self) -> bool:
+        """False where what was typed cannot be; the step says why."""
+        return True
 
     @property
     def leads_to(self) -> str:

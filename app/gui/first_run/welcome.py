@@ -71,6 +71,7 @@ class Welcome(QWidget):
         self._stack = _OneStep(self._steps)
         for step in self._steps:
             step.leave.connect(self.end)
+            step.judged.connect(self._judge)
         self.notice = Notice(services.theme)
         self._where = label("", "caption")
         self._back = button(self.tr("Back"), self._go_back)
@@ -183,12 +184,15 @@ class Welcome(QWidget):
         self._back.setVisible(number > 0)
         self._skip.setVisible(not last)
         self._next.setText(step.next_words)
-        self._next.setEnabled(True)
+        self._judge()
         words = self.tr("Step {number} of {many}").format(number=number + 1, many=len(self._steps))
         self._where.setText(words)
         self._next.setFocus()
         step.entered()
         announce(self, f"{words}. {step.title.text()}. {step.sentence.text()}")
+
+    def _judge(self) -> None:
+        self._next.setEnabled(self.step.may_go_on)
 
     def _apply(self) -> None:
         self.notice.clear()
@@ -208,7 +212,7 @@ class Welcome(QWidget):
             self._show(self._number - 1)
 
     def _failed(self, error: AppError) -> None:
-        self._next.setEnabled(True)
+        self._judge()
         self.notice.fail(error, self.end)
 
     def _tell_link(self) -> None:

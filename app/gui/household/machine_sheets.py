@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QRadioButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QPushButton, QRadioButton, QWidget
 
 from app.core.errors import AppError
 from app.gui.household import words
@@ -13,11 +13,11 @@ from app.gui.household.facts import MachineFacts
 from app.gui.household.machine_sheet import MachineSheet, Said
 from app.gui.node_client import segment
 from app.gui.parts.buttons import button
+from app.gui.parts.machine_name import MachineName
 from app.gui.parts.text import paragraph
 from app.gui.services import Services
 
 Json = dict[str, Any]
-MOST_NAME = 64
 
 
 class RenameSheet(MachineSheet):
@@ -28,18 +28,16 @@ class RenameSheet(MachineSheet):
     ) -> None:
         title = _tr("Rename {name}").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
-        self.name = QLineEdit(machine.name)
-        self.name.setMaxLength(MOST_NAME)
-        self.name.setAccessibleName(_tr("Name"))
+        self.name = MachineName(_tr("Name"), machine.name)
         self.name.selectAll()
-        self.add(self.name)
+        self.add(self.name, self.name.problem)
         self.act = button(_tr("Rename"), self.rename, "primary")
         self.offer(_tr("Cancel"), self.act)
-        self.name.textChanged.connect(lambda text: self.act.setEnabled(bool(text.strip())))
+        self.name.judged.connect(lambda: self.act.setEnabled(self.name.fits))
 
     def rename(self) -> None:
         path = f"/machines/{segment(self._machine.id)}/name"
-        body = {"name": self.name.text().strip()}
+        body = {"name": self.name.name}
         self.keep(self.services.client.post(path, body, self._renamed, self.fail))
 
     def _renamed(self, answer: Json) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLayout, QLineEdit
+from PySide6.QtWidgets import QLayout
 
 from app.gui import theme as sizes
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column
+from app.gui.parts.machine_name import MachineName
 from app.gui.parts.sized import bound_width, keep_width
 from app.gui.parts.text import label
 from app.gui.services import Services
@@ -20,7 +22,7 @@ from app.gui.settings.reaching import Reaching
 from app.gui.settings.restart import RestartRow
 from app.gui.settings.setting import Setting
 
-MOST_PORT, MOST_NAME, FIELD_WIDTH = 65535, 64, 220
+MOST_PORT, FIELD_WIDTH = 65535, 220
 
 
 class Network(Group):
@@ -31,12 +33,12 @@ class Network(Group):
         self.restart = RestartRow(
             services, self.tr("Saved. It counts once the background service starts anew.")
         )
-        self.name = QLineEdit()
-        self.name.setMaxLength(MOST_NAME)
+        self.name = MachineName(self.tr("Name of this machine"))
         bound_width(services.theme, self.name, FIELD_WIDTH)
-        self.name.setAccessibleName(self.tr("Name of this machine"))
         self.name.returnPressed.connect(self._rename)
         rename = button(self.tr("Rename"), self._rename)
+        self.name.judged.connect(lambda: rename.setEnabled(self.name.fits))
+        name = column(Flow(self.name, rename), self.name.problem, gap=sizes.S)
         self.address = label()
         copy = button(self.tr("Copy"), self._copy)
         copy.setAccessibleName(self.tr("Copy the address"))
@@ -59,7 +61,7 @@ class Network(Group):
             self.reaching, wide=True, words="ip host",
         )  # fmt: skip
         self.box.insertWidget(1, self.restart)
-        self._add(Flow(self.name, rename), Flow(self.address, copy))
+        self._add(name, Flow(self.address, copy))
         services.pool.changed.connect(self._tell_node)
 
     def refresh(self) -> None:
@@ -117,8 +119,8 @@ class Network(Group):
         self.ask("POST", "/settings", self._tell, what)
 
     def _rename(self) -> None:
-        node, name = self.services.pool.node, self.name.text().strip()
-        if node and name and name != node.get("name"):
+        node, name = self.services.pool.node, self.name.name
+        if node and self.name.fits and name != node.get("name"):
             self.ask("POST", f"/machines/{node['id']}/name", self._renamed, {"name": name})
 
     def _renamed(self, answer: Json) -> None:

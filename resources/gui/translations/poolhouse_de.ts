@@ -4017,6 +4017,17 @@
     </message>
 </context>
 <context>
+    <name>MachineName</name>
+    <message>
+        <source>A name has at most {limit} characters; this one has {count}.</source>
+        <translation>Ein Name hat höchstens {limit} Zeichen; dieser hat {count}.</translation>
+    </message>
+    <message>
+        <source>A name is needed, of at most {limit} characters.</source>
+        <translation>Ein Name ist nötig, mit höchstens {limit} Zeichen.</translation>
+    </message>
+</context>
+<context>
     <name>MachineTable</name>
     <message>
         <source>Machines of the household</source>

@@ -136,6 +136,23 @@ def test_a_name_that_cannot_be_is_said_and_stays(
     assert welcome.notice.sentence == "A machine needs a name that can be seen."
 
 
+@pytest.mark.parametrize("typed", ["", "x" * 65])
+def test_a_name_that_is_none_or_too_long_is_said_in_the_field(
+    at_lone: Desk, window: QMainWindow, typed: str
+) -> None:
+    welcome = begun(at_lone, window)
+    name = welcome.step
+    assert isinstance(name, NameStep)
+    name.field.setText(typed)
+    assert "at most 64 characters" in name.field.problem.text()
+    assert not name.field.placeholderText(), "there is nothing to wait for"
+    QTest.keyClick(name.field, Qt.Key.Key_Return)
+    assert welcome.step is name
+    name.field.setText("attic")
+    assert not name.field.problem.isVisible()
+    assert welcome._next.isEnabled()
+
+
 def test_a_name_outlives_steps_that_are_over_before_the_node_is_there(
     qtbot: QtBot, away: Desk, window: QMainWindow
 ) -> None:

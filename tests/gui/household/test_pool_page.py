@@ -359,6 +359,8 @@ def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage
     page.acts.rename(page.machines[1])
     sheet = page.findChild(RenameSheet)
     assert sheet is not None
+    sheet.name.setText("x" * 65)
+    assert (sheet.act.isEnabled(), sheet.name.problem.isVisible()) == (False, True)
     sheet.name.setText("loft")
     sheet.act.click()
     qtbot.waitUntil(lambda: page.machines[1].name == "loft", timeout=10_000)

@@ -205,6 +205,8 @@ def test_the_network_page_saves_on_the_node(
     network.name.clearFocus()
     at_lone.services.pool.changed.emit()  # news, before it is saved
     assert network.name.text() == "dens"
+    network.name.setText("")
+    assert network.name.problem.isVisibleTo(network)
     network.name.setText("den")
     assert not network.port.isEnabled()  # the node was told its port when it was started
     QTest.mouseClick(network.discovery, Qt.MouseButton.LeftButton)
