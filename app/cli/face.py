@@ -12,9 +12,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from app.cli import hints, safe_text
+from app.cli import hints, safe_text, unknown_model
 from app.core.errors import AppError
-from app.core.reasons import said
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -96,7 +95,7 @@ class Face:
 
     def fail(self, error: AppError) -> None:
         """Say in one sentence what went wrong; where even that cannot be written, the exit code says it."""
-        sentence = safe_text.line(hints.own(said(error) + _of_a_file(error)))
+        sentence = safe_text.line(hints.own(unknown_model.told(error)))
         if self.as_json:
             kind = type(error).__name__
             reason = {"code": error.reason.code, "facts": error.reason.facts}
@@ -104,14 +103,6 @@ class Face:
                 self.json({"error": {"kind": kind, **reason, "message": sentence}})
         with suppress(OSError):
             self.note(sentence)
-
-
-def _of_a_file(error: AppError) -> str:
-    """What helps who named a file where a model's name belongs, as llama.cpp's own programs take it."""
-    named = str(error.reason.facts.get("name", "")).casefold()
-    if error.reason.code != "model_unknown" or not named.endswith(".gguf"):
-        return ""
-    return " A file is put on the shelf first: `poolhouse import FILE`."
 
 
 def _never_fail(stream: TextIO) -> None:

@@ -18,6 +18,9 @@ COMMAND_SENTENCES: dict[str, str] = {
     "said_by_node": "{sentence}",
     "stopped": "Stopped.",
     "pull_paused": "Paused; what is here is kept. `poolhouse pull {model}` goes on.",
+    "model_not_pulled": "{model} is in the catalogue, and not on the shelf yet. `poolhouse pull {model}` gets it.",
+    "models_not_pulled": "No model on the shelf is called {name}. In the catalogue it could be any of: {there}. "
+    "`poolhouse pull NAME` gets one.",
     "load_given_up": "Stopped before {model} was loaded as asked. `poolhouse status` shows what is loaded now.",
     "usage": "{sentence}",
     "system_error": "This computer refused a step: {detail}.",

@@ -216,23 +216,6 @@ def test_a_code_without_a_sentence_here_is_said_by_the_node(poolhouse: Any, answ
     assert (said.code, said.err) == (1, "Too big by [31m27 GiB.\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("gude", ""),
-        ("~/models/tiny.GGUF", " A file is put on the shelf first: `poolhouse import FILE --home {home}`."),
-    ],
-)  # fmt: skip
-def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(
-    poolhouse: Any, answering: Any, home: Path, name: str, more: str
-) -> None:
-    sent = error("BadInput", "model_unknown", "Not used.", name=name, there="guide")
-    answering({("POST", "/load"): Failed(404, sent)})
-    said = poolhouse("load", name)
-    plain = f"There is no model called {name}. There are: guide."
-    assert (said.code, said.err) == (1, plain + more.format(home=home) + "\n")
-
-
 def test_an_error_line_in_the_middle_of_work(poolhouse: Any, answering: Any) -> None:
     sent = error("DoesNotFit", "unknown_here", "attic-pc has no room.")
     answering({("POST", "/load"): Lines([{"error": sent}])})

@@ -37,6 +37,7 @@ NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
     "api_model_not_loaded", "api_model_stays", "upstream_spent", "upstream_short", "node_not_running", "home_missing",
     "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent", "guest_upstream_off", "upstream_off",
     "demo_without_model", "bench_silent", "copy_not_there", "pull_paused", "load_given_up",
+    "model_not_pulled", "models_not_pulled",
 }  # fmt: skip
 ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way
     "left_out_engine", "plan_engine", "engine_in_the_way", "engine_unproved", "cure_engine_unproved",

@@ -1,0 +1,56 @@
+"""What is said of a model that is not on the shelf: it may be in the catalogue, or be a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.fake_node import Failed, error
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("gude", ""),
+        ("~/models/tiny.GGUF", " A file is put on the shelf first: `poolhouse import FILE --home {home}`."),
+    ],
+)  # fmt: skip
+def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(
+    poolhouse: Any, answering: Any, home: Path, name: str, more: str
+) -> None:
+    sent = error("BadInput", "model_unknown", "Not used.", name=name, there="guide")
+    answering({("POST", "/load"): Failed(404, sent)})
+    said = poolhouse("load", name)
+    plain = f"There is no model called {name}. There are: guide."
+    assert (said.code, said.err) == (1, plain + more.format(home=home) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "pulled"),
+    [
+        ("Qwen3-8b", "qwen3-8b"),
+        ("phi-4-m", "phi-4-mini"),
+        ("llama-3.1-8b:q8_0", "llama-3.1-8b:Q8_0"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "load"])
+def test_a_model_of_the_catalogue_is_not_denied(
+    poolhouse: Any, answering: Any, home: Path, command: str, name: str, pulled: str
+) -> None:
+    sent = error("BadInput", "model_unknown", "Not used.", name=name, there="guide")
+    answering({("POST", f"/{command}"): Failed(404, sent)})
+    plain = f"{pulled} is in the catalogue, and not on the shelf yet."
+    more = f"`poolhouse pull {pulled} --home {home}` gets it."
+    assert poolhouse(command, name).err == f"{plain} {more}\n"
+
+
+def test_the_beginning_of_several_in_the_catalogue(
+    poolhouse: Any, answering: Any, home: Path
+) -> None:
+    sent = error("BadInput", "model_unknown", "Not used.", name="gemma", there="guide")
+    answering({("POST", "/load"): Failed(404, sent)})
+    plain = "No model on the shelf is called gemma. In the catalogue it could be any of: "
+    more = f"gemma-3-4b, gemma-3-12b. `poolhouse pull NAME --home {home}` gets one."
+    assert poolhouse("load", "gemma").err == f"{plain}{more}\n"
