@@ -11,6 +11,7 @@ from app import __version__
 from app.cli.kept_checks import kept
 from app.client import NodeClient
 from app.core.check import Check, in_order
+from app.core.command_reasons import STOPPED_BY
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.machine.checks import machine_checks
@@ -44,7 +45,9 @@ async def node(home: Home, told: Collection[str] = ()) -> list[Check]:
             runs = client.runtime.version
             if runs != __version__:
                 cause = f"The node runs {runs}, this command is {__version__}."
-                return [Check("Node", False, cause, "Stop that node and start it again.")]
+                return [
+                    Check("Node", False, cause, f"Stop that node {STOPPED_BY} and start it again.")
+                ]
             found = (await client.get("/doctor")).get("checks", [])
     except AppError as error:
         ok = None if error.reason.code in ("node_not_running", "home_missing") else False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from app.core.command_reasons import STOPPED_BY
+
 CHECK_SENTENCES: dict[str, str] = {
     # this computer
     "check_engine": "The engine {engine} {version} runs on {processor}.",
@@ -40,7 +42,7 @@ CHECK_SENTENCES: dict[str, str] = {
     "cure_confined": "Open only models whose source you trust.",
     # the household
     "check_listening": "Other machines reach this one at {address}.",
-    "cure_removed": "Stop its node and run `poolhouse reset` here, then pair it again.",
+    "cure_removed": f"Stop its node {STOPPED_BY} and run `poolhouse reset` here, then pair it again.",
     "check_alone": "Only this machine so far.",
     "cure_alone": "Run `poolhouse pair --open` here, and `poolhouse pair ADDRESS` on the other machine.",
     "check_household": "{machines} machines are paired.",

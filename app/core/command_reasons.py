@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+STOPPED_BY = (
+    "(Ctrl-C in its terminal, or Quit in the menu of Poolhouse's tray icon)"  # a running node
+)
+
 COMMAND_SENTENCES: dict[str, str] = {
     "autostart_no_unit": "Only Linux has units of systemd. Leave --headless out, or start the node by the means of "
     "this system.",
-    "node_not_running": "No Poolhouse node runs for {home}. Start one with `poolhouse node`.",
+    "node_not_running": "No Poolhouse node runs for {home}. Open Poolhouse (`poolhouse`), "
+    "or start one with `poolhouse node`.",
     "home_missing": "There is no folder {home}, so no Poolhouse node runs for it. Check the path; "
-    "`poolhouse node --home {home}` makes it and starts one.",
+    "opening Poolhouse (`poolhouse --home {home}`) or `poolhouse node --home {home}` makes it and starts one.",
     "node_other_version": "The running node is Poolhouse {node}, this command is {own}. "
-    "Stop that node and start it again.",
-    "node_silent": "The node has not answered for {seconds} seconds. Stop it and start it again.",
+    f"Stop that node {STOPPED_BY} and start it again.",
+    "node_silent": f"The node has not answered for {{seconds}} seconds. Stop it {STOPPED_BY} and start it again.",
     "node_went_away": "The node stopped before it had answered. "
     "Start it again with `poolhouse node`.",
     "node_fault": "The node failed because of a fault of its own ({detail}). "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.core.api_reasons import API_SENTENCES
 from app.core.check_reasons import CHECK_SENTENCES
-from app.core.command_reasons import COMMAND_SENTENCES
+from app.core.command_reasons import COMMAND_SENTENCES, STOPPED_BY
 from app.core.doubt_reasons import DOUBT_SENTENCES
 from app.core.download_reasons import DOWNLOAD_SENTENCES
 from app.core.errors import AppError, Fact, Reason
@@ -161,7 +161,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "machine_ambiguous": "{count} machines are called {name}. Use the beginning of the id instead: "
     "`poolhouse machines` shows it.",
     "remove_itself": "This machine cannot remove itself. Remove it from another machine of the household, "
-    "or stop its node and run `poolhouse reset` here.",
+    f"or stop its node {STOPPED_BY} and run `poolhouse reset` here.",
     "measure_no_links": "There is no link to measure: no other machine of the household is reached now.",
     "probe_busy_here": "Links are measured only while this machine rests: no answer, no loading, no other "
     "measurement. Try again in a moment.",
@@ -172,7 +172,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     # the node
     "node_starts_already": "Another process holds {home} and answers nothing: a node that starts, ends or hangs. "
     "End it, or use another --home.",
-    "node_runs_already": "A node runs already for {home} (process {pid}). Stop it first, or use another --home.",
+    "node_runs_already": "A node runs already for {home} (process {pid}). "
+    f"Stop it first {STOPPED_BY}, or use another --home.",
     "bug": "Poolhouse made a mistake. The log in the home folder has the details.",
     "bad_request": "The request cannot be used: {why}.",
     "settings_unsaved": "The settings could not be saved in {path}: {why}. Free some space and try again.",
@@ -208,7 +209,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "pairing_unreachable": "Nothing answers at {address}. Use the address shown beside the code, "
     "and check that both machines are on the same network.",
     "household_already": "This machine belongs to a household already. "
-    "Stop its node, run `poolhouse reset` here, then pair it again.",
+    f"Stop its node {STOPPED_BY}, run `poolhouse reset` here, then pair it again.",
     "household_damaged": "What was kept about the household in {path} is damaged. "
     "Put a copy back, or reset the household and pair again.",
     "household_unsaved": "The household could not be saved in {path}: {why}. "
@@ -216,8 +217,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "removed_from_household": "This machine was removed from the household.",
     "machine_removed": "{name} was removed from the household.",
     "removed_needs_reset": "This machine was removed from the household. "
-    "Stop its node, run `poolhouse reset` here, then pair it again.",
-    "reset_while_running": "The node of {home} runs. Stop it first, then reset.",
+    f"Stop its node {STOPPED_BY}, run `poolhouse reset` here, then pair it again.",
+    "reset_while_running": f"The node of {{home}} runs. Stop it first {STOPPED_BY}, then reset.",
     "not_admin": "This machine may not change the household. Do it on a machine that may.",
     "admin_stays": "{name} may change the household, and only a removal takes that right away. "
     "Give --admin as well, or remove it, and pair it again after `poolhouse reset` there.",

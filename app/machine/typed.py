@@ -10,7 +10,7 @@ from pathlib import Path
 
 # What is to be typed on another machine has that machine's home, and the demo has homes of its own.
 _COMMAND = re.compile(
-    r"`(poolhouse (?!demo|[^`]*--home)[^`]+?)( --[^`]*)?`"
+    r"`(poolhouse(?![^`]*--home)(?: (?!demo)[^`]+?)?)( --[^`]*)?`"
     r"(?![^`.]*\b(?:there|on (?:a|another|the other) machine)\b)"
 )
 

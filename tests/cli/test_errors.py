@@ -54,7 +54,9 @@ def test_without_a_node_every_command_says_so(
     poolhouse: Any, home: Path, command: tuple[str, ...]
 ) -> None:
     home.mkdir()
-    sentence = f"No Poolhouse node runs for {home}. Start one with `poolhouse node --home {home}`."
+    opened = f"Open Poolhouse (`poolhouse --home {home}`)"
+    started = f"or start one with `poolhouse node --home {home}`."
+    sentence = f"No Poolhouse node runs for {home}. {opened}, {started}"
     said = poolhouse(*command)
     assert (said.code, said.out, said.err) == (1, "", f"{sentence}\n")
     said = poolhouse(*command, "--json")
@@ -68,7 +70,7 @@ def test_a_home_that_is_not_there_is_named(poolhouse: Any, home: Path) -> None:
     assert (said.code, said.out) == (1, "")
     assert said.err == (
         f"There is no folder {home}, so no Poolhouse node runs for it. Check the path; "
-        f"`poolhouse node --home {home}` makes it and starts one.\n"
+        f"opening Poolhouse (`poolhouse --home {home}`) or `poolhouse node --home {home}` makes it and starts one.\n"
     )
 
 
@@ -184,7 +186,9 @@ def test_a_node_that_hangs_is_not_waited_for_in_silence(
         (home / "runtime.json").write_text(json.dumps(runs))
         said = poolhouse("status")
     assert said.code == 1
-    assert said.err.startswith("The node has not answered for 1 seconds. Stop it")
+    assert said.err.startswith(
+        "The node has not answered for 1 seconds. Stop it (Ctrl-C in its terminal, or Quit"
+    )
 
 
 def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:

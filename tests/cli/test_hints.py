@@ -32,6 +32,7 @@ def given() -> Iterator[None]:
         ("Use `poolhouse api on --port`.", "Use `poolhouse api on --home X --port`."),
         ("Run `poolhouse reset` there, then pair.", "Run `poolhouse reset` there, then pair."),
         ("Run `poolhouse node --home /y`.", "Run `poolhouse node --home /y`."),
+        ("Open Poolhouse (`poolhouse`).", "Open Poolhouse (`poolhouse --home X`)."),
         ("Run `poolhouse demo`.", "Run `poolhouse demo`."),
         ("`make setup` and --json", "`make setup` and --json"),
     ],

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.cli.window_node import NodeLauncher
 from app.core.errors import AppError
+from app.core.reasons import SENTENCES
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.household.leave_sheet import LeaveSheet
 from app.gui.household.pool_page import PoolPage
@@ -24,7 +25,7 @@ from app.machine.paths import Home
 from tests.gui.desk import Desk, desk
 
 OPTIONS = ["--port", "0", "--bind", "127.0.0.1", "--no-discovery", "--name", "den"]
-REASON = "This machine was removed from the household. Stop its node, run `poolhouse reset` here, then pair it again."
+REASON = SENTENCES["removed_needs_reset"]
 WITHIN_MS = 30_000
 
 
