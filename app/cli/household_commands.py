@@ -41,6 +41,12 @@ GUEST = (
     "lends none, and cannot change the household. The host that answers works with what is typed there."
 )
 
+WITHOUT = {  # a role that it had: what was done by it
+    "lender": "Layers that it held for others are given back; a model of which some lay there is loaded anew "
+    "without it, or lost where it does not fit.",
+    "host": "What it had loaded on other machines is unloaded there.",
+}
+
 IS_GUEST = (
     "This machine is a guest there: the hosts answer what is asked here, and work with what is typed. It uses no other "
     "machine's memory, lends none, and cannot change the household."
@@ -210,7 +216,9 @@ def roles(
     guest: Annotated[
         bool,
         typer.Option(
-            "--guest", help="Hosts answer it, and it uses nobody's memory; not with --host."
+            "--guest",
+            help="Hosts answer it, and it uses nobody's memory; not with --host. What it has loaded on other "
+            "machines is unloaded.",
         ),
     ] = False,
     admin: Annotated[
@@ -219,7 +227,10 @@ def roles(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a machine may do from now on: all that is given here, and nothing else."""
+    """Say what a machine may do from now on: all that is given here, and nothing else.
+
+    What it did by a role that it loses ends at once.
+    """
     from app.client import segment
 
     given = {"admin": admin, "host": host, "lender": lender, "guest": guest}
@@ -230,8 +241,9 @@ def roles(
     answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}))
     done = answer.get("machine", {})
     name = safe_text.name(str(done.get("name", machine)))
-    now = " and ".join(safe_text.line(str(role)) for role in done.get("roles", chosen))
-    Face(as_json).result(answer, lambda: f"{name} is {now} now.")
+    has = [safe_text.line(str(role)) for role in done.get("roles", chosen)]
+    ends = [f" {words}" for role, words in WITHOUT.items() if role not in has]
+    Face(as_json).result(answer, lambda: f"{name} is {' and '.join(has)} now.{''.join(ends)}")
 
 
 def use_again(

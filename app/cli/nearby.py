@@ -13,6 +13,7 @@ from app.cli.shapes import Snapshot, Stranger
 from app.core.errors import BadInput
 
 ID_SHOWN = 8
+NAMELESS = "tells no name"
 MOST_SHOWN = 8  # whoever announces more wants the screen
 
 
@@ -54,7 +55,8 @@ def only_open(snapshot: Snapshot) -> Stranger:
 
 
 def _shown(one: Stranger) -> str:
-    return safe_text.name(one.name) if one.name else safe_text.line(one.id[:ID_SHOWN])
+    """An id is no name: whoever lets nobody in says none, and its address stands beside it."""
+    return safe_text.name(one.name) if one.name else NAMELESS
 
 
 def _claims(one: Stranger) -> str:

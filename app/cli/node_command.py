@@ -105,7 +105,8 @@ def node(  # noqa: PLR0913  one for each option
 
 def _tell_ready(facts: dict[str, Any]) -> None:
     how = (
-        "In another terminal: `poolhouse status` shows it, `poolhouse pair --open` adds a machine."
+        "In another terminal: `poolhouse status` shows it; `poolhouse pair --open` shows a code and an address, "
+        "and another computer joins with them: `poolhouse pair ADDRESS` there, or “Join a household” in its window."
     )
     name = safe_text.line(facts["name"])
     sys.stdout.write(f"{name} is ready. {hints.own(how)} Ctrl-C stops it.\n")

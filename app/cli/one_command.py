@@ -16,7 +16,8 @@ from app.core.errors import AppError, BadInput
 if TYPE_CHECKING:
     from typer import TyperException
 
-_NO_COMMAND = "No such command"
+_NO_COMMAND, _NO_OPTION = "No such command", "No such option"
+_MEANT = re.compile(r" \(Possible options: (.*)\)$")
 _TOO_MUCH = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", re.DOTALL)
 _INVALID = re.compile(r"Invalid value(?: for '?([^':]+?)'?(?: / .*?)?)?: (.*)$", re.DOTALL)
 _NO_NUMBER = re.compile(r"('.*') is not a valid (int|float)(?: range)?\.$", re.DOTALL)
@@ -114,10 +115,11 @@ def _what_to_type(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     if context is None:
         return sentence
-    if sentence.startswith(_NO_COMMAND):
-        more = f" `{context.command_path} --help` lists all of them."
-        more = "" if "Did you mean" in sentence else more
-        return sentence + more
+    if sentence.startswith((_NO_COMMAND, _NO_OPTION)):
+        sentence = _MEANT.sub(r". Did you mean \1?", sentence)
+        if "Did you mean" in sentence:
+            return sentence
+        return f"{sentence.rstrip('.')}. `{context.command_path} --help` lists all of them."
     if found := _TOO_MUCH.match(sentence):
         sentence = (
             f"{found[1]} is more than this command takes. Put words that belong together in quotes."

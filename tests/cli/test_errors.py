@@ -330,7 +330,8 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("pull", "--cancel"), "Name the model too: poolhouse pull MODEL."),
         (("pull", "--name", "x"), "Name the model too: poolhouse pull MODEL."),
         (("lend", "--pause", "0"), "A pause needs a time, as 30m."),
-        (("status", "--colour"), "No such option"),
+        (("status", "--x"), "No such option: --x. `poolhouse status --help` lists all of them."),
+        (("status", "--jsn"), "No such option: --jsn. Did you mean --json?"),
     ],
 )
 def test_wrong_usage(

@@ -71,8 +71,9 @@ def test_a_node_that_is_ready_says_its_home(
     _tell_ready({"name": "den-pc"})
     option = hints.home_option()
     assert capsys.readouterr().out == (
-        f"den-pc is ready. In another terminal: `poolhouse status{option}` shows it, "
-        f"`poolhouse pair{option} --open` adds a machine. Ctrl-C stops it.\n"
+        f"den-pc is ready. In another terminal: `poolhouse status{option}` shows it; "
+        f"`poolhouse pair{option} --open` shows a code and an address, and another computer joins with them: "
+        f"`poolhouse pair ADDRESS` there, or “Join a household” in its window. Ctrl-C stops it.\n"
     )
 
 

@@ -221,6 +221,10 @@ def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
     assert [body for _, _, body in node.asked] == [{"name": "loft"}, {"roles": ["host", "lender"]}]
     assert poolhouse("roles", "loft", "--guest").code == 0
     assert node.asked[-1][2] == {"roles": ["guest"]}
+    answering({("POST", "/machines/loft/roles"): {"machine": {"name": "loft", "roles": ["guest"]}}})
+    told = poolhouse("roles", "loft", "--guest").out
+    assert told.startswith("loft is guest now. Layers that it held for others are given back;")
+    assert "What it had loaded on other machines is unloaded there." in " ".join(told.split())
     assert poolhouse("roles", "loft").code == 2
 
 
