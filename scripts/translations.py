@@ -252,7 +252,7 @@ def _fill_english(file: Path) -> bool:
         if told is None or told.get("type") != "unfinished":
             continue
         for form, several in zip(told.findall("numerusform"), (False, True), strict=True):
-            form.text = english(source, several)
+            form.text = english(source, several).replace("%n", "%Ln")  # in the language's own signs
         del told.attrib["type"]
         new = True
     if new:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtCore import QLocale
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
-MINUTE_S, HOUR_S = 60, 3600
+MINUTE_S, HOUR_S, STEP_S = 60, 3600, 5
 
 
 def number(value: float, digits: int = 0) -> str:
@@ -73,6 +75,17 @@ def whole_seconds(value: float) -> str:
     """A time that is not known better than to a second: 5 s, never 5.0 s."""
     whole = round(value)
     return f"{whole} s" if whole < MINUTE_S else seconds(whole)
+
+
+def roughly(value: float) -> str:
+    """A time to come: 2 s, 25 s, 5 min."""
+    if value < MINUTE_S - STEP_S:
+        return (
+            f"{max(2, math.ceil(value))} s"
+            if value < STEP_S
+            else f"{STEP_S * math.ceil(value / STEP_S)} s"
+        )
+    return f"{max(1, round(value / MINUTE_S))} min"
 
 
 def percent(share: float) -> str:

@@ -23,6 +23,13 @@ def test_a_time_that_is_known_to_a_second_has_no_tenths(value: float, told: str)
 
 
 @pytest.mark.parametrize(
+    ("value", "told"), [(0.3, "2 s"), (4.2, "5 s"), (21, "25 s"), (57, "1 min"), (280, "5 min")]
+)
+def test_a_time_to_come_is_round(value: float, told: str) -> None:
+    assert formats.roughly(value) == told
+
+
+@pytest.mark.parametrize(
     ("watt_hours", "told"),
     [(0.14, "0.1 Wh"), (9.0, "9.0 Wh"), (250.4, "250 Wh"), (1240, "1.2 kWh")],
 )

@@ -43,6 +43,7 @@ def test_german(as_it_was: QApplication) -> None:
     assert kept("in a file only you can read") == "In einer Datei, die nur Sie lesen können"
     assert shown("Sidebar", "Settings") == "Einstellungen"
     assert QLocale().language() is QLocale.Language.German
+    assert shown("Answer", "%n token(s)", 7202) == "7.202 Token", "as every other number"
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class AnswersModel(QAbstractTableModel):
             return None
         return (
             self.tr("When"), self.tr("Model"), self.tr("For"), self.tr("Tokens"), self.tr("First token"),
-            self.tr("forecast"), self.tr("Speed"), self.tr("forecast"),
+            self.tr("Token forecast"), self.tr("Speed"), self.tr("Speed forecast"),
         )[section]  # fmt: skip
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:

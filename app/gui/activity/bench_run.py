@@ -51,6 +51,19 @@ def fitted(extent: Extent, context: int, users: int) -> Extent:
     return Extent(extent.name, prompt, output, streams or (1,), extent.runs, extent.seconds)
 
 
+def expected_s(extent: Extent, loaded: Json | None) -> float:
+    """How long it will take for what is loaded, by its forecast; without one, all the time that it has."""
+    forecast = (loaded or {}).get("forecast") or {}
+    first = (loaded or {}).get("first_token") or {}
+    if not loaded or not forecast.get("decode_tok_s") or not first.get("prompt_tokens"):
+        return extent.seconds
+    extent = fitted(extent, loaded["context"], loaded["users"])
+    reads = float(first["ttft_s"]) * extent.prompt / int(first["prompt_tokens"])
+    one: float = reads + extent.output / forecast["decode_tok_s"]
+    rounds = [one * streams for streams in extent.streams]  # as if nothing were shared
+    return max(sum(rounds), min(extent.runs * sum(rounds), extent.seconds))
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """Which machine held a stage."""

@@ -15,7 +15,7 @@ from app.gui.activity import bench_card
 from app.gui.activity.bench_card import BenchCard
 from app.gui.activity.bench_compare import ALONE, BACK, LOADING, TOGETHER, Comparison, bench_of
 from app.gui.activity.bench_energy import drawn
-from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent
+from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent, expected_s
 from app.gui.activity.bench_store import Bench, BenchStore
 from app.gui.activity.bench_table import BenchTable
 from app.gui.activity.moments import clock
@@ -48,8 +48,8 @@ class BenchView(QWidget):
         self.run: BenchRun | Comparison | None = None
         self._call: Call | None = None
         self._shown: Bench | None = None
-        self.quick = button(self.tr("Quick, about 30 s"), lambda: self.begin(QUICK), "primary")
-        self.full = button(self.tr("Full, about 5 min"), lambda: self.begin(FULL))
+        self.quick = button("", lambda: self.begin(QUICK), "primary")
+        self.full = button("", lambda: self.begin(FULL))
         self.compare = button(self.tr("One machine against all"))
         both = QMenu(self)
         both.addAction(self.tr("Quick, about 1 min"), lambda: self.begin(QUICK, compare=True))
@@ -287,6 +287,9 @@ class BenchView(QWidget):
         loaded = self._services.pool.loaded
         ready = loaded is not None and loaded.get("state") == "ready"
         runs = self.is_busy
+        lasts = [formats.roughly(expected_s(extent, loaded)) for extent in (QUICK, FULL)]
+        self.quick.setText(self.tr("Quick, about {time}").format(time=lasts[0]))
+        self.full.setText(self.tr("Full, about {time}").format(time=lasts[1]))
         self.quick.setEnabled(not runs)
         self.full.setEnabled(not runs)
         self.first.setEnabled(not runs)

@@ -367,15 +367,15 @@
     <message numerus="yes">
         <source>%n model(s) can be loaded on the page Models.</source>
         <translation>
-            <numerusform>%n Modell lässt sich auf der Seite „Modelle“ laden.</numerusform>
-            <numerusform>%n Modelle lassen sich auf der Seite „Modelle“ laden.</numerusform>
+            <numerusform>%Ln Modell lässt sich auf der Seite „Modelle“ laden.</numerusform>
+            <numerusform>%Ln Modelle lassen sich auf der Seite „Modelle“ laden.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
         <translation>
-            <numerusform>%n Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
-            <numerusform>%n Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
+            <numerusform>%Ln Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
+            <numerusform>%Ln Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
         </translation>
     </message>
     <message>
@@ -393,8 +393,8 @@
     <message numerus="yes">
         <source>Use %n model(s)</source>
         <translation>
-            <numerusform>%n Modell benutzen</numerusform>
-            <numerusform>%n Modelle benutzen</numerusform>
+            <numerusform>%Ln Modell benutzen</numerusform>
+            <numerusform>%Ln Modelle benutzen</numerusform>
         </translation>
     </message>
     <message>
@@ -407,8 +407,8 @@
     <message numerus="yes">
         <source>%n token(s)</source>
         <translation>
-            <numerusform>%n Token</numerusform>
-            <numerusform>%n Token</numerusform>
+            <numerusform>%Ln Token</numerusform>
+            <numerusform>%Ln Token</numerusform>
         </translation>
     </message>
     <message>
@@ -502,8 +502,8 @@
     <message numerus="yes">
         <source>Waiting for its turn: %n answer(s) before it</source>
         <translation>
-            <numerusform>Wartet, bis sie an der Reihe ist: %n Antwort davor</numerusform>
-            <numerusform>Wartet, bis sie an der Reihe ist: %n Antworten davor</numerusform>
+            <numerusform>Wartet, bis sie an der Reihe ist: %Ln Antwort davor</numerusform>
+            <numerusform>Wartet, bis sie an der Reihe ist: %Ln Antworten davor</numerusform>
         </translation>
     </message>
     <message>
@@ -594,6 +594,14 @@
         <translation>Tempo</translation>
     </message>
     <message>
+        <source>Speed forecast</source>
+        <translation>Tempo-Prognose</translation>
+    </message>
+    <message>
+        <source>Token forecast</source>
+        <translation>Token-Prognose</translation>
+    </message>
+    <message>
         <source>Tokens</source>
         <translation>Token</translation>
     </message>
@@ -604,10 +612,6 @@
     <message>
         <source>broke off</source>
         <translation>abgebrochen</translation>
-    </message>
-    <message>
-        <source>forecast</source>
-        <translation>Prognose</translation>
     </message>
     <message>
         <source>none</source>
@@ -717,15 +721,15 @@
     <message numerus="yes">
         <source>%n answer(s) measured</source>
         <translation>
-            <numerusform>%n Antwort gemessen</numerusform>
-            <numerusform>%n Antworten gemessen</numerusform>
+            <numerusform>%Ln Antwort gemessen</numerusform>
+            <numerusform>%Ln Antworten gemessen</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n machine(s)</source>
         <translation>
-            <numerusform>%n Gerät</numerusform>
-            <numerusform>%n Geräte</numerusform>
+            <numerusform>%Ln Gerät</numerusform>
+            <numerusform>%Ln Geräte</numerusform>
         </translation>
     </message>
     <message>
@@ -753,8 +757,8 @@
         <translation>Ausführlich, etwa 10 min</translation>
     </message>
     <message>
-        <source>Full, about 5 min</source>
-        <translation>Ausführlich, etwa 5 min</translation>
+        <source>Full, about {time}</source>
+        <translation>Ausführlich, etwa {time}</translation>
     </message>
     <message>
         <source>Load a model first, then measure it.</source>
@@ -817,8 +821,8 @@
         <translation>Kurz, etwa 1 min</translation>
     </message>
     <message>
-        <source>Quick, about 30 s</source>
-        <translation>Kurz, etwa 30 s</translation>
+        <source>Quick, about {time}</source>
+        <translation>Kurz, etwa {time}</translation>
     </message>
     <message>
         <source>Remove</source>
@@ -1028,8 +1032,8 @@
     <message numerus="yes">
         <source>{model} on %n machine(s)</source>
         <translation>
-            <numerusform>{model} auf %n Gerät</numerusform>
-            <numerusform>{model} auf %n Geräten</numerusform>
+            <numerusform>{model} auf %Ln Gerät</numerusform>
+            <numerusform>{model} auf %Ln Geräten</numerusform>
         </translation>
     </message>
     <message>
@@ -1046,15 +1050,15 @@
     <message numerus="yes">
         <source>%n chat(s) archived.</source>
         <translation>
-            <numerusform>%n Chat archiviert.</numerusform>
-            <numerusform>%n Chats archiviert.</numerusform>
+            <numerusform>%Ln Chat archiviert.</numerusform>
+            <numerusform>%Ln Chats archiviert.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n chat(s) deleted.</source>
         <translation>
-            <numerusform>%n Chat gelöscht.</numerusform>
-            <numerusform>%n Chats gelöscht.</numerusform>
+            <numerusform>%Ln Chat gelöscht.</numerusform>
+            <numerusform>%Ln Chats gelöscht.</numerusform>
         </translation>
     </message>
     <message>
@@ -1202,8 +1206,8 @@
     <message numerus="yes">
         <source>%n chat(s)</source>
         <translation>
-            <numerusform>%n Chat</numerusform>
-            <numerusform>%n Chats</numerusform>
+            <numerusform>%Ln Chat</numerusform>
+            <numerusform>%Ln Chats</numerusform>
         </translation>
     </message>
     <message>
@@ -1835,8 +1839,8 @@
     <message numerus="yes">
         <source>All checks (%n)</source>
         <translation>
-            <numerusform>Alle Prüfungen (%n)</numerusform>
-            <numerusform>Alle Prüfungen (%n)</numerusform>
+            <numerusform>Alle Prüfungen (%Ln)</numerusform>
+            <numerusform>Alle Prüfungen (%Ln)</numerusform>
         </translation>
     </message>
     <message>
@@ -1983,15 +1987,15 @@
     <message numerus="yes">
         <source>%n chat(s) exported to {name}.</source>
         <translation>
-            <numerusform>%n Chat nach {name} exportiert.</numerusform>
-            <numerusform>%n Chats nach {name} exportiert.</numerusform>
+            <numerusform>%Ln Chat nach {name} exportiert.</numerusform>
+            <numerusform>%Ln Chats nach {name} exportiert.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n chat(s) imported.</source>
         <translation>
-            <numerusform>%n Chat importiert.</numerusform>
-            <numerusform>%n Chats importiert.</numerusform>
+            <numerusform>%Ln Chat importiert.</numerusform>
+            <numerusform>%Ln Chats importiert.</numerusform>
         </translation>
     </message>
     <message>
@@ -2009,8 +2013,8 @@
     <message numerus="yes">
         <source>Exporting %n chat(s)…</source>
         <translation>
-            <numerusform>%n Chat wird exportiert…</numerusform>
-            <numerusform>%n Chats werden exportiert…</numerusform>
+            <numerusform>%Ln Chat wird exportiert…</numerusform>
+            <numerusform>%Ln Chats werden exportiert…</numerusform>
         </translation>
     </message>
     <message>
@@ -2020,8 +2024,8 @@
     <message numerus="yes">
         <source>Importing %n chat(s)…</source>
         <translation>
-            <numerusform>%n Chat wird importiert…</numerusform>
-            <numerusform>%n Chats werden importiert…</numerusform>
+            <numerusform>%Ln Chat wird importiert…</numerusform>
+            <numerusform>%Ln Chats werden importiert…</numerusform>
         </translation>
     </message>
     <message>
@@ -2099,8 +2103,8 @@
     <message numerus="yes">
         <source>At the median of %n answer(s) the forecast was off by {first} for the first token and by {speed} for the speed.</source>
         <translation>
-            <numerusform>Bei %n Antwort lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
-            <numerusform>Im Median von %n Antworten lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
+            <numerusform>Bei %Ln Antwort lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
+            <numerusform>Im Median von %Ln Antworten lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
         </translation>
     </message>
     <message>
@@ -2405,15 +2409,15 @@
     <message numerus="yes">
         <source>{name}, %n core(s)</source>
         <translation>
-            <numerusform>{name}, %n Kern</numerusform>
-            <numerusform>{name}, %n Kerne</numerusform>
+            <numerusform>{name}, %Ln Kern</numerusform>
+            <numerusform>{name}, %Ln Kerne</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>{name}, %n core(s), of which {threads} compute</source>
         <translation>
-            <numerusform>{name}, %n Kern, davon rechnen {threads}</numerusform>
-            <numerusform>{name}, %n Kerne, davon rechnen {threads}</numerusform>
+            <numerusform>{name}, %Ln Kern, davon rechnen {threads}</numerusform>
+            <numerusform>{name}, %Ln Kerne, davon rechnen {threads}</numerusform>
         </translation>
     </message>
 </context>
@@ -2565,8 +2569,8 @@
     <message numerus="yes">
         <source>on %n machine(s)</source>
         <translation>
-            <numerusform>auf %n Gerät</numerusform>
-            <numerusform>auf %n Geräten</numerusform>
+            <numerusform>auf %Ln Gerät</numerusform>
+            <numerusform>auf %Ln Geräten</numerusform>
         </translation>
     </message>
     <message>
@@ -2580,15 +2584,15 @@
     <message numerus="yes">
         <source>split, and whole on %n more machine(s)</source>
         <translation>
-            <numerusform>geteilt und ganz auf %n weiteren Gerät</numerusform>
-            <numerusform>geteilt und ganz auf %n weiteren Geräten</numerusform>
+            <numerusform>geteilt und ganz auf %Ln weiteren Gerät</numerusform>
+            <numerusform>geteilt und ganz auf %Ln weiteren Geräten</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>whole on each of %n machine(s)</source>
         <translation>
-            <numerusform>ganz auf %n Gerät</numerusform>
-            <numerusform>ganz auf jedem von %n Geräten</numerusform>
+            <numerusform>ganz auf %Ln Gerät</numerusform>
+            <numerusform>ganz auf jedem von %Ln Geräten</numerusform>
         </translation>
     </message>
     <message>
@@ -3199,8 +3203,8 @@
     <message numerus="yes">
         <source>whole model: %n answer(s)</source>
         <translation>
-            <numerusform>ganzes Modell: %n Antwort</numerusform>
-            <numerusform>ganzes Modell: %n Antworten</numerusform>
+            <numerusform>ganzes Modell: %Ln Antwort</numerusform>
+            <numerusform>ganzes Modell: %Ln Antworten</numerusform>
         </translation>
     </message>
     <message>
@@ -4396,8 +4400,8 @@
     <message numerus="yes">
         <source>%n model(s) in {folder}, {size}</source>
         <translation>
-            <numerusform>%n Modell in {folder}, {size}</numerusform>
-            <numerusform>%n Modelle in {folder}, {size}</numerusform>
+            <numerusform>%Ln Modell in {folder}, {size}</numerusform>
+            <numerusform>%Ln Modelle in {folder}, {size}</numerusform>
         </translation>
     </message>
     <message>
@@ -4567,8 +4571,8 @@
     <message numerus="yes">
         <source>Move %n model(s) there too, {size}</source>
         <translation>
-            <numerusform>Auch %n Modell dorthin verschieben, {size}</numerusform>
-            <numerusform>Auch %n Modelle dorthin verschieben, {size}</numerusform>
+            <numerusform>Auch %Ln Modell dorthin verschieben, {size}</numerusform>
+            <numerusform>Auch %Ln Modelle dorthin verschieben, {size}</numerusform>
         </translation>
     </message>
     <message>
@@ -4896,8 +4900,8 @@
     <message numerus="yes">
         <source>and %n more</source>
         <translation>
-            <numerusform>und %n weiteres</numerusform>
-            <numerusform>und %n weitere</numerusform>
+            <numerusform>und %Ln weiteres</numerusform>
+            <numerusform>und %Ln weitere</numerusform>
         </translation>
     </message>
     <message>
@@ -5020,8 +5024,8 @@
     <message numerus="yes">
         <source>%n question(s) waiting</source>
         <translation>
-            <numerusform>%n Frage wartet</numerusform>
-            <numerusform>%n Fragen warten</numerusform>
+            <numerusform>%Ln Frage wartet</numerusform>
+            <numerusform>%Ln Fragen warten</numerusform>
         </translation>
     </message>
     <message>
@@ -5359,8 +5363,8 @@
     <message numerus="yes">
         <source>%n download(s) now</source>
         <translation>
-            <numerusform>%n Download läuft</numerusform>
-            <numerusform>%n Downloads laufen</numerusform>
+            <numerusform>%Ln Download läuft</numerusform>
+            <numerusform>%Ln Downloads laufen</numerusform>
         </translation>
     </message>
     <message>
@@ -5782,15 +5786,15 @@
     <message numerus="yes">
         <source>%n machine(s)</source>
         <translation>
-            <numerusform>%n Gerät</numerusform>
-            <numerusform>%n Geräte</numerusform>
+            <numerusform>%Ln Gerät</numerusform>
+            <numerusform>%Ln Geräte</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n run(s)</source>
         <translation>
-            <numerusform>%n Durchlauf</numerusform>
-            <numerusform>%n Durchläufe</numerusform>
+            <numerusform>%Ln Durchlauf</numerusform>
+            <numerusform>%Ln Durchläufe</numerusform>
         </translation>
     </message>
     <message>
@@ -6140,8 +6144,8 @@
     <message numerus="yes">
         <source>%n file(s), {size} before packing</source>
         <translation>
-            <numerusform>%n Datei, {size} vor dem Packen</numerusform>
-            <numerusform>%n Dateien, {size} vor dem Packen</numerusform>
+            <numerusform>%Ln Datei, {size} vor dem Packen</numerusform>
+            <numerusform>%Ln Dateien, {size} vor dem Packen</numerusform>
         </translation>
     </message>
     <message>
@@ -6194,8 +6198,8 @@
     <message numerus="yes">
         <source>%n oldest message(s) were left out: the context is full.</source>
         <translation>
-            <numerusform>%n älteste Nachricht wurde ausgelassen: Der Kontext ist voll.</numerusform>
-            <numerusform>%n älteste Nachrichten wurden ausgelassen: Der Kontext ist voll.</numerusform>
+            <numerusform>%Ln älteste Nachricht wurde ausgelassen: Der Kontext ist voll.</numerusform>
+            <numerusform>%Ln älteste Nachrichten wurden ausgelassen: Der Kontext ist voll.</numerusform>
         </translation>
     </message>
 </context>
@@ -6758,8 +6762,8 @@
     <message numerus="yes">
         <source>%n with this version</source>
         <translation>
-            <numerusform>%n mit dieser Version</numerusform>
-            <numerusform>%n mit dieser Version</numerusform>
+            <numerusform>%Ln mit dieser Version</numerusform>
+            <numerusform>%Ln mit dieser Version</numerusform>
         </translation>
     </message>
     <message>
@@ -7139,8 +7143,8 @@
     <message numerus="yes">
         <source>on %n machine(s)</source>
         <translation>
-            <numerusform>auf %n Gerät</numerusform>
-            <numerusform>auf %n Geräten</numerusform>
+            <numerusform>auf %Ln Gerät</numerusform>
+            <numerusform>auf %Ln Geräten</numerusform>
         </translation>
     </message>
 </context>

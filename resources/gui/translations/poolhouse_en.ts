@@ -6,22 +6,22 @@
     <message numerus="yes">
         <source>%n model(s) can be loaded on the page Models.</source>
         <translation>
-            <numerusform>%n model can be loaded on the page Models.</numerusform>
-            <numerusform>%n models can be loaded on the page Models.</numerusform>
+            <numerusform>%Ln model can be loaded on the page Models.</numerusform>
+            <numerusform>%Ln models can be loaded on the page Models.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n model(s) of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
         <translation>
-            <numerusform>%n model of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
-            <numerusform>%n models of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+            <numerusform>%Ln model of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+            <numerusform>%Ln models of {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>Use %n model(s)</source>
         <translation>
-            <numerusform>Use %n model</numerusform>
-            <numerusform>Use %n models</numerusform>
+            <numerusform>Use %Ln model</numerusform>
+            <numerusform>Use %Ln models</numerusform>
         </translation>
     </message>
 </context>
@@ -30,15 +30,15 @@
     <message numerus="yes">
         <source>%n token(s)</source>
         <translation>
-            <numerusform>%n token</numerusform>
-            <numerusform>%n tokens</numerusform>
+            <numerusform>%Ln token</numerusform>
+            <numerusform>%Ln tokens</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>Waiting for its turn: %n answer(s) before it</source>
         <translation>
-            <numerusform>Waiting for its turn: %n answer before it</numerusform>
-            <numerusform>Waiting for its turn: %n answers before it</numerusform>
+            <numerusform>Waiting for its turn: %Ln answer before it</numerusform>
+            <numerusform>Waiting for its turn: %Ln answers before it</numerusform>
         </translation>
     </message>
 </context>
@@ -47,15 +47,15 @@
     <message numerus="yes">
         <source>%n answer(s) measured</source>
         <translation>
-            <numerusform>%n answer measured</numerusform>
-            <numerusform>%n answers measured</numerusform>
+            <numerusform>%Ln answer measured</numerusform>
+            <numerusform>%Ln answers measured</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n machine(s)</source>
         <translation>
-            <numerusform>%n machine</numerusform>
-            <numerusform>%n machines</numerusform>
+            <numerusform>%Ln machine</numerusform>
+            <numerusform>%Ln machines</numerusform>
         </translation>
     </message>
 </context>
@@ -64,8 +64,8 @@
     <message numerus="yes">
         <source>{model} on %n machine(s)</source>
         <translation>
-            <numerusform>{model} on %n machine</numerusform>
-            <numerusform>{model} on %n machines</numerusform>
+            <numerusform>{model} on %Ln machine</numerusform>
+            <numerusform>{model} on %Ln machines</numerusform>
         </translation>
     </message>
 </context>
@@ -74,15 +74,15 @@
     <message numerus="yes">
         <source>%n chat(s) archived.</source>
         <translation>
-            <numerusform>%n chat archived.</numerusform>
-            <numerusform>%n chats archived.</numerusform>
+            <numerusform>%Ln chat archived.</numerusform>
+            <numerusform>%Ln chats archived.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n chat(s) deleted.</source>
         <translation>
-            <numerusform>%n chat deleted.</numerusform>
-            <numerusform>%n chats deleted.</numerusform>
+            <numerusform>%Ln chat deleted.</numerusform>
+            <numerusform>%Ln chats deleted.</numerusform>
         </translation>
     </message>
 </context>
@@ -91,8 +91,8 @@
     <message numerus="yes">
         <source>%n chat(s)</source>
         <translation>
-            <numerusform>%n chat</numerusform>
-            <numerusform>%n chats</numerusform>
+            <numerusform>%Ln chat</numerusform>
+            <numerusform>%Ln chats</numerusform>
         </translation>
     </message>
 </context>
@@ -101,8 +101,8 @@
     <message numerus="yes">
         <source>All checks (%n)</source>
         <translation>
-            <numerusform>All checks (%n)</numerusform>
-            <numerusform>All checks (%n)</numerusform>
+            <numerusform>All checks (%Ln)</numerusform>
+            <numerusform>All checks (%Ln)</numerusform>
         </translation>
     </message>
 </context>
@@ -111,29 +111,29 @@
     <message numerus="yes">
         <source>%n chat(s) exported to {name}.</source>
         <translation>
-            <numerusform>%n chat exported to {name}.</numerusform>
-            <numerusform>%n chats exported to {name}.</numerusform>
+            <numerusform>%Ln chat exported to {name}.</numerusform>
+            <numerusform>%Ln chats exported to {name}.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n chat(s) imported.</source>
         <translation>
-            <numerusform>%n chat imported.</numerusform>
-            <numerusform>%n chats imported.</numerusform>
+            <numerusform>%Ln chat imported.</numerusform>
+            <numerusform>%Ln chats imported.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>Exporting %n chat(s)…</source>
         <translation>
-            <numerusform>Exporting %n chat…</numerusform>
-            <numerusform>Exporting %n chats…</numerusform>
+            <numerusform>Exporting %Ln chat…</numerusform>
+            <numerusform>Exporting %Ln chats…</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>Importing %n chat(s)…</source>
         <translation>
-            <numerusform>Importing %n chat…</numerusform>
-            <numerusform>Importing %n chats…</numerusform>
+            <numerusform>Importing %Ln chat…</numerusform>
+            <numerusform>Importing %Ln chats…</numerusform>
         </translation>
     </message>
 </context>
@@ -142,8 +142,8 @@
     <message numerus="yes">
         <source>At the median of %n answer(s) the forecast was off by {first} for the first token and by {speed} for the speed.</source>
         <translation>
-            <numerusform>At the median of %n answer the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
-            <numerusform>At the median of %n answers the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
+            <numerusform>At the median of %Ln answer the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
+            <numerusform>At the median of %Ln answers the forecast was off by {first} for the first token and by {speed} for the speed.</numerusform>
         </translation>
     </message>
 </context>
@@ -152,15 +152,15 @@
     <message numerus="yes">
         <source>{name}, %n core(s)</source>
         <translation>
-            <numerusform>{name}, %n core</numerusform>
-            <numerusform>{name}, %n cores</numerusform>
+            <numerusform>{name}, %Ln core</numerusform>
+            <numerusform>{name}, %Ln cores</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>{name}, %n core(s), of which {threads} compute</source>
         <translation>
-            <numerusform>{name}, %n core, of which {threads} compute</numerusform>
-            <numerusform>{name}, %n cores, of which {threads} compute</numerusform>
+            <numerusform>{name}, %Ln core, of which {threads} compute</numerusform>
+            <numerusform>{name}, %Ln cores, of which {threads} compute</numerusform>
         </translation>
     </message>
 </context>
@@ -169,22 +169,22 @@
     <message numerus="yes">
         <source>on %n machine(s)</source>
         <translation>
-            <numerusform>on %n machine</numerusform>
-            <numerusform>on %n machines</numerusform>
+            <numerusform>on %Ln machine</numerusform>
+            <numerusform>on %Ln machines</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>split, and whole on %n more machine(s)</source>
         <translation>
-            <numerusform>split, and whole on %n more machine</numerusform>
-            <numerusform>split, and whole on %n more machines</numerusform>
+            <numerusform>split, and whole on %Ln more machine</numerusform>
+            <numerusform>split, and whole on %Ln more machines</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>whole on each of %n machine(s)</source>
         <translation>
-            <numerusform>whole on each of %n machine</numerusform>
-            <numerusform>whole on each of %n machines</numerusform>
+            <numerusform>whole on each of %Ln machine</numerusform>
+            <numerusform>whole on each of %Ln machines</numerusform>
         </translation>
     </message>
 </context>
@@ -193,8 +193,8 @@
     <message numerus="yes">
         <source>whole model: %n answer(s)</source>
         <translation>
-            <numerusform>whole model: %n answer</numerusform>
-            <numerusform>whole model: %n answers</numerusform>
+            <numerusform>whole model: %Ln answer</numerusform>
+            <numerusform>whole model: %Ln answers</numerusform>
         </translation>
     </message>
 </context>
@@ -203,15 +203,15 @@
     <message numerus="yes">
         <source>%n model(s) in {folder}, {size}</source>
         <translation>
-            <numerusform>%n model in {folder}, {size}</numerusform>
-            <numerusform>%n models in {folder}, {size}</numerusform>
+            <numerusform>%Ln model in {folder}, {size}</numerusform>
+            <numerusform>%Ln models in {folder}, {size}</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>Move %n model(s) there too, {size}</source>
         <translation>
-            <numerusform>Move %n model there too, {size}</numerusform>
-            <numerusform>Move %n models there too, {size}</numerusform>
+            <numerusform>Move %Ln model there too, {size}</numerusform>
+            <numerusform>Move %Ln models there too, {size}</numerusform>
         </translation>
     </message>
 </context>
@@ -220,8 +220,8 @@
     <message numerus="yes">
         <source>and %n more</source>
         <translation>
-            <numerusform>and %n more</numerusform>
-            <numerusform>and %n more</numerusform>
+            <numerusform>and %Ln more</numerusform>
+            <numerusform>and %Ln more</numerusform>
         </translation>
     </message>
 </context>
@@ -230,8 +230,8 @@
     <message numerus="yes">
         <source>%n question(s) waiting</source>
         <translation>
-            <numerusform>%n question waiting</numerusform>
-            <numerusform>%n questions waiting</numerusform>
+            <numerusform>%Ln question waiting</numerusform>
+            <numerusform>%Ln questions waiting</numerusform>
         </translation>
     </message>
 </context>
@@ -240,8 +240,8 @@
     <message numerus="yes">
         <source>%n download(s) now</source>
         <translation>
-            <numerusform>%n download now</numerusform>
-            <numerusform>%n downloads now</numerusform>
+            <numerusform>%Ln download now</numerusform>
+            <numerusform>%Ln downloads now</numerusform>
         </translation>
     </message>
 </context>
@@ -250,15 +250,15 @@
     <message numerus="yes">
         <source>%n machine(s)</source>
         <translation>
-            <numerusform>%n machine</numerusform>
-            <numerusform>%n machines</numerusform>
+            <numerusform>%Ln machine</numerusform>
+            <numerusform>%Ln machines</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n run(s)</source>
         <translation>
-            <numerusform>%n run</numerusform>
-            <numerusform>%n runs</numerusform>
+            <numerusform>%Ln run</numerusform>
+            <numerusform>%Ln runs</numerusform>
         </translation>
     </message>
 </context>
@@ -267,8 +267,8 @@
     <message numerus="yes">
         <source>%n file(s), {size} before packing</source>
         <translation>
-            <numerusform>%n file, {size} before packing</numerusform>
-            <numerusform>%n files, {size} before packing</numerusform>
+            <numerusform>%Ln file, {size} before packing</numerusform>
+            <numerusform>%Ln files, {size} before packing</numerusform>
         </translation>
     </message>
 </context>
@@ -277,8 +277,8 @@
     <message numerus="yes">
         <source>%n oldest message(s) were left out: the context is full.</source>
         <translation>
-            <numerusform>%n oldest message were left out: the context is full.</numerusform>
-            <numerusform>%n oldest messages were left out: the context is full.</numerusform>
+            <numerusform>%Ln oldest message were left out: the context is full.</numerusform>
+            <numerusform>%Ln oldest messages were left out: the context is full.</numerusform>
         </translation>
     </message>
 </context>
@@ -287,8 +287,8 @@
     <message numerus="yes">
         <source>%n with this version</source>
         <translation>
-            <numerusform>%n with this version</numerusform>
-            <numerusform>%n with this version</numerusform>
+            <numerusform>%Ln with this version</numerusform>
+            <numerusform>%Ln with this version</numerusform>
         </translation>
     </message>
 </context>
@@ -297,8 +297,8 @@
     <message numerus="yes">
         <source>on %n machine(s)</source>
         <translation>
-            <numerusform>on %n machine</numerusform>
-            <numerusform>on %n machines</numerusform>
+            <numerusform>on %Ln machine</numerusform>
+            <numerusform>on %Ln machines</numerusform>
         </translation>
     </message>
 </context>

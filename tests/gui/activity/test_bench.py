@@ -13,7 +13,7 @@ from app.core.errors import BadInput, StageLost
 from app.gui.activity import bench_card
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.bench_report import against, headline, html, markdown, unnamed
-from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent, fitted
+from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent, expected_s, fitted
 from app.gui.activity.bench_store import MOST_KEPT, BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
@@ -67,6 +67,19 @@ def test_without_time_each_kind_of_round_happens_once(qtbot: QtBot, at_lone: Des
     run.start()
     qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
     assert [result["runs"] for result in ends[0]] == [1, 1]
+
+
+def test_how_long_it_takes_is_said_for_the_model_that_is_loaded() -> None:
+    """Five answers of 64 tokens, whose prompts are an eighth of a long question; never far beyond its time."""
+    first = {"prompt_tokens": 1024, "ttft_s": 0.8}
+    swift = {"context": 2048, "users": 1, "forecast": {"decode_tok_s": 640.0}, "first_token": first}
+    assert expected_s(QUICK, swift) == pytest.approx(5 * (0.1 + 0.1))
+    middling = swift | {"forecast": {"decode_tok_s": 8.0}}
+    assert expected_s(QUICK, middling) == QUICK.seconds
+    slow = swift | {"forecast": {"decode_tok_s": 1.0}}
+    assert expected_s(QUICK, slow) == pytest.approx(64.1), "one answer at least"
+    for unknown in (None, swift | {"forecast": None}, swift | {"first_token": None}):
+        assert expected_s(QUICK, unknown) == QUICK.seconds
 
 
 @pytest.fixture

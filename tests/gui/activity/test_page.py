@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.core.whose import Whose
@@ -123,6 +124,12 @@ def test_a_forecast_that_says_little_is_called_rough() -> None:
     rows.show([answer_of(told(forecast_tok_s=80.0)), answer_of(told())])
     words = [rows.data(rows.index(row, SPEED_SAID)) for row in range(rows.rowCount())]
     assert words == ["10.0 tok/s", "rough 80.0 tok/s"]
+
+
+def test_each_forecast_says_what_it_is_of() -> None:
+    rows = AnswersModel()
+    heads = [rows.headerData(at, Qt.Orientation.Horizontal) for at in range(rows.columnCount())]
+    assert len(set(heads)) == len(heads)
 
 
 def test_whose_an_answer_was_is_told() -> None:
