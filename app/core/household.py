@@ -14,6 +14,12 @@ from backends.contract import Layers
 GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)
 MOST_FORMER = 64  # names that machines had before
 NAMING = ("name", "machine")  # facts of reasons that name a machine
+ENDS = (
+    "stage_unreachable",
+    "stage_silent",
+    "stage_lost",
+)  # how the end of a machine is seen from its connections
+CLOSED = "shutting_down"  # what it said itself
 MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no home
 
 
@@ -176,7 +182,10 @@ class Household:
     former: Mapping[str, MachineId] = field(default_factory=dict)  # names from before a renaming
 
     def today(self, reason: Reason) -> Reason:
-        """The same with the names that machines have now: it may be older than a renaming."""
+        """The same with the names that machines have now: it may be older than a renaming.
+
+        Of a machine that said that it closes, this is told, and not that its connection broke.
+        """
         taken = {one.name for one in self.machines.values()}
         now = {
             fact: self.machines[self.former[said]].name
@@ -185,7 +194,16 @@ class Household:
             and said in self.former
             and said not in taken
         }
-        return Reason(reason.code, {**reason.facts, **now}) if now else reason
+        named = Reason(reason.code, {**reason.facts, **now}) if now else reason
+        closed = reason.code in ENDS and self._has_closed(str(named.facts.get("machine")))
+        return Reason("machine_closed", {"machine": named.facts["machine"]}) if closed else named
+
+    def _has_closed(self, name: str) -> bool:
+        return any(
+            one.name == name and one.reason is not None and one.reason.code == CLOSED
+            for one in self.machines.values()
+            if not one.online
+        )
 
 
 def apply(household: Household, event: Event) -> Household:

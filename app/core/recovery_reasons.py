@@ -5,6 +5,7 @@ from __future__ import annotations
 RECOVERY_SENTENCES: dict[str, str] = {
     "recovery_reconnecting": "{machine} stopped responding. Reconnecting…",
     "recovery_reconnected": "{machine} is back after {seconds} s, and nothing was lost.",
+    "machine_closed": "Poolhouse was closed on {machine}. Start it there again.",
     "recovery_rebuilding": "{machine} is gone. Rebuilding with {with}, about {seconds} s.",
     "recovery_reloading": "{machine} lost its layers. Loading them again, about {seconds} s.",
     "recovery_replaying": "{machine} stopped responding. Starting again from the text so far, "

@@ -130,6 +130,18 @@ def test_a_reason_from_before_a_renaming_says_the_new_name() -> None:
     assert apply(household, Removed(ATTIC)).former == {}
 
 
+def test_of_who_closed_it_is_not_said_that_its_connection_broke() -> None:
+    broke = Reason("stage_unreachable", {"machine": "attic"})
+    there = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()))
+    assert there.today(broke) is broke
+    closed = apply(there, Left(ATTIC, Reason("shutting_down"), 1.0))
+    assert closed.today(broke) == Reason("machine_closed", {"machine": "attic"})
+    of_den = Reason("stage_unreachable", {"machine": "den"})
+    assert closed.today(of_den) is of_den
+    lost = apply(there, Left(ATTIC, Reason("link_lost", {"name": "attic"}), 1.0))
+    assert lost.today(broke) is broke
+
+
 def test_former_names_are_bounded() -> None:
     household = after(Member(ATTIC, "attic", ()))
     for number in range(2 * MOST_FORMER):
