@@ -58,6 +58,7 @@ class MachineFacts:
     ] = ()  # its layers of each, where several are loaded
     share: float | None = None  # of the time of a request, that it computes, by the forecast
     not_shown: tuple[str, ...] = ()  # models of which it holds layers that are not
+    own_bytes: int = 0  # of what is used here, by the models of this machine itself: lent to nobody
     has_own: bool = False  # it runs a model of its own, of which no layers are known here
 
     @property
@@ -177,6 +178,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         total_bytes=int(one.get("total_bytes") or 0),
         lent_bytes=_with_own(one, "lent_bytes", view.own_bytes),
         used_bytes=_with_own(one, "used_bytes", view.own_bytes),
+        own_bytes=view.own_bytes.get(key, 0) if this else 0,
         roles=frozenset(one.get("roles") or ()),
         address=one.get("address"),
         seen_at=one.get("seen_at"),

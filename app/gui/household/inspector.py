@@ -201,7 +201,7 @@ def shared(wanted: list[int], room: int) -> list[int]:
 def _about(facts: MachineFacts) -> list[Fact]:
     found = [
         (_tr("Device"), facts.device or _tr("not known")),
-        (_tr("Lent"), words.memory(facts)),
+        (_tr("Lent"), words.lent(facts)),
         (_tr("Memory"), formats.size(facts.total_bytes) if facts.total_bytes else _tr("not known")),
         (_tr("Holds"), words.holds(facts) or _tr("no layers")),
         (_tr("May"), words.roles(facts.roles)),
@@ -212,6 +212,8 @@ def _about(facts: MachineFacts) -> list[Fact]:
     if computes := words.computes(facts):
         text = _tr("{percent} of the time of an answer")
         found.insert(4, (_tr("Computes"), text.format(percent=computes)))
+    if facts.own_bytes:
+        found.insert(2, (_tr("Used by the model"), formats.size(facts.own_bytes)))
     if facts.hottest_c is not None:
         found.insert(1, (_tr("Processor"), words.heat(facts)))
     if facts.watts is not None:

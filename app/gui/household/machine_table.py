@@ -117,7 +117,7 @@ def _columns() -> tuple[Column, ...]:
         Column(
             _tr("State"), lambda one: words.state(one).word, lambda one: one.state, figure=False
         ),
-        Column(_tr("Held of lent"), words.memory, lambda one: one.used_bytes),
+        Column(_tr("Held of lent"), words.lent, lambda one: one.used_bytes - one.own_bytes),
         Column(_tr("In all"), _total, lambda one: one.total_bytes),
         Column(_tr("Layers"), _layers, lambda one: one.layers[0][0] if one.layers else -1),
         Column(

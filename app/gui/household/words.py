@@ -97,25 +97,39 @@ def odd_version(facts: MachineFacts) -> str:
     return told if facts.other_version else ""
 
 
-def memory(machine: MachineFacts) -> str:
-    """`0.4 of 1.0 GiB`: held of what is lent."""
-    if not machine.lent_bytes and machine.used_bytes:
-        return _tr("holds {used}").format(used=formats.size(machine.used_bytes))
-    if not machine.lent_bytes:
-        return _tr("lends nothing")
-    used, lent = formats.size(machine.used_bytes), formats.size(machine.lent_bytes)
-    if not machine.used_bytes:
-        return _tr("lends {lent}").format(lent=lent)
-    if used.split()[-1] == lent.split()[-1]:
+def lent(machine: MachineFacts) -> str:
+    """`0.4 of 1.0 GiB`: held by others, of what is lent to them."""
+    n_used = machine.used_bytes - machine.own_bytes
+    n_lent = max(0, machine.lent_bytes - machine.own_bytes)
+    if not n_lent:
+        return (
+            _tr("holds {used}").format(used=formats.size(n_used))
+            if n_used
+            else _tr("lends nothing")
+        )
+    used, whole = formats.size(n_used), formats.size(n_lent)
+    if not n_used:
+        return _tr("lends {lent}").format(lent=whole)
+    if used.split()[-1] == whole.split()[-1]:
         used = used.split()[0]
-    return _tr("{used} of {lent}").format(used=used, lent=lent)
+    return _tr("{used} of {lent}").format(used=used, lent=whole)
+
+
+def own_memory(machine: MachineFacts) -> str:
+    """What its own models take, which is lent to nobody."""
+    size = formats.size(machine.own_bytes)
+    return _tr("{size} used by the model").format(size=size) if machine.own_bytes else ""
 
 
 def lent_memory(machine: MachineFacts) -> str:
-    """The same where no heading says that it is lent."""
-    told = memory(machine)
-    is_part = machine.lent_bytes and machine.used_bytes
-    return _tr("{part} lent").format(part=told) if is_part else told
+    """What is lent, where no heading says so; of a machine whose own model nobody shares it with, what that takes."""
+    n_used, told = machine.used_bytes - machine.own_bytes, lent(machine)
+    if not n_used:
+        return own_memory(machine) or told
+    if machine.own_bytes:
+        text, own = _tr("{lent} lent, {own} used here"), formats.size(machine.own_bytes)
+        return text.format(lent=formats.size(n_used), own=own)
+    return _tr("{part} lent").format(part=told) if machine.lent_bytes else told
 
 
 def in_all(size: str) -> str:
@@ -125,10 +139,11 @@ def in_all(size: str) -> str:
 
 def all_memory(machine: MachineFacts) -> str:
     """What it holds, what it lends, and what there is."""
+    told = ", ".join(filter(None, (own_memory(machine), lent(machine))))
     if not machine.total_bytes:
-        return memory(machine)
+        return told
     text = _tr("{memory}; it has {total} in all")
-    return text.format(memory=memory(machine), total=formats.size(machine.total_bytes))
+    return text.format(memory=told, total=formats.size(machine.total_bytes))
 
 
 def own_use(machine: MachineFacts) -> str:
@@ -196,7 +211,7 @@ def _of_others(machine: MachineFacts) -> str:
         return _tr("layers of {names}").format(names=", ".join(map(model_name, machine.not_shown)))
     if machine.used_by:
         return _tr("layers of {names}").format(names=", ".join(machine.used_by))
-    return _tr("layers of another machine") if machine.used_bytes else ""
+    return _tr("layers of another machine") if machine.used_bytes > machine.own_bytes else ""
 
 
 def used_by(names: Iterable[str]) -> str:

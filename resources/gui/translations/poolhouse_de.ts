@@ -3085,6 +3085,10 @@
         <translation>Genutzt von</translation>
     </message>
     <message>
+        <source>Used by the model</source>
+        <translation>Vom Modell genutzt</translation>
+    </message>
+    <message>
         <source>Uses models</source>
         <translation>Nutzt Modelle</translation>
     </message>
@@ -3236,6 +3240,10 @@
         <translation>{kind}, nicht der beste Weg</translation>
     </message>
     <message>
+        <source>{lent} lent, {own} used here</source>
+        <translation>{lent} verliehen, {own} selbst</translation>
+    </message>
+    <message>
         <source>{median}, 19 of 20 under {slow}</source>
         <translation>{median}, 19 von 20 unter {slow}</translation>
     </message>
@@ -3314,6 +3322,10 @@
     <message>
         <source>{size} in all</source>
         <translation>{size} insgesamt</translation>
+    </message>
+    <message>
+        <source>{size} used by the model</source>
+        <translation>{size} vom Modell genutzt</translation>
     </message>
     <message>
         <source>{token} a token, {chunk} for {count} tokens of a prompt</source>

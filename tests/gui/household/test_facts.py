@@ -22,8 +22,21 @@ def test_this_machine_comes_first_and_is_the_host_of_what_is_loaded() -> None:
 def test_what_its_own_model_takes_counts_on_this_machine() -> None:
     first, other, *_ = machines_of(household(2))
     assert (first.used_bytes, first.lent_bytes) == (5 * GIB, 13 * GIB)
-    assert words.memory(first) == "5.0 of 13.0 GiB"
-    assert words.memory(other) == "6.0 of 10.0 GiB"
+    assert words.lent_memory(first) == "5.0 GiB used by the model", "lent is what others use"
+    assert words.lent(first) == "lends 8.0 GiB"
+    assert words.all_memory(first).startswith("5.0 GiB used by the model, lends 8.0 GiB; ")
+    told = dict(inspector._about(first))
+    assert (told["Lent"], told["Used by the model"]) == ("lends 8.0 GiB", "5.0 GiB")
+    assert words.holds(replace(first, layers=())) == "", "it comes yet, and is no other machine's"
+    shared = replace(first, used_bytes=7 * GIB)
+    assert words.lent_memory(shared) == "2.0 GiB lent, 5.0 GiB used here"
+    assert words.lent(shared) == "2.0 of 8.0 GiB"
+    assert words.holds(replace(shared, layers=())) == "layers of another machine"
+    assert (words.lent(other), words.lent_memory(other)) == (
+        "6.0 of 10.0 GiB",
+        "6.0 of 10.0 GiB lent",
+    )
+    assert "Used by the model" not in dict(inspector._about(other))
 
 
 def test_heat_is_told_where_a_system_tells_it() -> None:

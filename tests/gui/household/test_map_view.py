@@ -85,7 +85,11 @@ def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_i
     drew = list[str]()
     monkeypatch.setattr(drawn_with, "text", lambda *all_of: drew.append(all_of[2]))
     machine = replace(
-        machines_of(household(1))[0], used_bytes=used, lent_bytes=lent, total_bytes=2 * lent
+        machines_of(household(1))[0],
+        used_bytes=used,
+        lent_bytes=lent,
+        total_bytes=2 * lent,
+        own_bytes=0,
     )
     view.show_machines((machine,))
     view.grab()
