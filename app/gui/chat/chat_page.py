@@ -34,7 +34,7 @@ from app.gui.chat.slices import Slices
 from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
 from app.gui.chat.token_counts import TokenCounts
-from app.gui.chat.ways_out import WaysOut
+from app.gui.chat.ways_out import Buttons, WaysOut
 from app.gui.page import Page
 from app.gui.parts.bounded import Bounded
 from app.gui.parts.drops import Drops
@@ -71,8 +71,9 @@ class ChatPage(Page):
         self.list = ChatList(services, self.history)
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         self.conversation = Conversation(look)
-        self._ways = WaysOut(services.go, self._set_up_and_retry, self._leave_out,
-                             self.conversation.edit_question, self._retry)  # fmt: skip
+        buttons = Buttons(services.go, self._set_up_and_retry, self._leave_out,
+                          self.conversation.edit_question, self._retry)  # fmt: skip
+        self._ways = WaysOut(self.session, services.pool, self._models.reads, buttons)
         self.suggestions = Suggestions(self._send_suggestion)
         kept = services.preferences
         self.hint = Hint(kept, lambda name: self._set_up(replace(self.chat, model=name)))
@@ -122,7 +123,7 @@ class ChatPage(Page):
     def _listen(self) -> None:
         self.list.opened.connect(self.open_chat)
         self.list.found.connect(self._open_at)
-        self.list.search.textChanged.connect(self._searched)
+        self.list.search.textChanged.connect(self.conversation.searched)
         self.history.removed.connect(self._removed)
         self.history.changed.connect(self._renamed)
         self.history.troubled.connect(self.fail)
@@ -219,10 +220,6 @@ class ChatPage(Page):
             if message not in {one.id for one in tree.path(self.chat)}:
                 self.session.switch(self.chat.id, MessageId(message))
             self.conversation.show_message(MessageId(message), words)
-
-    def _searched(self, words: str) -> None:
-        if not words:
-            self.conversation.mark("")
 
     def _removed(self, chat: str) -> None:
         self.session.stop(ChatId(chat))
@@ -322,6 +319,10 @@ class ChatPage(Page):
     def _do(self, deed: Deed, message: str, text: str) -> None:
         if deed in (Deed.REGENERATE, Deed.CONTINUE, Deed.EDIT):
             self.notice.clear()
+        if deed is Deed.CONTINUE and (ways := self._ways.if_full(self.chat)):
+            words = self.tr("The context is full: there is no room to go on with this answer.")
+            self.notice.say(words, "warning", *ways)
+            return
         self._deeds.do(self.chat, deed, message, text)
         if deed is Deed.EDIT:  # its editor is gone
             self.composer.field.setFocus()
@@ -339,10 +340,7 @@ class ChatPage(Page):
         if chat != self.chat.id:
             return
         if ending.error is not None:
-            leaves = self.session.leaves_out(self.chat.id)
-            guest = self.services.pool.hosts is not None
-            ways = self._ways.of(ending.error, self.chat, leaves_out=leaves, is_guest=guest)
-            self.fail(ending.error, *ways)
+            self.fail(ending.error, *self._ways.of(ending.error, self.chat))
         self.composer.send_waiting(well=ending.error is None)
 
     def _retry(self) -> None:

@@ -151,6 +151,11 @@ class Conversation(QScrollArea):
         for view in self._views:
             view.body.mark(words if view.message.id == message else "")
 
+    def searched(self, words: str) -> None:
+        """For these; for "" no more."""
+        if not words:
+            self.mark("")
+
     def edit_question(self) -> None:
         """The last one."""
         asked = [view for view in self._views if view.message.role is Role.USER]

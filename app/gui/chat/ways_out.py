@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.core import chat as tree
-from app.core.chat import Chat, Role
+from app.core.chat import ENDED, FULL, Chat, Role
 from app.core.errors import AppError
 from app.gui import pages
-from app.gui.chat.branch_view import is_unanswered
+from app.gui.chat.branch_view import end_of, is_unanswered
+from app.gui.chat.chat_head import used_tokens
+from app.gui.chat.session import FULL_TOKENS, Session
 from app.gui.parts.notice import Action
+from app.gui.pool import Pool
 
 LONGER = "prompt_too_long"  # for the context that is loaded; the model may have a longer one
 TOO_LONG = (LONGER, "prompt_beyond_model", "text_too_long")  # the same would fail again
@@ -29,8 +32,8 @@ EDIT = QT_TRANSLATE_NOOP("ChatPage", "Edit the message")
 
 
 @dataclass(frozen=True, slots=True)
-class WaysOut:
-    """What each button does; `go` opens a page of the window."""
+class Buttons:
+    """What each does; `go` opens a page of the window."""
 
     go: Callable[[str], object]
     settings: Callable[[], object]
@@ -38,23 +41,50 @@ class WaysOut:
     edit: Callable[[], object]
     again: Callable[[], object]
 
-    def of(self, error: AppError, chat: Chat, *, leaves_out: bool, is_guest: bool) -> list[Action]:
-        """leaves_out: its oldest messages were left out already. A guest's hosts load as they like."""
-        code = error.reason.code
+
+class WaysOut:
+    """reads: how many tokens a model reads at most; None: that is not known."""
+
+    def __init__(
+        self, session: Session, pool: Pool, reads: Callable[[str], int | None], buttons: Buttons
+    ) -> None:
+        self._session, self._pool, self._reads = session, pool, reads
+        self._buttons = buttons
+
+    def of(self, error: AppError, chat: Chat) -> list[Action]:
+        """After this error."""
+        code, do = error.reason.code, self._buttons
         if code in TOO_LONG:
-            questions = [one for one in tree.told(tree.path(chat)) if one.role is Role.USER]
-            found = []
-            if len(questions) > 1 and not leaves_out:
-                found.append((_tr(LEAVE_OUT), self.leave_out))
-            if code == LONGER and not is_guest:
-                found.append((_tr(LARGER), self.settings))
-            return [*found, (_tr(EDIT), self.edit)]
+            return self._for_room(chat, larger=code == LONGER)
         if code in CONTEXT:
-            return [(_tr(OTHER_CONTEXT), self.settings)]
-        again = (_tr(AGAIN if is_unanswered(chat) else CONTINUE), self.again)
+            return [(_tr(OTHER_CONTEXT), do.settings)]
+        again = (_tr(AGAIN if is_unanswered(chat) else CONTINUE), do.again)
         if code in TOO_BIG:
-            return [(_tr(OTHER_MODEL), lambda: self.go(pages.MODELS)), again]
+            return [(_tr(OTHER_MODEL), lambda: do.go(pages.MODELS)), again]
         return [again]
+
+    def if_full(self, chat: Chat) -> list[Action]:
+        """Instead of going on with an answer that filled the context; none where there is room for more now."""
+        end, context = end_of(chat), self._context(chat)
+        ended = end.details.get(ENDED) if end is not None else None
+        has_room = used_tokens(chat) + FULL_TOKENS < context
+        if ended != FULL or has_room or self._session.leaves_out(chat.id):
+            return []
+        most = self._reads(self._session.asked(chat))
+        return self._for_room(chat, larger=most is None or most > context)
+
+    def _for_room(self, chat: Chat, *, larger: bool) -> list[Action]:
+        """Older messages go once; a guest's hosts load their models as they like."""
+        questions = [one for one in tree.told(tree.path(chat)) if one.role is Role.USER]
+        found, do = list[Action](), self._buttons
+        if len(questions) > 1 and not self._session.leaves_out(chat.id):
+            found.append((_tr(LEAVE_OUT), do.leave_out))
+        if larger and self._pool.hosts is None:
+            found.append((_tr(LARGER), do.settings))
+        return [*found, (_tr(EDIT), do.edit)]
+
+    def _context(self, chat: Chat) -> int:
+        return int((self._pool.model(chat.model) or self._pool.loaded or {}).get("context") or 0)
 
 
 def _tr(words: object) -> str:

@@ -1269,6 +1269,10 @@
         <translation>Loslassen, um es an Ihre Nachricht anzuhängen</translation>
     </message>
     <message>
+        <source>The context is full: there is no room to go on with this answer.</source>
+        <translation>Der Kontext ist voll: Für mehr von dieser Antwort ist kein Platz.</translation>
+    </message>
+    <message>
         <source>This question has no answer yet.</source>
         <translation>Diese Frage hat noch keine Antwort.</translation>
     </message>

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, FULL, Message, Role
 from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.message_view import Deed
 from app.gui.chat.wrapped import Wrapped
 from tests.gui.chat.test_chat_page import ask, page, rested
 
@@ -46,6 +48,10 @@ def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage)
     assert last.details[ENDED] == FULL
     shown = [one.text() for one in page.conversation.views[-1].findChildren(Wrapped)]
     assert any("context is full" in words for words in shown), shown
+    page._do(Deed.CONTINUE, last.id, "")  # a token or two more would not help
+    assert not page.session.running
+    offered = [one.text() for one in page.notice.findChildren(QPushButton) if one.text()]
+    assert offered == ["Edit the message"]  # the Guide reads no more, and nothing is older
 
 
 def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPage) -> None:

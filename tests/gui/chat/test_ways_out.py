@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from PySide6.QtWidgets import QApplication, QComboBox, QPushButton
 from pytestqt.qtbot import QtBot
@@ -11,7 +14,7 @@ from app.core.errors import AppError
 from app.gui import pages
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.chat_settings import ChatSettings
-from app.gui.chat.ways_out import CONTEXT, LONGER, TOO_BIG, TOO_LONG, WaysOut
+from app.gui.chat.ways_out import CONTEXT, LONGER, TOO_BIG, TOO_LONG, Buttons, WaysOut
 from tests.gui.chat.test_chat_page import ask, page, rested
 
 __all__ = ["page"]  # a fixture
@@ -48,12 +51,11 @@ CASES = [
 def test_only_what_can_help_is_offered(
     qapp: QApplication, code: str, chat: Chat, leaves_out: bool, is_guest: bool, offered: list[str]
 ) -> None:
-    went, done = list[str](), list[str]()
-    ways = WaysOut(
-        went.append,
-        *(lambda name=name: done.append(name) for name in ("settings", "oldest", "edit", "again")),
-    )
-    found = dict(ways.of(AppError(code), chat, leaves_out=leaves_out, is_guest=is_guest))
+    went = list[str]()
+    session: Any = SimpleNamespace(leaves_out=lambda _: leaves_out)
+    pool: Any = SimpleNamespace(hosts=["den"] if is_guest else None)
+    buttons = Buttons(went.append, list, list, list, list)
+    found = dict(WaysOut(session, pool, lambda _: None, buttons).of(AppError(code), chat))
     assert list(found) == offered
     if "Choose another model" in found:
         found["Choose another model"]()
