@@ -14,6 +14,7 @@ from app.gui import theme as sizes
 from app.gui.fade_in import FadeIn
 from app.gui.opening import Opening
 from app.gui.page import Page
+from app.gui.parts import on_screen
 from app.gui.parts.layouts import column, row
 from app.gui.parts.notice import Action, Notice
 from app.gui.pool import Link
@@ -38,7 +39,6 @@ class Window(QMainWindow):
         super().__init__()
         self._services, self._closing, self._quit = services, closing, quit_app
         self.setWindowTitle("Poolhouse")
-        self.setMinimumSize(SMALLEST)
         self._sidebar = Sidebar(services, self.go)
         self._stack = QStackedWidget()
         self._pages: dict[str, Page] = {}
@@ -186,6 +186,7 @@ class Window(QMainWindow):
         """In front, whatever it was before."""
         if self.isMinimized():
             self.showNormal()
+        on_screen.fit(self, SMALLEST)  # it may be another one since it was hidden
         self.show()
         self.raise_()
         self.activateWindow()
@@ -210,6 +211,7 @@ class Window(QMainWindow):
         kept = self._services.preferences.geometry
         if kept is None or not self.restoreGeometry(kept):
             self.resize(USUAL)
+        on_screen.fit(self, SMALLEST)
 
     def seen(self) -> None:
         """What was said over every page goes."""

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QLocale
+from PySide6.QtCore import QCoreApplication, QEvent, QLocale, QRect
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.language import translators
+from app.gui.parts import on_screen
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, node
 
@@ -63,6 +64,14 @@ def nothing_left_over() -> Iterator[None]:
     look is put on them too."""
     yield
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+@pytest.fixture
+def small_screen(monkeypatch: pytest.MonkeyPatch) -> QRect:
+    """The smallest screen there is a window for, less than the tests' own."""
+    screen = QRect(0, 0, 960, 600)
+    monkeypatch.setattr(on_screen, "available", lambda _: screen)
+    return screen
 
 
 @pytest.fixture(scope="module")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QSize
+from PySide6.QtCore import QEvent, QObject, QRect, QSize
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import pages
+from app.gui.first_run.welcome import Welcome
+from app.gui.parts import on_screen
 from app.gui.pool import Link
 from app.gui.settings.advanced import Advanced
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.settings.updates import Updates
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
+from tests.gui import walk
 from tests.gui.desk import Desk, window_over
 
 SETTLED_MS, WATCHED_MS = 250, 150
@@ -163,3 +166,40 @@ def test_a_window_that_nobody_touches_rests_on_every_page(qtbot: QtBot, at_lone:
         seen[entry.name] = painted.often
         window.removeEventFilter(painted)
     assert max(seen.values()) <= MOST_PAINTED, seen
+
+
+@pytest.mark.parametrize("before", [QSize(), USUAL * 2])
+def test_a_window_is_no_larger_than_its_screen_at_first_and_with_the_size_of_a_larger_one(
+    qtbot: QtBot, away: Desk, small_screen: QRect, before: QSize
+) -> None:
+    if before.isValid():
+        other = QWidget()
+        qtbot.addWidget(other)
+        other.resize(before)
+        away.services.preferences.keep("window/geometry", other.saveGeometry())
+    window = Window(away.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.come_up()
+    assert small_screen.contains(window.geometry())
+    assert window.size() == on_screen.room(window)  # nor is it smaller than need be
+
+
+@pytest.mark.parametrize("text", [1.0, 2.0])
+def test_every_button_of_the_first_steps_is_on_a_small_screen(
+    qtbot: QtBot, at_lone: Desk, small_screen: QRect, text: float
+) -> None:
+    at_lone.services.theme.choose(Scheme.LIGHT, text)
+    window = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(window)
+    window.come_up()
+    steps = Welcome(at_lone.services, window)
+    steps.begin()
+    beyond = []
+    while not steps.is_last:
+        qtbot.wait(SETTLED_MS)
+        beyond += walk.beyond(steps, small_screen)
+        steps.skip()
+    beyond += walk.beyond(steps, small_screen)
+    steps.end()
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not beyond, "\n".join(beyond)

@@ -191,6 +191,28 @@ def sticking_out(root: QWidget) -> list[str]:
     ]
 
 
+def beyond(window: QWidget, screen: QRect) -> list[str]:
+    """Buttons that cannot be pressed on this screen. What can be scrolled to can be."""
+    return [
+        described(button)
+        for button in window.findChildren(QAbstractButton)
+        if button.isVisible()
+        and button.window() is window.window()
+        and not _scrolls(button)
+        and not screen.contains(QRect(button.mapToGlobal(QPoint(0, 0)), button.size()))
+    ]
+
+
+def _scrolls(widget: QWidget) -> bool:
+    """Whether a view around it, which is itself on the screen, brings it there."""
+    parent = widget.parentWidget()
+    while parent is not None and not parent.isWindow():
+        if isinstance(parent, QAbstractScrollArea):
+            return True
+        parent = parent.parentWidget()
+    return False
+
+
 def overlapping(root: QWidget) -> list[str]:
     """What lies on its neighbour."""
     found = []
