@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtCore import QCoreApplication, QRect
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
+from app.core.check import Check
 from app.core.errors import AppError
-from app.gui.chat.chat_settings import LEAST_ROOM, ChatSettings
+from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.link_question import ask_link
+from app.gui.chat.locked_chats import LockedChats
 from app.gui.chat.presets import Presets
+from app.gui.chat.text_window import TextWindow
+from app.gui.diagnostics.doctor_dialog import DoctorDialog
+from app.gui.diagnostics.save_dialog import SaveDialog
 from app.gui.household.add_sheet import AddSheet
 from app.gui.household.facts import MachineFacts, machines_of
 from app.gui.household.interface_sheet import InterfaceSheet
@@ -20,14 +26,21 @@ from app.gui.household.join_sheet import JoinSheet
 from app.gui.household.leave_sheet import LeaveSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.sheet import Sheet
+from app.gui.page import Page
 from app.gui.parts.buttons import wrapping
+from app.gui.parts.dialog import HEIGHT
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, held
+from app.gui.parts.name_dialog import NameDialog
 from app.gui.parts.notice import Notice
+from app.gui.quit_sheet import QuitSheet
 from app.gui.services import Services
+from app.gui.settings.about import TextDialog
 from app.gui.settings.erase_sheet import EraseSheet
+from app.gui.settings.turning_dialog import TurningDialog
 from app.gui.settings.upstream_sheets import AddServer, ForgetServer
 from app.gui.shelf.folder_sheet import FolderSheet
+from app.gui.shelf.removal import Removal
 from app.gui.theme import Scheme
 from tests.gui import walk
 from tests.gui.desk import Desk
@@ -35,6 +48,8 @@ from tests.gui.household.snapshots import household
 from tests.gui.speaking import speaking
 
 NARROW, COLUMN = 760, 420  # of a window, and of the chat in one
+MANY = 12
+WHY = "the disk is full, and what was to be written there is much more than it has room for"
 Make = Callable[[Services, MachineFacts, QWidget], Sheet]
 INTERFACES = {
     "interfaces": [
@@ -110,7 +125,7 @@ def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
     dialog.show()
     qtbot.wait(20)
     assert dialog.width() <= NARROW
-    assert dialog.height() <= LEAST_ROOM
+    assert dialog.height() <= HEIGHT
     found = walk.untidy(dialog)
     dialog.close()
     assert not found, f"in {spoken}: " + "\n".join(found)
@@ -171,3 +186,87 @@ def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(
     assert one.height() > line.height()
     assert (one.text(), one.accessibleName(), one.sizeHint()) == (words, words, line)
     assert not walk.untidy(narrow)
+
+
+Opens = Callable[[Services, QWidget], QDialog]
+ANSWER = "https://example.org/" + "a-long-path-" * 40
+
+
+def doctor(services: Services, parent: QWidget) -> QDialog:
+    made = DoctorDialog(services, parent)
+    checks = [Check(f"Check {number}", None, "It was not tested.") for number in range(MANY)]
+    made._show([Check("Network", False, "A firewall is in the way. " * 5), *checks])
+    made.fold.open()
+    return made
+
+
+def diagnostics(services: Services, parent: QWidget) -> QDialog:
+    made = SaveDialog(services, parent)
+    made._failed(OSError(28, "No space left on device, and much more is to be told of it"))
+    return made
+
+
+def settings(services: Services, parent: QWidget) -> QDialog:
+    chat = Chat(ChatId("a"))
+    presets = Presets(services.preferences)
+    return ChatSettings(
+        services.theme, presets, chat, chat, ["guide"], lambda _: None, nothing, parent
+    )
+
+
+def removal(services: Services, parent: QWidget) -> QDialog:
+    asked = Removal(Page(services, "Models"), services.client, services.importing)
+    asked._page.setParent(parent)
+    asked.ask_anyway("A model with a long name of 70 billion parameters", nothing)
+    assert asked.question is not None
+    return asked.question
+
+
+OTHERS: dict[str, Opens] = {
+    "doctor": doctor,
+    "diagnostics": diagnostics,
+    "settings": settings,
+    "removal": removal,
+    "name": lambda services, parent: NameDialog(
+        services.theme, "Keep as preset", "Name", nothing, parent
+    ),
+    "licence": lambda services, parent: TextDialog(
+        services, "Licence", "All rights. " * 999, parent
+    ),
+    "text": lambda services, parent: TextWindow(services.theme, "A long text. " * 999, parent),
+    "turning": lambda services, parent: TurningDialog(services.lock, parent, on=True),
+    "locked": lambda services, parent: LockedChats(services.lock, QWidget(), parent).ask_anew(),
+    "link": lambda _, parent: ask_link(parent, ANSWER, nothing),
+    "quit": lambda services, parent: QuitSheet(services, ["Chat", "Models"], nothing, parent),
+}
+
+
+def opened(services: Services, parent: QWidget, name: str) -> QDialog:
+    if name not in SHEETS:
+        return OTHERS[name](services, parent)
+    sheet = SHEETS[name](services, machines_of(household(3))[1], parent)
+    sheet.open()
+    sheet.fail(AppError("history_unwritten", path="/home/me" + "/a/long/path" * 9, why=WHY))
+    return sheet
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("name", [*SHEETS, *OTHERS])
+def test_every_button_of_a_dialog_is_on_a_small_screen(
+    qtbot: QtBot, away: Desk, small_screen: QRect, spoken: str, name: str, scale: float
+) -> None:
+    """Also where it says what went wrong at length."""
+    away.services.theme.choose(Scheme.LIGHT, scale)
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.setGeometry(small_screen)
+    window.show()
+    dialog = opened(away.services, window, name)
+    dialog.open()
+    qtbot.wait(20)
+    beyond = walk.beyond(dialog, small_screen)
+    seen = small_screen.contains(dialog.geometry())
+    dialog.done(0)
+    away.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not beyond, "\n".join(beyond)
+    assert seen

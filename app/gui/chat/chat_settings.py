@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
-    QDialog,
     QDoubleSpinBox,
     QGridLayout,
     QPlainTextEdit,
@@ -24,8 +22,9 @@ from app.gui import theme as sizes
 from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
 from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.dialog import Compact
 from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import column, held, row, scrolled
+from app.gui.parts.layouts import held, row
 from app.gui.parts.name_dialog import NameDialog
 from app.gui.parts.text import label, paragraph
 from app.gui.sentences import model_name
@@ -35,11 +34,10 @@ CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
 BY_CHANCE = -1  # of the seed
 MOST_TOKENS = 1 << 17
 WIDTH = 520
-LEAST_ROOM = 600  # of a window at its smallest there is room for this height
 SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
 
 
-class ChatSettings(QDialog):
+class ChatSettings(Compact):
     """`changed(chat)` with what is another now, when Save is pressed.
 
     reads: how many tokens a model reads at most, None where that is not known; of None: whichever is loaded.
@@ -56,13 +54,14 @@ class ChatSettings(QDialog):
         changed: Callable[[Chat], None],
         parent: QWidget,
     ) -> None:
-        super().__init__(parent)
-        self._theme, self._presets, self._chat, self._changed = theme, presets, chat, changed
+        super().__init__(theme, "", "", parent)
+        self._presets, self._chat, self._changed = presets, chat, changed
         self._reads = reads
         self._defaults = defaults  # what a new chat would begin with
         self.setWindowTitle(self.tr("Settings of this chat"))
-        self._parent, room = parent, max(parent.window().width() - 2 * sizes.L, WIDTH)
-        self._room, self._is_tight = room, theme.px(WIDTH) > room
+        self.heading.hide()
+        self.be_wide(theme.px(WIDTH))
+        self._is_tight = self.width() < theme.px(WIDTH)
         self.model = self._models(models)
         self.context = QComboBox()
         self._hint = paragraph("", "caption")
@@ -91,23 +90,16 @@ class ChatSettings(QDialog):
         system, sampling = self.tr("System message"), self.tr("Sampling")
         presets = held(row(self.system_presets, self.remove_system, self._keep_system))
         samplings = held(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
-        self._inner = column(
+        self.add(
             upper, self._hint, Flow(label(system, "section"), presets, right_from=1), self.system,
-            Flow(label(sampling, "section"), samplings, right_from=1), lower, gap=sizes.M,
+            Flow(label(sampling, "section"), samplings, right_from=1), lower,
         )  # fmt: skip
-        self._buttons = Flow(
-            button(self.tr("Reset to defaults"), lambda: self._fill(self._defaults)),
-            button(self.tr("Cancel"), self.reject),
-            button(self.tr("Save"), self._save, "primary"),
-            right_from=1,
-        )
-        self._view = scrolled(held(self._inner))
-        around = column(self._view, self._buttons, gap=sizes.L)
-        around.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
-        self.setLayout(around)
+        reset = button(self.tr("Reset to defaults"), lambda: self._fill(self._defaults))
+        self.buttons.addWidget(reset)
+        self.buttons.right_from = 1
+        self.offer(self.tr("Cancel"), button(self.tr("Save"), self._save, "primary"))
         needed = self._inner.minimumSize().width() + 2 * sizes.XL + sizes.M + sizes.XS  # with a bar
-        self._wide = min(max(self._theme.px(WIDTH), needed), self._room)
-        self.setFixedWidth(self._wide)
+        self.be_wide(max(self._theme.px(WIDTH), needed))
 
     def _prepare(self) -> None:
         """The fields, before they have their places."""
@@ -134,21 +126,6 @@ class ChatSettings(QDialog):
         self.sampling_presets.activated.connect(self._use_sampling)
         for box in (self.system_presets, self.sampling_presets):
             box.currentIndexChanged.connect(self._offer_removal)
-
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
-        """As high as what is in it, and no higher than there is room: then all but its buttons scrolls."""
-        super().showEvent(event)
-        screen = self.screen().availableGeometry().height()
-        room = min(max(self._parent.window().height(), LEAST_ROOM), screen)
-        wide = self._wide - 2 * sizes.XL
-        around = self._buttons.heightForWidth(wide) + 2 * sizes.XL + sizes.L
-        most = room - 2 * sizes.L - around
-        high = self._inner.totalHeightForWidth(wide)
-        if high > most:  # beside a scroll bar
-            self._inner.setContentsMargins(0, 0, sizes.M, 0)
-            high = self._inner.totalHeightForWidth(wide)
-        self._view.setFixedHeight(min(high, most))
-        self.setFixedHeight(min(high, most) + around)
 
     def _form(self, *lines: tuple[str, QWidget], beside: int = 1) -> QGridLayout:
         """A field beside its name, `beside` of these in a row."""

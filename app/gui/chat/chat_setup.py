@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from app.core.chat import Chat
@@ -39,5 +38,4 @@ class ChatSetup:
             lambda model: self._models.reads(self._asked(replace(chat, model=model))),
             done, self._parent,
         )  # fmt: skip
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocumentFragment, QTextOption
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QWidget
 
 from app.gui import theme as sizes
 from app.gui.chat import segments
 from app.gui.chat.segments import Kind
+from app.gui.parts.dialog import Dialog
 from app.gui.parts.layouts import column
 from app.gui.theme import Theme
 
@@ -26,7 +27,7 @@ def as_text(markdown: str) -> str:
     return "\n\n".join(parts)
 
 
-class TextWindow(QDialog):
+class TextWindow(Dialog):
     """Opens beside the conversation and stays while one works on."""
 
     def __init__(self, theme: Theme, text: str, parent: QWidget) -> None:
@@ -43,7 +44,7 @@ class TextWindow(QDialog):
         box = column(self.field, buttons, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
-        self.resize(theme.px(sizes.CHAT_WIDTH), theme.px(sizes.CHAT_WIDTH * 2 // 3))
+        self.begin_at(theme.px(sizes.CHAT_WIDTH), theme.px(sizes.CHAT_WIDTH * 2 // 3))
 
 
 def _broken(text: str) -> list[str]:

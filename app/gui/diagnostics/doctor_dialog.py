@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.core.check import Check, likeliest
 from app.core.errors import AppError
@@ -18,6 +18,7 @@ from app.gui.diagnostics.words import Cure, advice, cause, cure_of, headline
 from app.gui.icons import icon
 from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
+from app.gui.parts.dialog import Dialog
 from app.gui.parts.flow import Flow
 from app.gui.parts.fold import Fold
 from app.gui.parts.layouts import card, clear, column, row, scrolled
@@ -32,7 +33,7 @@ WIDTH, HEIGHT = 680, 500
 FIELDS = ("name", "ok", "cause", "cure", "code", "machine", "address", "tested")
 
 
-class DoctorDialog(QDialog):
+class DoctorDialog(Dialog):
     """Tests as soon as it is shown; works, and says so, while the node is away.
 
     `joins`: it was asked from the dialog that joins a household, where adding a machine is no help.
@@ -48,7 +49,7 @@ class DoctorDialog(QDialog):
         self._call: Call | None = None
         self._form: AddressForm | None = None
         self.setWindowTitle(self.tr("Why can it not see my other computer?"))
-        self.resize(services.theme.px(WIDTH), services.theme.px(HEIGHT))
+        self.begin_at(services.theme.px(WIDTH), services.theme.px(HEIGHT))
         self._mark, self.title, self.sentence = label(), label("", "section"), paragraph()
         self.cure = paragraph("", "muted")
         self._room = QVBoxLayout()  # for the one button, or the form it opens
@@ -92,7 +93,8 @@ class DoctorDialog(QDialog):
         body = column(self._card, self.fold, gap=sizes.L)
         body.addStretch(1)
         body.setContentsMargins(0, 0, sizes.S, 0)
-        box = column(scrolled(inner), row(save, None, self._again, close), gap=sizes.L)
+        feet = Flow(save, self._again, close, right_from=1)
+        box = column(scrolled(inner), feet, gap=sizes.L)
         inner.setLayout(body)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)

@@ -10,7 +10,6 @@ from pathlib import Path
 from PySide6.QtCore import QStandardPaths, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QDialog,
     QFileDialog,
     QListWidget,
     QListWidgetItem,
@@ -26,8 +25,10 @@ from app.gui import theme as sizes
 from app.gui.diagnostics.bundle import Told, gathered, write
 from app.gui.diagnostics.job import Job
 from app.gui.parts.buttons import button
+from app.gui.parts.dialog import Dialog
+from app.gui.parts.flow import Flow
 from app.gui.parts.last_folder import LastFolder
-from app.gui.parts.layouts import column, row
+from app.gui.parts.layouts import column, held, scrolled
 from app.gui.parts.notice import Notice
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
@@ -37,7 +38,7 @@ WIDTH, HEIGHT, LIST_WIDTH = 820, 580, 240
 SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved
 
 
-class SaveDialog(QDialog):
+class SaveDialog(Dialog):
     """`files` fills a moment after it is shown."""
 
     def __init__(
@@ -48,7 +49,7 @@ class SaveDialog(QDialog):
         self.files: dict[str, str] = {}
         px = services.theme.px
         self.setWindowTitle(self.tr("Save diagnostics"))
-        self.resize(px(WIDTH), px(HEIGHT))
+        self.begin_at(px(WIDTH), px(HEIGHT))
         self.notice = Notice(services.theme)
         self.list = QListWidget()
         self.list.setAccessibleName(self.tr("Files that will be saved"))
@@ -85,10 +86,12 @@ class SaveDialog(QDialog):
         split.setSizes([list_width, WIDTH - list_width])
         split.setChildrenCollapsible(False)
         self._size = label("", "caption")
-        feet = row(self._size, None, button(self.tr("Cancel"), self.reject), self.button)
-        box = column(about, self.notice, split, gap=sizes.L)
-        box.setStretch(2, 1)
-        box.addLayout(feet)
+        cancel = button(self.tr("Cancel"), self.reject)
+        feet = Flow(self._size, cancel, self.button, right_from=1)
+        inner = column(about, self.notice, split, gap=sizes.L)
+        inner.setStretch(2, 1)
+        self._view = scrolled(held(inner))
+        box = column(self._view, feet, gap=sizes.L)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QSize
+from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtWidgets import QWidget
 
 FRAME = QSize(4, 40)  # two edges and a title bar, which nobody knows before a window is shown
@@ -27,3 +27,13 @@ def fit(window: QWidget, smallest: QSize) -> None:
     if window.size() != window.size().boundedTo(most):
         window.resize(window.size().boundedTo(most))
         window.move(available(window).topLeft())
+
+
+def hold(window: QWidget) -> None:
+    """Whole on its screen, wherever it was: what grew downwards goes up."""
+    window.resize(window.size().boundedTo(room(window)))
+    screen, frame = available(window), window.frameGeometry()
+    left = max(screen.left(), min(frame.left(), screen.right() - frame.width() + 1))
+    top = max(screen.top(), min(frame.top(), screen.bottom() - frame.height() + 1))
+    if frame.topLeft() != QPoint(left, top):
+        window.move(left, top)

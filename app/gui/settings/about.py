@@ -7,7 +7,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt, qVersion
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QDialog,
     QHeaderView,
     QPlainTextEdit,
     QTreeWidget,
@@ -20,6 +19,7 @@ from app.gui import theme as sizes
 from app.gui.diagnostics.job import Job
 from app.gui.icons import FOLDER
 from app.gui.parts.buttons import button
+from app.gui.parts.dialog import Dialog
 from app.gui.parts.layouts import column, row
 from app.gui.services import Services
 from app.gui.settings.group import Group
@@ -105,14 +105,14 @@ class About(Group):
         TextDialog(self.services, title, text, self.window()).open()
 
 
-class TextDialog(QDialog):
+class TextDialog(Dialog):
     """A long text to read."""
 
     def __init__(self, services: Services, title: str, text: str, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)
-        self.resize(services.theme.px(TEXT_WIDTH), services.theme.px(TEXT_HEIGHT))
+        self.begin_at(services.theme.px(TEXT_WIDTH), services.theme.px(TEXT_HEIGHT))
         view = QPlainTextEdit(text)
         view.setReadOnly(True)
         view.setTabChangesFocus(True)

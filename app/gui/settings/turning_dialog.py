@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.gui import theme as sizes
 from app.gui.chat.chat_lock import ChatLock
+from app.gui.parts.dialog import Dialog
 from app.gui.parts.layouts import column
 from app.gui.parts.progress import Progress
 from app.gui.parts.text import label, paragraph
@@ -14,7 +15,7 @@ from app.gui.parts.text import label, paragraph
 SOON_MS = 1000
 
 
-class TurningDialog(QDialog):
+class TurningDialog(Dialog):
     """In front of the window until it is over, so that nobody renames or deletes meanwhile.
 
     It cannot be stopped, but the window can be closed: then it is done as a whole or not at all.
