@@ -189,7 +189,7 @@ def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(
 
 
 Opens = Callable[[Services, QWidget], QDialog]
-ANSWER = "https://example.org/" + "a-long-path-" * 40
+ANSWER = "https://example.org/" + "along-path" * 40
 
 
 def doctor(services: Services, parent: QWidget) -> QDialog:
@@ -235,8 +235,10 @@ OTHERS: dict[str, Opens] = {
     ),
     "text": lambda services, parent: TextWindow(services.theme, "A long text. " * 999, parent),
     "turning": lambda services, parent: TurningDialog(services.lock, parent, on=True),
-    "locked": lambda services, parent: LockedChats(services.lock, QWidget(), parent).ask_anew(),
-    "link": lambda _, parent: ask_link(parent, ANSWER, nothing),
+    "locked": lambda services, parent: LockedChats(
+        services.lock, services.theme, QWidget(), parent
+    ).ask_anew(),
+    "link": lambda services, parent: ask_link(services.theme, parent, ANSWER, nothing),
     "quit": lambda services, parent: QuitSheet(services, ["Chat", "Models"], nothing, parent),
 }
 
@@ -266,7 +268,9 @@ def test_every_button_of_a_dialog_is_on_a_small_screen(
     qtbot.wait(20)
     beyond = walk.beyond(dialog, small_screen)
     seen = small_screen.contains(dialog.geometry())
+    found = walk.cut(dialog)
     dialog.done(0)
     away.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not beyond, "\n".join(beyond)
     assert seen
+    assert not found, "\n".join(found)

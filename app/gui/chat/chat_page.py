@@ -117,7 +117,7 @@ class ChatPage(Page):
         split.setCollapsible(1, False)
         split.setHandleWidth(1)
         split.splitterMoved.connect(lambda *_: setattr(self, "_moved", True))
-        self.content.addWidget(LockedChats(self.services.lock, split))
+        self.content.addWidget(LockedChats(self.services.lock, self.services.theme, split))
         self._fit()
 
     def _listen(self) -> None:

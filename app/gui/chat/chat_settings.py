@@ -98,7 +98,7 @@ class ChatSettings(Compact):
         self.buttons.addWidget(reset)
         self.buttons.right_from = 1
         self.offer(self.tr("Cancel"), button(self.tr("Save"), self._save, "primary"))
-        needed = self._inner.minimumSize().width() + 2 * sizes.XL + sizes.M + sizes.XS  # with a bar
+        needed = self._inner.minimumSize().width() + 2 * sizes.XL + sizes.M + sizes.SCROLL_BAR
         self.be_wide(max(self._theme.px(WIDTH), needed))
 
     def _prepare(self) -> None:

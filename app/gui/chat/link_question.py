@@ -6,27 +6,30 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QCoreApplication, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
+
+from app.gui.parts.dialog import Compact
+from app.gui.parts.text import paragraph
+from app.gui.theme import Theme
 
 SCHEMES = ("http", "https", "mailto")
 SHOWN_CHARACTERS = 500
+BREAK = "\u200b"  # a line may end here: an address has no spaces
 
 
-def ask_link(parent: QWidget, address: str, open_it: Callable[[], object]) -> QMessageBox:
+def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> Compact:
     """Open, copy or leave it; what no browser or mail program opens can only be copied."""
-    box = QMessageBox(parent)
-    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.setWindowTitle(_tr("Open a link"))
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(_tr("This link comes from an answer and leads to:"))
-    box.setInformativeText(_shown(address))
+    words = _tr("This link comes from an answer and leads to:")
+    box = Compact(theme, _tr("Open a link"), words, parent)
+    shown = paragraph(BREAK.join(_shown(address)))
+    shown.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)  # with the breaks in it
+    shown.setAccessibleName(_shown(address))
+    box.add(shown)
+    copies = box.answer(_tr("Copy address"), lambda: QGuiApplication.clipboard().setText(address))
+    acts = [copies]
     if QUrl(address).scheme() in SCHEMES:
-        opens = box.addButton(_tr("Open in the browser"), QMessageBox.ButtonRole.AcceptRole)
-        opens.clicked.connect(lambda *_: open_it())
-    copies = box.addButton(_tr("Copy address"), QMessageBox.ButtonRole.ActionRole)
-    copies.clicked.connect(lambda *_: QGuiApplication.clipboard().setText(address))
-    cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-    box.setDefaultButton(cancel)
+        acts.append(box.answer(_tr("Open in the browser"), open_it))
+    box.offer(_tr("Cancel"), *acts).setFocus()
     box.open()
     return box
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMessageBox, QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.parts.buttons import button
+from app.gui.parts.dialog import Compact
 from app.gui.parts.empty_state import EmptyState
 from app.gui.sentences import said
+from app.gui.theme import Theme
 
 NO_KEY = (
     "history_key_gone",
@@ -19,9 +20,11 @@ NO_KEY = (
 class LockedChats(QStackedWidget):
     """The chats, or why they cannot be shown. Nothing can be typed then, so nothing can be lost."""
 
-    def __init__(self, lock: ChatLock, chats: QWidget, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._lock, self._chats = lock, chats
+        self._lock, self._theme, self._chats = lock, theme, chats
         self.again = button(self.tr("Try again"), lock.try_again, "primary")
         self.anew = button(self.tr("Begin a new history…"), self.ask_anew)
         self.state = EmptyState(self.tr("Your chats are locked"), "", self.again, self.anew)
@@ -30,18 +33,16 @@ class LockedChats(QStackedWidget):
         lock.changed.connect(self._tell)
         self._tell()
 
-    def ask_anew(self) -> QMessageBox:
+    def ask_anew(self) -> Compact:
         """Whether a person means it; the locked file stays in any case."""
-        box = QMessageBox(self)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle(self.tr("Begin a new history"))
-        box.setText(self.tr("Begin a new history without the locked chats?"))
-        box.setInformativeText(
-            self.tr("Their file is kept under another name. New chats are not encrypted at first.")
+        box = Compact(
+            self._theme,
+            self.tr("Begin a new history without the locked chats?"),
+            self.tr("Their file is kept under another name. New chats are not encrypted at first."),
+            self,
         )
-        begin = box.addButton(self.tr("Begin a new history"), QMessageBox.ButtonRole.AcceptRole)
-        begin.clicked.connect(lambda *_: self._lock.begin_anew())
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        begin = box.answer(self.tr("Begin a new history"), self._lock.begin_anew)
+        box.offer(self.tr("Cancel"), begin).setFocus()
         box.open()
         return box
 

@@ -59,7 +59,9 @@ class MessageDeeds(QObject):
 
     def open_link(self, address: str) -> None:
         """Nothing is opened before one has seen where it leads."""
-        ask_link(self._window, address, lambda: QDesktopServices.openUrl(QUrl(address)))
+        ask_link(
+            self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address))
+        )
 
     def _copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)

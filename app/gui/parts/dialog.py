@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDialog, QLayout, QPushButton, QWidget
@@ -87,6 +89,15 @@ class Compact(Dialog):
         for one in (made, *acts):
             self.buttons.addWidget(one)
         return made
+
+    def answer(self, words: str, then: Callable[[], object], role: str = "") -> QPushButton:
+        """A button that closes it, and then does what it says."""
+
+        def pressed() -> None:
+            self.accept()
+            then()
+
+        return button(words, pressed, role)
 
     def fit(self) -> None:
         """As high as its words need at its width, and no higher than its window: then it scrolls."""

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
 from app.gui import formats
 from app.gui.node_client import NodeClient, segment
 from app.gui.page import Page
+from app.gui.parts.dialog import Compact
 from app.gui.shelf.calls import Calls
 from app.gui.shelf.importing import Importing
 from app.gui.shelf.item import Item
-from app.gui.theme import set_role
 
 Json = dict[str, Any]
 REMOVE = "remove"
@@ -31,7 +30,7 @@ class Removal(QObject):
         super().__init__(page)
         self._page, self._client, self._importing = page, client, importing
         self._calls = Calls()
-        self.question: QMessageBox | None = None
+        self.question: Compact | None = None
 
     def ask(self, item: Item) -> None:
         """Remove it, after a question when its file is deleted too."""
@@ -79,17 +78,8 @@ class Removal(QObject):
     def _question(
         self, title: str, words: str, yes: str, role: str, then: Callable[[], object]
     ) -> None:
-        box = QMessageBox(self._page)
-        box.setWindowTitle(title)
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(title)
-        box.setInformativeText(words)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        accept = box.addButton(yes, QMessageBox.ButtonRole.AcceptRole)
-        set_role(accept, role)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        accept.clicked.connect(lambda *_: then())
-        self.question = box
+        self.question = box = Compact(self._page.services.theme, title, words, self._page)
+        box.offer(self.tr("Cancel"), box.answer(yes, then, role)).setFocus()
         box.finished.connect(self._answered)
         box.open()
 

@@ -3668,6 +3668,10 @@
 <context>
     <name>Link</name>
     <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
         <source>Copy address</source>
         <translation>Adresse kopieren</translation>
     </message>
@@ -3932,6 +3936,10 @@
     <message>
         <source>Begin a new history…</source>
         <translation>Neuen Verlauf beginnen…</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Their file is kept under another name. New chats are not encrypted at first.</source>
@@ -5752,6 +5760,10 @@
 </context>
 <context>
     <name>Removal</name>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
     <message>
         <source>Cancel the download of {name}?</source>
         <translation>Den Download von {name} abbrechen?</translation>

@@ -94,7 +94,11 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(
     assert page.details.bar.buttons[Do.DELETE].text().startswith("Delete ")
     page.details.bar.buttons[Do.DELETE].click()
     assert page.removal.question is not None
-    words = [one for one in page.removal.question.buttons() if one.text().startswith("Delete ")]
+    words = [
+        one
+        for one in page.removal.question.findChildren(QPushButton)
+        if one.text().startswith("Delete ")
+    ]
     words[0].click()
     until(qtbot, lambda: "is deleted" in page.notice.sentence)
     until(qtbot, lambda: page.list.chosen_key == "shelf:guide")
@@ -128,7 +132,7 @@ def test_much_that_came_is_not_thrown_away_without_a_question(
     page.transfers.rows["d1"].cancel.click()
     question = page.removal.question
     assert question is not None
-    assert any(one.text() == "Delete 10.0 GiB" for one in question.buttons())
+    assert any(one.text() == "Delete 10.0 GiB" for one in question.findChildren(QPushButton))
     question.reject()
     assert page.removal.question is None
     snapshot["downloads"] = {}

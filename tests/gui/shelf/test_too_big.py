@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.gui.shelf.actions import Do
@@ -55,7 +55,7 @@ def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> N
     details.bar.buttons[Do.ANYWAY].click()
     question = page.removal.question
     assert question is not None
-    next(one for one in question.buttons() if one.text() == "Try anyway").click()
+    next(one for one in question.findChildren(QPushButton) if one.text() == "Try anyway").click()
     qtbot.waitUntil(lambda: Do.CHAT in details.bar.buttons, timeout=WITHIN_MS)
     assert page.removal.question is None
     details.bar.buttons[Do.UNLOAD].click()
