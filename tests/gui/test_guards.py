@@ -225,3 +225,10 @@ def test_the_guard_sees(source: str, is_found: bool) -> None:
 )
 def test_imports_are_seen(source: str, modules: set[str]) -> None:
     assert qt_modules(ast.parse(source)) == modules
+
+
+def test_every_dialog_is_one_that_stays_on_its_screen() -> None:
+    own = WINDOW / "parts" / "dialog.py"
+    qt = re.compile(r"\((?:Qt\w*\.)?QDialog\b|\bQ(?:MessageBox|InputDialog)\b")
+    found = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
+    assert found == [own]
