@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QRect, QSize
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
@@ -17,6 +17,7 @@ from app.gui.chat.chat_page import ChatPage
 from app.gui.first_run.welcome import Welcome
 from app.gui.household.pool_page import VIEW, PoolPage
 from app.gui.household.view_choice import MAP, TABLE
+from app.gui.parts import on_screen
 from app.gui.parts.bounded import Bounded
 from app.gui.parts.buttons import WrappingButton
 from app.gui.shelf import details
@@ -217,6 +218,32 @@ def test_all_that_can_be_done_with_an_answer_is_in_sight(
         page.close_history()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)
+
+
+def test_a_long_message_with_files_leaves_its_buttons_in_sight(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk, small_screen: QRect
+) -> None:
+    """Also below an error: fewer of its lines are seen then."""
+    at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
+    with speaking(qapp, "de"):
+        window = window_over(qtbot, at_lone.services, pages.CHAT, size=SMALLEST)
+        window.resize(on_screen.room(window))
+        page = chat_of(window)
+        page.composer.show_draft("One line\n" * 20, [{"name": "a.txt", "text": "…"}] * 2)
+        qtbot.wait(SETTLE_MS)
+        most = page.composer.field.height()
+        page.fail(AppError("prompt_too_long", tokens=5_000, context=1_024))
+        qtbot.wait(SETTLE_MS)
+        found = walk.untidy(page.composer)
+        line = page.composer.field.fontMetrics().lineSpacing()
+        fewer, bar = page.composer.field.height(), page.composer.field.verticalScrollBar()
+        scrolls = bar.isVisible()
+        page.composer.show_draft("")
+        page.close_history()
+    at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not found, "\n".join(found)
+    assert line < fewer < most
+    assert scrolls
 
 
 @pytest.mark.parametrize(("text", "size"), [(1.0, SMALLEST), (1.5, USUAL), (2.0, USUAL)])

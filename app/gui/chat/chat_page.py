@@ -95,6 +95,7 @@ class ChatPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.suggestions)
         self._stack.addWidget(self.conversation)
+        self._stack.setMinimumHeight(1)  # before a button of the composer is cut
         top = column(self.chat_head, Bounded(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
         self._narrow = held(column(self.hint, self.composer, gap=sizes.XS))

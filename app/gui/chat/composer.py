@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QMimeData, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QMimeData, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFileDialog,
+    QFrame,
+    QPlainTextEdit,
+    QSizePolicy,
+    QWidget,
+)
 
 from app.core.chat import Details
 from app.core.errors import AppError, BadInput
@@ -73,6 +81,7 @@ class Field(QPlainTextEdit):
         self._theme = theme
         self.sends_with_enter: Callable[[], bool] = lambda: True  # else Ctrl+Enter does
         set_role(self, "field")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self.setAccessibleName(self.tr("Message"))
         self.setPlaceholderText(self.tr("Message…"))
         self.setTabChangesFocus(True)
@@ -81,14 +90,29 @@ class Field(QPlainTextEdit):
         self.fit()
 
     def fit(self) -> None:
-        """As high as its text, within limits."""
-        line = self.fontMetrics().lineSpacing()
-        shown = min(MOST_LINES, max(1, int(self.document().size().height())))
-        height = shown * line + 2 * self._theme.px(sizes.S)
-        if height != self.height():
-            self.setFixedHeight(height)
+        """As high as its text, within limits, and less where there is no room for that."""
+        self.updateGeometry()
+        QTimer.singleShot(0, self, self._tell_bar)  # once it has the height
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(super().sizeHint().width(), self._needs(MOST_LINES))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(super().minimumSizeHint().width(), self._needs(1))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._tell_bar()
+
+    def _needs(self, most: float) -> int:
+        """Its height, with so many lines of its text."""
+        shown = min(most, max(1, int(self.document().size().height())))
+        return int(shown * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
+
+    def _tell_bar(self) -> None:
+        """One that is there for a moment would make the lines shorter, and there would be more of them."""
         policy = Qt.ScrollBarPolicy
-        scrolls = self.document().size().height() > MOST_LINES
+        scrolls = self._needs(inf) > self.height()
         self.setVerticalScrollBarPolicy(
             policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff
         )

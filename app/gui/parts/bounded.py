@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 from app.gui.parts.layouts import column, held
 from app.gui.parts.scroll_area import ScrollArea
 
-SHARE = 0.3  # of the window's height, at most
+SHARE = 0.25  # of the window's height, at most
 LAYOUT = (QEvent.Type.LayoutRequest, QEvent.Type.Resize)
 SEEN = (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
 
