@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QEvent, QObject, QRect, QSize
-from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import pages
@@ -18,6 +18,7 @@ from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
+from tests.gui.speaking import speaking
 
 SETTLED_MS, WATCHED_MS = 250, 150
 MOST_PAINTED = 8  # in that time; one that never rests comes to thirty and more
@@ -186,20 +187,24 @@ def test_a_window_is_no_larger_than_its_screen_at_first_and_with_the_size_of_a_l
 
 @pytest.mark.parametrize("text", [1.0, 2.0])
 def test_every_button_of_the_first_steps_is_on_a_small_screen(
-    qtbot: QtBot, at_lone: Desk, small_screen: QRect, text: float
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk, small_screen: QRect, text: float
 ) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, text)
     window = Window(at_lone.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
     window.come_up()
-    steps = Welcome(at_lone.services, window)
-    steps.begin()
-    beyond = []
-    while not steps.is_last:
-        qtbot.wait(SETTLED_MS)
-        beyond += walk.beyond(steps, small_screen)
-        steps.skip()
-    beyond += walk.beyond(steps, small_screen)
-    steps.end()
+    found, counted = [], set()
+    with speaking(qapp, "de"):
+        steps = Welcome(at_lone.services, window)
+        steps.begin()
+        while True:
+            qtbot.wait(SETTLED_MS)
+            found += walk.beyond(steps, small_screen) + walk.cut(steps)
+            counted.add(steps._where.pos())
+            if steps.is_last:
+                break
+            steps.skip()
+        steps.end()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
-    assert not beyond, "\n".join(beyond)
+    assert not found, "\n".join(found)
+    assert len(counted) == 1  # what says which step it is stays where it is

@@ -77,10 +77,6 @@ class Welcome(QWidget):
         self._back = button(self.tr("Back"), self._go_back)
         self._skip = button(self.tr("Skip"), self.skip, "link")
         self._next = button("", self._apply, "primary")
-        for one in (self._back, self._skip):  # the others stay where they are
-            keeps = one.sizePolicy()
-            keeps.setRetainSizeWhenHidden(True)
-            one.setSizePolicy(keeps)
         self._next.setDefault(True)
         self._fill()
         services.pool.link_changed.connect(self._tell_link)
@@ -144,9 +140,10 @@ class Welcome(QWidget):
         self._mark = label()
         theme.changed.connect(self._paint)
         self._paint()
-        leave = button(self.tr("Skip the introduction"), self.end, "link")
-        head = row(self._mark, label("Poolhouse", "section"), None, leave, gap=sizes.S)
-        feet = row(self._back, None, self._where, None, self._skip, self._next, gap=sizes.S)
+        leave = button(self.tr("End the introduction"), self.end, "link")
+        # above: there it stays, whatever the buttons below say
+        head = row(self._mark, label("Poolhouse", "section"), self._where, None, leave, gap=sizes.S)
+        feet = row(self._back, None, self._skip, self._next, gap=sizes.S)
         for one in (head, feet):  # as far to the right as the steps, which keep room for a bar
             one.setContentsMargins(0, 0, sizes.M, 0)
         middle = QWidget()

@@ -7110,16 +7110,16 @@
         <translation>Zurück</translation>
     </message>
     <message>
+        <source>End the introduction</source>
+        <translation>Einführung beenden</translation>
+    </message>
+    <message>
         <source>First steps</source>
         <translation>Erste Schritte</translation>
     </message>
     <message>
         <source>Skip</source>
         <translation>Überspringen</translation>
-    </message>
-    <message>
-        <source>Skip the introduction</source>
-        <translation>Die Einführung überspringen</translation>
     </message>
     <message>
         <source>Start again</source>

@@ -159,7 +159,7 @@ def test_a_name_outlives_steps_that_are_over_before_the_node_is_there(
     welcome = begun(away, window)
     QTest.keyClicks(welcome.step.findChildren(QLineEdit)[0], "study")
     press(welcome, "Next")
-    press(welcome, "Skip the introduction")
+    press(welcome, "End the introduction")
     pool = away.services.pool
     with node(away.services.launcher.home, "den"):
         follow(qtbot, away.services)
@@ -189,14 +189,14 @@ def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
 
 
 def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) -> None:
-    press(begun(away, window), "Skip the introduction")
+    press(begun(away, window), "End the introduction")
     assert away.went == [pages.CHAT]
     assert away.services.preferences.flag(DONE)
     again = begun(away, window)
     assert isinstance(again.step, NameStep)
     window.resize(1000, 640)
     assert again.size() == window.size()
-    press(again, "Skip the introduction")
+    press(again, "End the introduction")
 
 
 def test_everything_has_a_name_and_the_keyboard_reaches_it(away: Desk, window: QMainWindow) -> None:
