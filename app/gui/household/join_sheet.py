@@ -42,6 +42,7 @@ class JoinSheet(Sheet):
         self.sentence.show()
         self.near = QListWidget()
         self.near.setAccessibleName(self.tr("Households nearby"))
+        self.near.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.near.currentItemChanged.connect(lambda *_: self._chosen())
         self.nobody = paragraph("", "muted")
         find = self.tr("Find out why")
@@ -116,7 +117,8 @@ class JoinSheet(Sheet):
         self.near.clear()
         for one in found[:MOST_SHOWN]:
             address = str(one.pairing_address)
-            parts = (one.name or words.nameless(), one.claims, address)
+            # the longest comes last: a line that has no room ends in …
+            parts = (one.name or words.nameless(), address, one.claims)
             item = QListWidgetItem("    ".join(filter(None, parts)))
             if one.claims:
                 told = self.tr("{claims}: so it says itself").format(claims=one.claims)
@@ -133,7 +135,7 @@ class JoinSheet(Sheet):
         self.why.setVisible(not found)
         self.nobody.setText(self._why_nobody())
         rows = min(3, max(1, len(found)))
-        self.near.setFixedHeight(self.services.theme.px(sizes.CONTROL_HEIGHT) * rows + sizes.S)
+        self.near.setFixedHeight(self.services.theme.px(sizes.XXL) * rows + 2 * sizes.RING)
         if not chosen:
             self._chosen()
 

@@ -17,6 +17,7 @@ from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.household.add_sheet import ROLE_ORDER, AddSheet
 from app.gui.household.join_sheet import JoinSheet
 from app.gui.node_client import Call
+from app.gui.theme import Scheme
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import node
 
@@ -185,6 +186,24 @@ def test_who_may_not_add_machines_reads_who_may(
     adding.reject()
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_three_households_nearby_are_seen_without_a_bar(
+    qtbot: QtBot, away: Desk, parent: QWidget, scale: float
+) -> None:
+    near = {"name": "kitchen-laptop", "system": "Linux", "device": "AMD Ryzen 7 5800X3D"}
+    found = {str(at): near | {"pairing_address": f"192.168.178.{at}:4"} for at in range(10, 13)}
+    away.services.pool.snapshot = {"strangers": found}
+    away.services.theme.choose(Scheme.LIGHT, scale)
+    joining = JoinSheet(away.services, parent)
+    joining.show()
+    qtbot.wait(20)
+    bars = joining.near.verticalScrollBar(), joining.near.horizontalScrollBar()
+    seen = [one.isVisible() or one.maximum() for one in bars]
+    joining.reject()
+    away.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not any(seen)
+
+
 def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     near = {"name": "<b>hall</b>", "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4"}
     at_lone.services.pool.snapshot["strangers"] = {"b" * 16: near}
@@ -196,7 +215,7 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     nameless = {"pairing_address": "10.0.0.7:4", "system": "Windows"}
     at_lone.services.pool.snapshot["strangers"] = {"c" * 16: nameless}
     at_lone.services.pool.changed.emit()
-    words = ["A machine without a name", "Windows", "10.0.0.7:4"]
+    words = ["A machine without a name", "10.0.0.7:4", "Windows"]
     assert joining.near.item(0).text().split("    ") == words, "never a part of its id"
     assert joining.address.text() == "10.0.0.7:4", "the other one's code opens nothing any more"
     joining.address.setText("10.0.0.5:4")
