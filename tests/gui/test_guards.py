@@ -232,3 +232,10 @@ def test_every_dialog_is_one_that_stays_on_its_screen() -> None:
     qt = re.compile(r"\((?:Qt\w*\.)?QDialog\b|\bQ(?:MessageBox|InputDialog)\b")
     found = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
     assert found == [own]
+
+
+def test_every_box_to_choose_from_is_ours() -> None:
+    own = WINDOW / "parts" / "drop_down.py"
+    qt = re.compile(r"\bQComboBox\b(?:\(\)|\):)")
+    found = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
+    assert found == [own]

@@ -31,6 +31,7 @@ from app.gui.activity.feed import Feed
 from app.gui.activity.moments import clock, exact
 from app.gui.icons import icon
 from app.gui.parts.buttons import button
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import tooltip
@@ -191,7 +192,7 @@ class LogView(QWidget):
         return Entry(one.number, one.at, "answer", sentence)
 
     def _kinds(self) -> QComboBox:
-        box = QComboBox()
+        box = DropDown()
         box.setAccessibleName(self.tr("Which entries"))
         for name, words in (
             ("", self.tr("Everything")), ("answer", self.tr("Answers")),

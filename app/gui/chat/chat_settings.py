@@ -23,6 +23,7 @@ from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.dialog import Compact
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import held, row
 from app.gui.parts.name_dialog import NameDialog
@@ -63,11 +64,11 @@ class ChatSettings(Compact):
         self.be_wide(theme.px(WIDTH))
         self._is_tight = self.width() < theme.px(WIDTH)
         self.model = self._models(models)
-        self.context = QComboBox()
+        self.context = DropDown()
         self._hint = paragraph("", "caption")
         self.system = QPlainTextEdit()
-        self.system_presets = QComboBox()
-        self.sampling_presets = QComboBox()
+        self.system_presets = DropDown()
+        self.sampling_presets = DropDown()
         self.knobs = {knob.name: self._knob(knob) for knob in KNOBS}
         self.longest = QSpinBox()
         self._lay_out()
@@ -145,7 +146,7 @@ class ChatSettings(Compact):
         return made
 
     def _models(self, models: Sequence[str]) -> QComboBox:
-        made = QComboBox()
+        made = DropDown()
         made.addItem(self.tr("Whichever is loaded"), None)
         known = [*models, *([self._chat.model] if self._chat.model not in (None, *models) else [])]
         for name in known:

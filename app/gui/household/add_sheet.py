@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QComboBox, QProgressBar, QWidget
+from PySide6.QtWidgets import QProgressBar, QWidget
 
 from app.core.errors import AppError
 from app.gui import formats
@@ -19,6 +19,7 @@ from app.gui.household.sheet import Sheet
 from app.gui.household.trust import trust
 from app.gui.node_client import Call
 from app.gui.parts.buttons import button
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
 from app.gui.parts.text import label, paragraph
@@ -56,7 +57,7 @@ class AddSheet(Sheet):
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName(self.tr("Time left"))
         self.left = label("", "muted")
-        self.role = QComboBox()
+        self.role = DropDown()
         self._fill_open()
         self.again = button(self.tr("New code"), self.open_window, "primary")
         self._close = self.offer(self.tr("Cancel"), self.again)

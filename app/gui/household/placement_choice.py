@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtWidgets import QComboBox, QWidget
 
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.flow import Flow
 from app.gui.parts.text import label
 from app.gui.sentences import model_name
@@ -22,7 +23,7 @@ class PlacementChoice(QWidget):
         self._told: object = None
         self._this = ""
         self._those: list[Shown] = []
-        self.box = QComboBox()
+        self.box = DropDown()
         self.box.setAccessibleName(self.tr("Whose model the map shows"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(lambda _: chosen())

@@ -15,6 +15,7 @@ from app.gui.lending.lending import Lending
 from app.gui.lending.rule_row import RuleRow
 from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import IconButton, button
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Elided, label
 from app.gui.services import Services
@@ -113,7 +114,7 @@ class ProgramsEditor(QWidget):
         self._call = None
 
 
-class _Entry(QComboBox):
+class _Entry(DropDown):
     """Type a name, or open the list of what runs and of games."""
 
     def __init__(self, opened: Callable[[], object]) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QComboBox
+
+from app.gui.parts.drop_down import DropDown
 
 LEAST_LETTERS = 16
 
 
-class Choice(QComboBox):
+class Choice(DropDown):
     """`chosen(value)` is called when a person picked another, not when `show_value` did."""
 
     def __init__(self, options: Sequence[tuple[str, str]], chosen: Callable[[str], object]) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, tooltip
 from app.gui.parts.wheel import wheel_scrolls_page
@@ -27,7 +28,7 @@ class FileChoice(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.combo = QComboBox()
+        self.combo = DropDown()
         self.combo.setAccessibleName(self.tr("Quantisation"))
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon

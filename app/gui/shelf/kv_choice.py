@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from app.core.kv_effect import ASKED, SAME
 from app.gui import formats
 from app.gui import theme as sizes
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 from app.gui.parts.wheel import wheel_scrolls_page
@@ -27,7 +28,7 @@ class KvChoice(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._possible, self._bytes = True, dict[str, int]()
-        self.combo = QComboBox()
+        self.combo = DropDown()
         self.combo.addItem(self.tr("f16, exactly"), EXACT)
         self.combo.addItem(self.tr("q8_0, about half"), SMALL)
         self.combo.setAccessibleName(self.tr("How the context is kept"))

@@ -6,7 +6,6 @@ from PySide6.QtCore import QModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QLineEdit,
     QListView,
     QStackedWidget,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 from app.gui import theme as sizes
 from app.gui.icons import icon
 from app.gui.parts.buttons import button
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.empty_state import EmptyState
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, row
@@ -143,12 +143,12 @@ class ModelList(Whole):
             icon("search", self._services.theme.colours.muted),
             QLineEdit.ActionPosition.LeadingPosition,
         )
-        self.filter = QComboBox()
+        self.filter = DropDown()
         self.filter.setAccessibleName(self.tr("Which models"))
         self.filter.addItem(self.tr("All models"), ALL)
         self.filter.addItem(self.tr("What fits"), FITS)
         self.filter.addItem(self.tr("On this computer"), HERE)
-        self.size_filter = QComboBox()
+        self.size_filter = DropDown()
         self.size_filter.setAccessibleName(self.tr("Size"))
         self.size_filter.addItem(self.tr("Any size"), None)
         for one in CLASSES:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
+from app.gui.parts.drop_down import DropDown
 from app.gui.parts.layouts import column
 from app.gui.parts.text import label, paragraph
 from app.gui.parts.wheel import wheel_scrolls_page
@@ -28,7 +29,7 @@ class ShapeChoice(QWidget):
         super().__init__()
         self._useful = False
         self._best, self._rates = "", dict[str, float]()  # by order
-        self.combo = QComboBox()
+        self.combo = DropDown()
         for kind in ("", *ORDERED.values()):
             self.combo.addItem("", kind)
         self.combo.setAccessibleName(self.tr("How the model is placed"))
