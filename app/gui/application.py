@@ -14,6 +14,7 @@ from app.gui import pages
 from app.gui.asked import Asked
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.diagnostics.last_crash import CrashWatch
+from app.gui.focus_ring import FocusRing
 from app.gui.icons import icon
 from app.gui.language import LANGUAGE, translate
 from app.gui.launch import Launcher
@@ -47,6 +48,7 @@ class Application:
         self._app.setWindowIcon(app_icon())
         self._app.setQuitOnLastWindowClosed(False)
         theme = Theme(self._app, preferences.scheme, preferences.text_scale)
+        FocusRing(self._app)
         client = NodeClient(self._app)
         pool = Pool(launcher, client, self._app)
         self._window: Window | None = None
