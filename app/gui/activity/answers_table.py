@@ -8,6 +8,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from app.core.speed import is_rough
+from app.core.whose import OWNER
 from app.gui import formats
 from app.gui import theme as sizes
 from app.gui.activity.entries import Answer
@@ -142,7 +143,10 @@ class AnswersTable(QTableView):
         """The newest is chosen, unless the person looks at another one."""
         was = self.rows.answer(self.currentIndex().row())
         follows = was is None or self.currentIndex().row() == 0
-        self.rows.show(answers)
+        shown = list(answers)
+        # where all were for the person who looks, the room is for the figures
+        self.setColumnHidden(WHOSE, all(one.whose == OWNER for one in shown))
+        self.rows.show(shown)
         row = 0 if follows or was is None else max(0, self.rows.row_of(was.number))
         if self.rows.answer(row) is None:
             self._chosen(None)

@@ -563,7 +563,7 @@
     <name>AnswersModel</name>
     <message>
         <source>First token</source>
-        <translation>Erstes Token</translation>
+        <translation>1. Token</translation>
     </message>
     <message>
         <source>For</source>
@@ -599,7 +599,7 @@
     </message>
     <message>
         <source>Token forecast</source>
-        <translation>Token-Prognose</translation>
+        <translation>Prognose</translation>
     </message>
     <message>
         <source>Tokens</source>

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.whose import Whose
@@ -17,9 +18,11 @@ from app.gui.activity.entries import Lent, Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.pool import Link
 from app.gui.theme import Scheme
+from app.gui.window import SMALLEST
 from tests.gui.activity.made import told
-from tests.gui.desk import Desk
+from tests.gui.desk import Desk, window_over
 from tests.gui.shelf.offers import download
+from tests.gui.speaking import speaking
 
 SHORT = {"prompt": "Hello", "max_tokens": 12, "ignore_end": True}
 
@@ -130,6 +133,25 @@ def test_each_forecast_says_what_it_is_of() -> None:
     rows = AnswersModel()
     heads = [rows.headerData(at, Qt.Orientation.Horizontal) for at in range(rows.columnCount())]
     assert len(set(heads)) == len(heads)
+
+
+def test_figures_of_ones_own_answers_have_room_in_a_small_window_in_german(
+    qtbot: QtBot, qapp: QApplication, at_lone: Desk
+) -> None:
+    """Whose each was is told once somebody else asked."""
+    mine, guest = {"kind": "owner", "name": ""}, {"kind": "guest", "name": "loft"}
+    own = [answer_of(told(whose=mine, ttft_s=0.0087, forecast_tok_s=269.0))] * 9
+    with speaking(qapp, "de"):
+        window = window_over(qtbot, at_lone.services, "activity", size=SMALLEST)
+        page = window.page("activity")
+        assert isinstance(page, ActivityPage)
+        table = page.overview.table
+        table.show_answers(own)
+        qtbot.wait(200)
+        found = table.isColumnHidden(WHOSE), table.horizontalScrollBar().maximum()
+        table.show_answers([*own, answer_of(told(whose=guest))])
+    assert found == (True, 0)
+    assert not table.isColumnHidden(WHOSE)
 
 
 def test_whose_an_answer_was_is_told() -> None:
