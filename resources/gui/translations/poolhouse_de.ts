@@ -4769,7 +4769,7 @@
     </message>
     <message>
         <source>small, for learning the app</source>
-        <translation>klein, zum Kennenlernen der App</translation>
+        <translation>klein, zum Probieren</translation>
     </message>
     <message>
         <source>weights {weights} + KV {kv} + work {work}, {left} left</source>

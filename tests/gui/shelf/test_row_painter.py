@@ -16,8 +16,10 @@ from app.gui.shelf.row_painter import LINE_HEIGHT, RowPainter
 from app.gui.shelf.rows import Row
 from app.gui.shelf.verdicts import Judgement
 from app.gui.theme import Scheme, Theme
+from tests.gui.speaking import speaking
 
 TOO_BIG = Judgement(Verdict(Word.TOO_BIG, short_bytes=816 << 20))
+SMALL = 340  # pixels of a line in a window at its smallest
 OFFER = Item(Kind.SHELF, "shelf:ministral", "Ministral 3 Instruct", {"quantisation": "Q8_0"})
 
 
@@ -57,3 +59,20 @@ def test_the_name_is_whole_and_the_verdict_goes_below_it(
     wrote = dict(painted.wrote)
     assert wrote.keys() >= {"Ministral 3 Instruct", "Too big by 816 MiB"}
     assert (wrote["Ministral 3 Instruct"] == wrote["Too big by 816 MiB"]) is beside
+
+
+def test_the_guide_is_whole_in_german_in_a_small_window(
+    qtbot: QtBot, qapp: QApplication, theme: Theme
+) -> None:
+    parent = QListView()
+    qtbot.addWidget(parent)
+    facts = {"quantisation": "Q8_0", "file_bytes": 5_660_000, "builtin": True}
+    painted, image = Seen(theme, parent), QImage(SMALL, LINE_HEIGHT, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    with speaking(qapp, "de"):
+        guide = Row(item=Item(Kind.SHELF, "shelf:guide", "Guide", facts), mark="Geladen")
+        painted._line(painter, image.rect(), guide)
+    painter.end()
+    assert guide.item is not None
+    assert guide.item.is_guide
+    assert "Q8_0 · 5,4 MiB · klein, zum Probieren" in dict(painted.wrote)
