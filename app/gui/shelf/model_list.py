@@ -29,7 +29,7 @@ from app.gui.shelf.rows import ITEM_ROLE, Row, Rows
 from app.gui.shelf.size_filter import CLASSES, SizeClass
 
 ALL, FITS, HERE = "all", "fits", "here"
-SEARCH_WIDTH = 150  # at least, before the filters go on in the next line
+SEARCH_WIDTH = 170  # at least, before the filters go on in the next line
 LEAST_WORDS = 2  # characters of an online search
 LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
 
