@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from pytestqt.qtbot import QtBot
 
@@ -11,11 +10,11 @@ from app.core.chat import MODEL, Chat, ChatId
 from app.gui.chat.branch_view import end_of
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.history import History
 from app.gui.chat.session import Session
 from app.gui.shelf.actions import Do
 from app.gui.shelf.models_page import ModelsPage
 from tests import tiny
+from tests.gui.chat.talk import history
 from tests.gui.desk import Desk
 from tests.gui.shelf.test_models_page import lines, until
 
@@ -63,7 +62,8 @@ def test_a_model_comes_beside_another(
     until(qtbot, lambda: sum("Loaded" in line for line in lines(page)) == 2)
     head = ChatHead(services.theme, pool, lambda: None)
     qtbot.addWidget(head)
-    session = Session(cast("History", None), pool)
+    kept = history(tmp_path)
+    session = Session(kept, pool)
     for name, text in (("guide", "Guide"), ("second", "second"), (None, "second")):
         chat = Chat(ChatId("a"), model=name, context=1)
         head.tell(chat)
@@ -76,6 +76,7 @@ def test_a_model_comes_beside_another(
         "beside": True,
         "first": False,
     }
+    kept.close()
     bar.buttons[Do.UNLOAD].click()
     until(qtbot, lambda: [one["model"] for one in pool.models] == ["guide"])
     until(qtbot, lambda: Do.REMOVE in bar.buttons)
