@@ -129,7 +129,7 @@ def _columns() -> tuple[Column, ...]:
         Column(_tr("Round trip"), _round_trip, _fact("round_trip_s")),
         Column(_tr("Age"), _age, _fact("measured_at")),
         Column(_tr("By"), _by, _by, figure=False),
-        Column(_tr("Share"), _share, _fact("share"), figure=False),
+        Column(_tr("Share"), _share, _fact("share")),
     )
 
 
@@ -175,7 +175,8 @@ def _by(one: MachineFacts) -> str:
 
 
 def _share(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: "" if link.share is None else words.share(link.share).word)
+    """The number alone: what it means is said where there is room, on the map and in the details."""
+    return _of_link(one, lambda link: "" if link.share is None else formats.percent(link.share))
 
 
 def _of_link(one: MachineFacts, told: Callable[[LinkFacts], str]) -> str:
