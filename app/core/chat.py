@@ -101,6 +101,12 @@ def told(branch: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(one for one, pair in zip(branch, pairs, strict=True) if pair != both)
 
 
+def last_turn(branch: Sequence[Message]) -> tuple[Message, ...]:
+    """The last question, and what has been answered of it."""
+    begin = max((at for at, one in enumerate(branch) if one.role is Role.USER), default=0)
+    return tuple(branch[begin:])
+
+
 def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
     """The versions of a message, itself among them, in the order they were made."""
     here = chat.messages[message]

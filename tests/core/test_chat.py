@@ -18,6 +18,7 @@ from app.core.chat import (
     edit,
     fork,
     heading,
+    last_turn,
     path,
     path_to,
     remove,
@@ -118,6 +119,14 @@ def test_of_questions_in_a_row_a_model_is_told_the_last() -> None:
     for number, sign in enumerate("qqaqaqqq"):
         chat = said(chat, f"{sign}{number}", USER if sign == "q" else ASSISTANT)
     assert [one.id for one in told(path(chat))] == ["q1", "a2", "q3", "a4", "q7"]
+
+
+def test_the_last_turn_begins_with_the_last_question(chat: Chat) -> None:
+    branch = path(chat)
+    ends = [place for place, one in enumerate(branch) if one.role is Role.USER]
+    assert last_turn(branch) == branch[ends[-1] :]
+    assert last_turn(branch[: ends[-1] + 1]) == (branch[ends[-1]],)
+    assert last_turn(()) == ()
 
 
 def test_a_fork_holds_only_its_branch(chat: Chat) -> None:

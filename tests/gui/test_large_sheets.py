@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.core.check import Check
 from app.core.errors import AppError
-from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.chat_settings import ChatSettings, Reads
 from app.gui.chat.link_question import ask_link
 from app.gui.chat.locked_chats import LockedChats
 from app.gui.chat.presets import Presets
@@ -121,7 +121,9 @@ def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
 ) -> None:
     services = away.services
     presets, chat = Presets(services.preferences), Chat(ChatId("a"))
-    dialog = ChatSettings(services.theme, presets, chat, chat, ["guide"], nothing, nothing, narrow)
+    dialog = ChatSettings(
+        services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, narrow
+    )
     dialog.show()
     qtbot.wait(20)
     assert dialog.width() <= NARROW
@@ -210,7 +212,7 @@ def settings(services: Services, parent: QWidget) -> QDialog:
     chat = Chat(ChatId("a"))
     presets = Presets(services.preferences)
     return ChatSettings(
-        services.theme, presets, chat, chat, ["guide"], lambda _: None, nothing, parent
+        services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, parent
     )
 
 

@@ -133,9 +133,9 @@ class Answer(QObject):
         return found
 
 
-def question(chat: Chat, branch: Sequence[Message]) -> Json:
-    """The body of POST /ask for the next words after `branch`."""
-    sampling = dict(chat.sampling)
+def question(chat: Chat, branch: Sequence[Message], usual: Mapping[str, float]) -> Json:
+    """The body of POST /ask for the next words after `branch`. usual: sampling where the chat says nothing of it."""
+    sampling = {**usual, **chat.sampling}
     most = sampling.pop("max_tokens", MAX_TOKENS)
     messages = [{"role": "system", "content": chat.system}] if chat.system.strip() else []
     messages += [{"role": str(one.role), "content": content(one)} for one in branch]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -38,10 +38,18 @@ WIDTH = 520
 SYSTEM_LINES, LEAST_CHARACTERS = 5, 8
 
 
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How a model takes what is said to it. most_tokens: None where that is not known."""
+
+    most_tokens: int | None = None
+    is_guide: bool = False  # which is told the last question alone
+
+
 class ChatSettings(Compact):
     """`changed(chat)` with what is another now, when Save is pressed.
 
-    reads: how many tokens a model reads at most, None where that is not known; of None: whichever is loaded.
+    reads: of a model; of None: of whichever is loaded.
     """
 
     def __init__(
@@ -51,7 +59,7 @@ class ChatSettings(Compact):
         chat: Chat,
         defaults: Chat,
         models: Sequence[str],
-        reads: Callable[[str | None], int | None],
+        reads: Callable[[str | None], Reads],
         changed: Callable[[Chat], None],
         parent: QWidget,
     ) -> None:
@@ -155,7 +163,8 @@ class ChatSettings(Compact):
 
     def _offer_contexts(self) -> None:
         """No larger ones than the chosen model reads."""
-        most, chosen = self._reads(self.model.currentData()), self.context.currentData()
+        reads, chosen = self._reads(self.model.currentData()), self.context.currentData()
+        most = reads.most_tokens
         self.context.clear()
         self.context.addItem(self.tr("As the model is loaded"), None)
         for size in sorted({*CONTEXTS, *filter(None, (self._chat.context, most))}):
@@ -167,6 +176,11 @@ class ChatSettings(Compact):
         if most is not None:
             words = self.tr("This model reads at most {count} tokens.")
             hint = f"{words.format(count=formats.number(most))} {hint}"
+        if reads.is_guide:
+            own = self.tr(
+                "The Guide takes each question by itself, with a temperature of 0 where none is chosen."
+            )
+            hint = f"{hint} {own}"
         self._hint.setText(hint)
 
     def _knob(self, knob: Knob) -> QSpinBox | QDoubleSpinBox:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from PySide6.QtWidgets import QWidget
 
 from app.core.chat import Chat
-from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.chat_settings import ChatSettings, Reads
 from app.gui.chat.model_names import ModelNames
 from app.gui.chat.presets import Presets
+from app.gui.sentences import GUIDE
 from app.gui.services import Services
 from app.gui.settings import chat_defaults
 
@@ -33,9 +34,13 @@ class ChatSetup:
         """`done` with the chat as it is to be, when that is saved."""
         system, sampling = chat_defaults.beginning(self._services.preferences)
         defaults = Chat(chat.id, system=system, sampling=sampling)
+
+        def reads(model: str | None) -> Reads:
+            answering = self._asked(replace(chat, model=model))
+            return Reads(self._models.reads(answering), answering == GUIDE)
+
         dialog = ChatSettings(
             self._services.theme, self._presets, chat, defaults, self._models.names,
-            lambda model: self._models.reads(self._asked(replace(chat, model=model))),
-            done, self._parent,
+            reads, done, self._parent,
         )  # fmt: skip
         dialog.open()

@@ -40,6 +40,7 @@ RESERVE = 0.25  # of the context, for the answer, where old turns are left out
 MESSAGE_TOKENS = 8  # what a chat template adds to a message, about
 COMING = (Link.LOOKING, Link.STARTING)  # of the node: what is asked meanwhile waits for it
 LAST = {"beside": True, "first": False}  # in a load: what has no name stays with another model
+GUIDES = {"temperature": 0.0}  # it learned one answer to each question, and hears no other well
 THERE = ("ready", "recovering")  # of a model: it answers, or will go on
 
 
@@ -176,7 +177,9 @@ class Session(QObject):
     ) -> None:  # fmt: skip
         details = {**chat.messages[message].details, ENDED: UNFINISHED, BEFORE: len(before)}
         chat = tree.say(chat, message, before, details)
-        answer = Answer(self._pool.client, _key(chat.id, message), question(chat, branch), self)
+        is_guide = self.asked(chat) == GUIDE
+        asked = question(chat, branch, GUIDES if is_guide else {})
+        answer = Answer(self._pool.client, _key(chat.id, message), asked, self)
         running = Running(chat.id, message, before, answer, notes, model=self.asked(chat))
         self._run(chat, running)
         running.waits = self._pool.link in COMING
@@ -318,7 +321,10 @@ class Session(QObject):
     def _fitting(
         self, chat: Chat, branch: Sequence[Message]
     ) -> tuple[Sequence[Message], tuple[str, ...]]:
-        """The branch without its oldest turns, if that was agreed to and all would not fit."""
+        """The branch without its oldest turns, if that was agreed to and all would not fit; of the Guide, which learned
+        single questions and is confused by a long talk, the last question."""
+        if self.asked(chat) == GUIDE:
+            return tree.last_turn(branch), ()
         loaded = self._pool.model(chat.model) or self._pool.loaded or {}
         context = int(loaded.get("context") or 0)
         if chat.id not in self._trimmed or not context:

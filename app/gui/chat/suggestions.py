@@ -58,7 +58,7 @@ class Suggestions(QWidget):
             self.words.setText(
                 self.tr(
                     "The Guide answers: a small model that comes with Poolhouse and knows how it is used. "
-                    "It understands English only."
+                    "It understands English only, and takes each question by itself."
                 )
             )
             self._questions = GUIDE_QUESTIONS

@@ -1388,6 +1388,10 @@
         <translation>Temperatur</translation>
     </message>
     <message>
+        <source>The Guide takes each question by itself, with a temperature of 0 where none is chosen.</source>
+        <translation>Der Guide nimmt jede Frage für sich, mit einer Temperatur von 0, wo keine gewählt ist.</translation>
+    </message>
+    <message>
         <source>This model reads at most {count} tokens.</source>
         <translation>Dieses Modell liest höchstens {count} Token.</translation>
     </message>
@@ -6532,8 +6536,8 @@
         <translation>Plane ein Wochenende in den Bergen mit zwei Kindern.</translation>
     </message>
     <message>
-        <source>The Guide answers: a small model that comes with Poolhouse and knows how it is used. It understands English only.</source>
-        <translation>Der Guide antwortet: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt. Er versteht nur Englisch.</translation>
+        <source>The Guide answers: a small model that comes with Poolhouse and knows how it is used. It understands English only, and takes each question by itself.</source>
+        <translation>Der Guide antwortet: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt. Er versteht nur Englisch und nimmt jede Frage für sich.</translation>
     </message>
     <message>
         <source>What would you like to know?</source>

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.gui import formats
 from app.gui.chat.answer import MAX_TOKENS
-from app.gui.chat.chat_settings import CONTEXTS, ChatSettings
+from app.gui.chat.chat_settings import CONTEXTS, ChatSettings, Reads
 from app.gui.chat.presets import MOST, Presets
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
@@ -32,9 +32,16 @@ def make(qtbot: QtBot, qapp: QApplication, tmp_path: Path, saved: list[Chat]) ->
     theme, presets = Theme(qapp, Scheme.LIGHT, 1.0), Presets(Preferences(tmp_path))
     defaults = Chat(ChatId("1"), system="Be brief.")
     models = ["guide", "qwen"]
-    reads = {"guide": 1_024, "qwen": 40_960, None: None}.get
+    known: dict[str | None, Reads] = {"guide": Reads(1_024, is_guide=True), "qwen": Reads(40_960)}
     return lambda chat: ChatSettings(
-        theme, presets, chat, defaults, models, reads, saved.append, parent
+        theme,
+        presets,
+        chat,
+        defaults,
+        models,
+        lambda name: known.get(name, Reads()),
+        saved.append,
+        parent,
     )
 
 
@@ -52,6 +59,13 @@ def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -
     assert dialog.longest.value() == MAX_TOKENS
     dialog._save()
     assert saved == [chat]
+
+
+def test_what_the_guide_does_otherwise_is_said(make: Make) -> None:
+    dialog = make(Chat(ChatId("1"), model="guide"))
+    assert "temperature of 0 where none is chosen" in dialog._hint.text()
+    dialog.model.setCurrentText("qwen")
+    assert "Guide" not in dialog._hint.text()
 
 
 def test_what_is_chosen_is_saved_and_shown_again(make: Make, saved: list[Chat]) -> None:

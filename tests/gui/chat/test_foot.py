@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -16,7 +17,11 @@ __all__ = ["page"]  # a fixture
 ROOM = 10  # tokens of the context that a long question leaves
 
 
-def test_where_the_context_is_too_short_one_may_leave_out(qtbot: QtBot, page: ChatPage) -> None:
+def test_where_the_context_is_too_short_one_may_leave_out(
+    qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As any other model is asked: the Guide is told the last question alone."""
+    monkeypatch.setattr("app.gui.chat.session.GUIDE", "another")
     ask(qtbot, page, "Is it free? " + "Really, honestly, truly? " * 60)
     ask(qtbot, page, "And is it free tomorrow? " + "I would like to know that. " * 60)
     ask(qtbot, page, "What is a host? " + "Tell me all about hosts, please. " * 50)
