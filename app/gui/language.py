@@ -80,9 +80,10 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
 
 def _speaking(code: str, locale: QLocale) -> QLocale:
     """Dates and sentences in the language of the words, numbers as the country has them where Qt knows that."""
+    if locale.language() is QLocale.Language.C:  # a system that names no language groups no digits
+        return QLocale(code)
     words = QLocale(code).language()
-    fits = locale.language() in (words, QLocale.Language.C)
-    return locale if fits else QLocale(words, locale.territory())
+    return locale if locale.language() == words else QLocale(words, locale.territory())
 
 
 def _codes() -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QLocale
 from PySide6.QtWidgets import QApplication
 
+from app.gui import formats
 from app.gui.language import translate
 from app.gui.settings.household import kept
 from tests.gui.speaking import unchanged
@@ -58,10 +59,19 @@ def test_dates_are_in_the_language_of_the_words(
     assert (QLocale().dayName(1), QLocale().toString(1.5, "f", 1)) == (day, number)
 
 
+def test_digits_are_grouped_also_where_the_system_names_no_language(
+    as_it_was: QApplication,
+) -> None:
+    """Else the window had "1024" beside the "1,024" of what the node says."""
+    translate(as_it_was, "C")
+    assert formats.number(1024) == "1,024"
+
+
 def test_the_second_language_of_a_system_is_that_of_the_sentences_too() -> None:
     """French first and German after it: buttons were German, and what the node said English."""
     words = """
 from PySide6.QtCore import QCoreApplication
+from app.gui import formats
 from app.gui.language import translate
 from app.gui.sentences import here
 app = QCoreApplication([])
@@ -83,6 +93,7 @@ import ctypes, operator, socket
 from functools import partial
 from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkRequest
+from app.gui import formats
 from app.gui.language import translators
 
 app = QCoreApplication([])

@@ -112,7 +112,8 @@ class ChatList(QWidget):
 
     def rename(self) -> None:
         """Type a new name in place."""
-        self.view.edit(self.view.currentIndex())
+        if self.view.currentIndex().isValid():
+            self.view.edit(self.view.currentIndex())
 
     def pin(self, pinned: bool) -> None:
         self._history.pin(self._ids(), pinned)
@@ -221,6 +222,9 @@ class ChatList(QWidget):
         self.view.closed = set(closed.split(BETWEEN)) if closed else set()
         deletes = QShortcut(QKeySequence.StandardKey.Delete, self.view, self.delete)
         deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
+        QShortcut(
+            QKeySequence(Qt.Key.Key_F2), self, self.rename
+        )  # a chat that is opened gives its keys to the message
         QShortcut(QKeySequence.StandardKey.New, self, self.new_chat)
         QShortcut(QKeySequence.StandardKey.Find, self, self.begin_search)
 

@@ -85,6 +85,9 @@ class Field(QPlainTextEdit):
         self.setAccessibleName(self.tr("Message"))
         self.setPlaceholderText(self.tr("Message…"))
         self.setTabChangesFocus(True)
+        self.setHorizontalScrollBarPolicy(
+            Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        )  # lines are wrapped
         self.document().setDocumentMargin(0)
         self.document().documentLayout().documentSizeChanged.connect(lambda *_: self.fit())
         self.fit()

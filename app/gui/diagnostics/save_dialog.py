@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from PySide6.QtCore import QStandardPaths, QUrl
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -120,10 +120,8 @@ class SaveDialog(Dialog):
         self.text.setPlainText(self.files.get(name, "")[-SHOWN_CHARACTERS:])
 
     def _save(self) -> None:
-        where = QStandardPaths.StandardLocation.DocumentsLocation
-        folder = Path(QStandardPaths.writableLocation(where) or Path.home())
         last = LastFolder(self._services.preferences, "diagnostics")
-        proposed = last.offered(folder / time.strftime("poolhouse-%Y-%m-%d-%H%M.zip"))
+        proposed = last.offered(Path(time.strftime("poolhouse-%Y-%m-%d-%H%M.zip")))
         chosen, _ = QFileDialog.getSaveFileName(
             self, self.tr("Save diagnostics"), str(proposed), self.tr("Zip files (*.zip)")
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRegularExpression, Qt
+from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.core.errors import AppError
@@ -25,6 +26,7 @@ from app.gui.theme import set_role
 
 Json = dict[str, Any]
 DIGITS = 6
+TYPED = QRegularExpression("[0-9 -]*")  # a code is read out in two halves
 MOST_SHOWN = 8  # whoever announces more wants the screen
 ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
@@ -90,6 +92,7 @@ class JoinSheet(Sheet):
         self.code.setAccessibleName(self.tr("Code, six digits"))
         self.code.setPlaceholderText("000 000")
         self.code.setMaxLength(DIGITS + 2)
+        self.code.setValidator(QRegularExpressionValidator(TYPED, self.code))
         set_role(self.code, "code")
         self.code.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.code.returnPressed.connect(self.join)
@@ -157,6 +160,8 @@ class JoinSheet(Sheet):
     def _judge(self) -> None:
         ready = bool(self.address.text().strip()) and len(self.digits) == DIGITS
         self.act.setEnabled(ready)
+        needed = self.tr("It needs the address, and the six digits of the code.")
+        self.act.setToolTip("" if ready else tooltip(needed))
 
     def _joined(self, answer: Json) -> None:
         name = str((answer.get("machine") or {}).get("name"))

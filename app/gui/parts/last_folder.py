@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from PySide6.QtCore import QStandardPaths
+
 from app.gui.preferences import Preferences
 
 
@@ -18,9 +20,13 @@ class LastFolder:
         return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
-        """To save a file to: its name, in the folder of the last one."""
+        """To save a file to: its name, in the folder of the last one, else in its own, or the person's documents."""
+        documents = QStandardPaths.writableLocation(
+            QStandardPaths.StandardLocation.DocumentsLocation
+        )
+        own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()
-        return Path(kept) / file.name if kept else file
+        return Path(kept) / file.name if kept else own / file
 
     def keep(self, file: Path) -> None:
         """This one was chosen."""

@@ -3457,6 +3457,10 @@
         <translation>Haushalte in der Nähe</translation>
     </message>
     <message>
+        <source>It needs the address, and the six digits of the code.</source>
+        <translation>Es braucht die Adresse und die sechs Ziffern des Codes.</translation>
+    </message>
+    <message>
         <source>Join</source>
         <translation>Beitreten</translation>
     </message>

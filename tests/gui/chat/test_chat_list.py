@@ -120,6 +120,18 @@ def test_renaming_in_place(
     assert found.title == "Pie"
 
 
+def test_it_is_renamed_while_the_keys_belong_to_the_message(
+    qtbot: QtBot, shown: ChatList, chats: dict[str, Chat]
+) -> None:
+    """As after a click on it: the menu names the key, and a new name must not become a message."""
+    message = QLineEdit(shown)
+    message.show()
+    shown.select(chats["Cake"].id)
+    message.setFocus()
+    key(qtbot, message, Qt.Key.Key_F2)
+    assert shown.view.viewport().findChild(QLineEdit) is not None
+
+
 def test_delete_and_undo(
     qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]
 ) -> None:

@@ -223,3 +223,15 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     at_lone.services.pool.changed.emit()
     assert joining.address.text() == "10.0.0.5:4", "typed by a person"
     joining.reject()
+
+
+def test_a_code_is_digits_and_what_is_missing_is_said(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget
+) -> None:
+    joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
+    joining.show()
+    assert "six digits" in joining.act.toolTip()
+    QTest.keyClicks(joining.code, "12a3-b45 6")
+    assert joining.digits == "123456"
+    assert (joining.act.isEnabled(), joining.act.toolTip()) == (True, "")
+    joining.reject()

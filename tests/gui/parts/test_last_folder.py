@@ -21,6 +21,7 @@ def test_it_is_kept_for_each_purpose_as_long_as_it_is_there(tmp_path: Path, qtbo
     last, proposed = LastFolder(preferences, "attach"), tmp_path / "report.html"
     home = str(Path.home())  # not the folder that the app was started in
     assert (last.folder(), last.offered(proposed)) == (home, proposed)
+    assert last.offered(Path("chat.md")).is_absolute()  # nor is a file saved there
     last.keep(notes / "plan.txt")
     preferences._kept.sync()
     again = LastFolder(Preferences(tmp_path), "attach")
