@@ -91,6 +91,11 @@ class Pool(QObject):
         return sorted(found, key=lambda one: (not one.get("this"), str(one.get("name")).casefold()))
 
     @property
+    def away(self) -> list[str]:
+        """Names of machines of the household that are not there."""
+        return [str(one.get("name")) for one in self.machines if not one.get("online")]
+
+    @property
     def loaded(self) -> Json | None:
         return self._still(self.snapshot.get("loaded"))
 

@@ -70,7 +70,7 @@ def standing(pool: Pool) -> Standing:
     if lending.get("state") in ("paused", "draining") and not may_not(lending):
         return Standing(Kind.PAUSED, state_sentence(lending), pages.COMPUTER)
     if lending.get("state") in ("working", "lending"):
-        return Standing(Kind.WORKING, state_sentence(lending), pages.COMPUTER)
+        return Standing(Kind.WORKING, state_sentence(lending, pool.away), pages.COMPUTER)
     if loaded and loaded.get("state") == "loading":
         sentence = _tr("Loading {model}.").format(model=model_name(name))
         return Standing(Kind.WORKING, sentence, pages.MODELS)

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
 ORPHAN_COMPUTE_S = 10.0  # work for a host that is gone (SAFETY.md 6)
-KEEP_S = 600.0  # layers and KV cache wait for a host's return
+KEEP_S = 600.0  # layers and KV cache wait for a host's return; the window says 10 minutes
 PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
 GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
 LINGER_S = 1.0  # the host closes first, once it has read that the worker is gone

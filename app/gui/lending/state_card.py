@@ -93,7 +93,9 @@ class StateCard(QFrame):
         self.switch.setEnabled(known)
         self.switch.show_on(known and on)
         self._show_picture(str(state.get("state") or "off"))
-        sentence = words.state_sentence(state) if state else self._untold()
+        sentence = (
+            words.state_sentence(state, self._services.pool.away) if state else self._untold()
+        )
         cause = state.get("state"), state.get("code")
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)

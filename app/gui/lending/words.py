@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
@@ -27,11 +28,15 @@ def may_not(lending: Json) -> bool:
     return lending.get("code") == NO_ROLE and lending.get("state") != "draining"
 
 
-def state_sentence(lending: Json) -> str:
-    """The state with its reason, as `GET /status` has it under `node.lending`."""
+def state_sentence(lending: Json, away: Collection[str] = ()) -> str:
+    """The state with its reason, as `GET /status` has it under `node.lending`. away: names of machines that are not
+    there: what they hold here waits for their return."""
     tr = QCoreApplication.translate
     size = formats.size
     match lending.get("state"):
+        case "lending" if lending.get("used_by") and set(lending["used_by"]) <= set(away):
+            text = tr("Lending", "Keeping {size} for {names} to come back, for 10 minutes.")
+            return text.format(size=size(lending.get("used_bytes") or 0), names=users(lending))
         case "working" | "lending":
             text = tr("Lending", "Lending {size} to {names}.")
             return text.format(size=size(lending.get("used_bytes") or 0), names=users(lending))

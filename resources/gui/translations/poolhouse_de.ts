@@ -3593,6 +3593,10 @@
         <translation>Eine Antwort wird noch zu Ende gebracht, dann wird pausiert (höchstens {time}).</translation>
     </message>
     <message>
+        <source>Keeping {size} for {names} to come back, for 10 minutes.</source>
+        <translation>{size} warten 10 Minuten lang auf die Rückkehr von {names}.</translation>
+    </message>
+    <message>
         <source>Lending {size} to {names}.</source>
         <translation>Verleiht {size} an {names}.</translation>
     </message>
@@ -4211,7 +4215,7 @@
     </message>
     <message>
         <source>none</source>
-        <translation>keiner</translation>
+        <translation>nichts</translation>
     </message>
     <message>
         <source>{size} in all</source>

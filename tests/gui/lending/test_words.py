@@ -42,6 +42,15 @@ def test_the_state_in_a_sentence(lending: Json, sentence: str) -> None:
 def test_a_pause_says_until_when() -> None:
     lending = {"state": "paused", "code": "pause_owner", "resumes_in_s": 3600}
     assert words.state_sentence(lending).startswith("Paused by you until ")
+
+
+def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
+    lending = {"state": "lending", "used_bytes": 64 << 20, "used_by": ["attic"]}
+    kept = "Keeping 64 MiB for attic to come back, for 10 minutes."
+    assert words.state_sentence(lending, ["attic", "loft"]) == kept
+    assert words.state_sentence(lending, ["loft"]) == "Lending 64 MiB to attic."
+    both = lending | {"used_by": ["attic", "den"]}
+    assert words.state_sentence(both, ["attic"]) == "Lending 64 MiB to attic, den."
     assert words.since({"since": time.time()}).startswith("Since ")
     assert words.since({}) == ""
 
