@@ -52,7 +52,7 @@ class NodeLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=own_python.environment(),
+                    env=own_python.environment() | {runtime_file.BY_WINDOW: "1"},
                     **_apart(),
                 )
         except OSError as error:
@@ -95,7 +95,10 @@ class NodeLauncher:
 
     @property
     def started(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        if self._process is not None and self._process.poll() is None:
+            return True
+        running = runtime_file.read(self._home.runtime_file)
+        return running is not None and running.by_window
 
     @property
     def _log(self) -> Path:

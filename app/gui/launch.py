@@ -42,4 +42,4 @@ class Launcher(Protocol):
 
     @property
     def started(self) -> bool:
-        """Whether the running node was started by this window, so that Quit ends it."""
+        """Whether the running node was started by this window, or by one that is gone, so that Quit ends it."""

@@ -11,6 +11,9 @@ import psutil
 from app.machine.paths import write_atomically
 
 
+BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # in the environment of a node
+
+
 class Runtime(msgspec.Struct, frozen=True):
     """What a face of the app needs to find its node."""
 
@@ -20,10 +23,11 @@ class Runtime(msgspec.Struct, frozen=True):
     version: str
     home: str = ""  # whose file this is: a copied home has a copy of it
     folder: int = 0  # the same, by the file system's number: a home may be renamed
+    by_window: bool = False  # a window started it, and the next one may end it
 
 
 def of_this_process(path: Path, port: int, token: str, version: str) -> Runtime:
-    return Runtime(os.getpid(), port, token, version, *_place(path))
+    return Runtime(os.getpid(), port, token, version, *_place(path), BY_WINDOW in os.environ)
 
 
 def claim(path: Path, port: int, token: str, version: str) -> None:

@@ -34,6 +34,28 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
     assert not launcher.started
 
 
+def test_the_next_window_may_end_what_a_killed_one_started(tmp_path: Path) -> None:
+    """Else its node would run on for ever, as if it were a service."""
+    home = Home.at(tmp_path / "den")
+    first = NodeLauncher(home, ["--port", "0", "--bind", "127.0.0.1", "--no-discovery"])
+    first.start()
+    until = time.monotonic() + WITHIN_S
+    while first.find() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    assert NodeLauncher(home).started
+    assert first._process is not None
+    first._process.terminate()
+    first._process.wait(WITHIN_S)
+    assert not NodeLauncher(home).started
+
+
+def test_a_node_that_no_window_started_is_left(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "den").create()
+    file = home.runtime_file
+    runtime_file.write(file, runtime_file.of_this_process(file, 9, "token", "1"))
+    assert not NodeLauncher(home).started
+
+
 @pytest.mark.parametrize(
     ("does", "fate"),
     [

@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QSlider, QWidget
 
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.parts.layouts import column, row
+from app.gui.parts.flow import Flow
+from app.gui.parts.layouts import column, held
 from app.gui.parts.text import label
 from app.gui.parts.wheel import wheel_scrolls_page
 
@@ -38,7 +39,10 @@ class ContextSlider(QWidget):
         self.slider.setAccessibleName(self.tr("Context, in tokens"))
         wheel_scrolls_page(self.slider)
         self.slider.valueChanged.connect(self._moved)
-        self.setLayout(column(row(self._title, None, self._value), self.slider, gap=sizes.XS))
+        named = held(
+            Flow(self._title, self._value, right_from=1)
+        )  # two lines where one has no room
+        self.setLayout(column(named, self.slider, gap=sizes.XS))
 
     @property
     def context(self) -> int:

@@ -82,6 +82,14 @@ def test_what_a_lost_node_said_last_is_not_the_state(
     )
 
 
+def test_the_cards_stand_below_the_title_also_in_a_wide_window(
+    qtbot: QtBot, page: ComputerPage
+) -> None:
+    page.resize(1900, 760)
+    qtbot.waitUntil(lambda: page._stack.width() < 1500)
+    assert page._stack.x() == 0
+
+
 def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:
     before = dict(page.lending.rules)
     qtbot.wait(800)  # longer than what is typed needs to settle
