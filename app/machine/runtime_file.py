@@ -10,7 +10,6 @@ import psutil
 
 from app.machine.paths import write_atomically
 
-
 BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # in the environment of a node
 
 
