@@ -172,7 +172,7 @@ class ChatSettings(Compact):
             if most is None or size <= most:
                 self.context.addItem(words, size)
         self.context.setCurrentIndex(max(0, self.context.findData(chosen)))
-        hint = self.tr("A larger context than the model is loaded with loads it again first.")
+        hint = self.tr("For a context larger than the loaded one, the model is loaded again first.")
         if most is not None:
             words = self.tr("This model reads at most {count} tokens.")
             hint = f"{words.format(count=formats.number(most))} {hint}"

@@ -176,6 +176,10 @@ class Session(QObject):
         notes: tuple[str, ...],
     ) -> None:  # fmt: skip
         details = {**chat.messages[message].details, ENDED: UNFINISHED, BEFORE: len(before)}
+        if (
+            self._pool.link is Link.THERE and self._pool.hosts is None
+        ):  # else nobody knows yet who answers
+            details[MODEL] = self.asked(chat)
         chat = tree.say(chat, message, before, details)
         is_guide = self.asked(chat) == GUIDE
         asked = question(chat, branch, GUIDES if is_guide else {})

@@ -1288,7 +1288,7 @@
         <translation> Token</translation>
     </message>
     <message>
-        <source>A larger context than the model is loaded with loads it again first.</source>
+        <source>For a context larger than the loaded one, the model is loaded again first.</source>
         <translation>Ist der Kontext größer als der, mit dem das Modell geladen ist, wird es zuerst neu geladen.</translation>
     </message>
     <message>

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
-from app.core.chat import FIGURES
+from app.core.chat import FIGURES, MODEL
 from app.gui.chat.chat_page import ChatPage
-from tests.gui.chat.test_chat_page import ask, page
+from tests.gui.chat.test_chat_page import WITHIN_MS, ask, page, rested, say
 
 __all__ = ["page"]  # a fixture
 
@@ -19,3 +19,10 @@ def test_the_guide_is_told_the_last_question_alone(qtbot: QtBot, page: ChatPage)
     last = tree.path(page.chat)[-1]
     assert last.text.startswith("Poolhouse is free and open source.")
     assert last.details[FIGURES]["prompt_tokens"] < 24
+
+
+def test_it_is_named_while_it_still_answers(qtbot: QtBot, page: ChatPage) -> None:
+    say(qtbot, page, "Is it free?")
+    qtbot.waitUntil(lambda: len(tree.path(page.chat)) == 2, timeout=WITHIN_MS)
+    assert tree.path(page.chat)[1].details[MODEL] == "guide"
+    rested(qtbot, page)
