@@ -24,7 +24,7 @@ MOST_OVER = 16  # that have ended and were not fetched
 class _Kept:
     """One answer as far as it has come. It is held in memory alone."""
 
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)  # of its text
     token_ids: list[int] = field(default_factory=list)
     news: Json | None = None  # what was said last, if nothing was written since
     done: Json | None = None
@@ -38,14 +38,14 @@ class _Kept:
             self.done = line
             return
         if "delta" in line:
-            self.text += line["delta"]["text"]
+            self.pieces.append(line["delta"]["text"])
             self.token_ids += line["delta"]["token_ids"]
         self.news = None if "delta" in line else line
         for follower in self.followers:
             follower.put_nowait(line)
 
     def so_far(self) -> list[Json]:
-        told = [{"delta": {"text": self.text, "token_ids": list(self.token_ids)}}]
+        told = [{"delta": {"text": "".join(self.pieces), "token_ids": list(self.token_ids)}}]
         return [*(told if self.token_ids else ()), *([self.news] if self.news else ())]
 
     def end(self, over_s: float) -> None:

@@ -39,7 +39,7 @@ class Sightings:
                 return replace(event, seen_at=self._seen.get(id))
             case Came(id, address) if address is not None:
                 self._keep(id, self._now())
-            case Left(id):
+            case Left(id) if id in self._seen:  # else it was removed, and its link ends for that
                 self._keep(id, event.at or self._now())
             case Removed(id) if self._seen.pop(id, None) is not None:
                 self._save_soon()

@@ -39,6 +39,7 @@ async def test_it_is_known_after_a_restart_and_forgotten_with_the_machine(tmp_pa
     machine = apply(Household(), again.told(MEMBER)).machines[ATTIC]
     assert (machine.online, machine.seen_at) == (False, 7.0)
     again.told(Removed(ATTIC))
+    again.told(Left(ATTIC, None, 9.0))  # the link to it ends after that
     await written(file, "{}")
     assert Sightings(file).told(MEMBER) == MEMBER
 

@@ -222,9 +222,8 @@ class ChatList(QWidget):
         self.view.closed = set(closed.split(BETWEEN)) if closed else set()
         deletes = QShortcut(QKeySequence.StandardKey.Delete, self.view, self.delete)
         deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
-        QShortcut(
-            QKeySequence(Qt.Key.Key_F2), self, self.rename
-        )  # a chat that is opened gives its keys to the message
+        # a chat that is opened gives its keys to the message
+        QShortcut(QKeySequence(Qt.Key.Key_F2), self, self.rename)
         QShortcut(QKeySequence.StandardKey.New, self, self.new_chat)
         QShortcut(QKeySequence.StandardKey.Find, self, self.begin_search)
 

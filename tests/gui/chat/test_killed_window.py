@@ -17,6 +17,15 @@ __all__ = ["page"]  # a fixture
 CUT = "Poolhouse ended before this answer did."
 
 
+def reopened(qtbot: QtBot, at_lone: Desk) -> ChatPage:
+    """The page of the next window."""
+    made = ChatPage(at_lone.services)
+    qtbot.addWidget(made)
+    made.show()
+    made.shown()
+    return made
+
+
 def test_an_answer_whose_window_was_killed_says_so_and_goes_on(
     qtbot: QtBot, page: ChatPage, at_lone: Desk
 ) -> None:
@@ -31,10 +40,7 @@ def test_an_answer_whose_window_was_killed_says_so_and_goes_on(
     rested(qtbot, page)
     page.history.keep(known)
     page.close_history()
-    again = ChatPage(at_lone.services)
-    qtbot.addWidget(again)
-    again.show()
-    again.shown()
+    again = reopened(qtbot, at_lone)
     cut = tree.path(again.chat)[1]
     assert (cut.details[ENDED], cut.text) == (UNFINISHED, known.messages[cut.id].text)
     labels = again.conversation.views[1].findChildren(Wrapped)
@@ -64,10 +70,7 @@ def test_the_answer_of_a_killed_window_is_taken_up_where_it_is_by_then(
     running.answer._call.cancel()
     del page.session.running[page.chat.id]
     page.close_history()
-    again = ChatPage(at_lone.services)
-    qtbot.addWidget(again)
-    again.show()
-    again.shown()
+    again = reopened(qtbot, at_lone)
     cut = tree.path(again.chat)[1]
     assert cut.details[ENDED] == UNFINISHED
     qtbot.waitUntil(lambda: tree.path(again.chat)[1].details[ENDED] == "stop", timeout=WITHIN_MS)
