@@ -80,8 +80,6 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
 
 def _speaking(code: str, locale: QLocale) -> QLocale:
     """Dates and sentences in the language of the words, numbers as the country has them where Qt knows that."""
-    if locale.language() is QLocale.Language.C:  # a system that names no language groups no digits
-        return QLocale(code)
     words = QLocale(code).language()
     return locale if locale.language() == words else QLocale(words, locale.territory())
 

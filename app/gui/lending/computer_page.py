@@ -87,9 +87,9 @@ class ComputerPage(Page):
         self._stack.setLayout(self._cards)
         bound_width(self.services.theme, self._stack, sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
         self.content.addWidget(scrolled(body))
-        across = row(self._stack, None, gap=0)  # below the title, also where there is more room
-        across.setStretch(0, 100)
-        body.setLayout(across)
+        body.setLayout(
+            row(self._stack, None, gap=0)
+        )  # below the title, also where there is more room
 
     def _add(self, one: QWidget) -> None:
         self._cards.addWidget(one)

@@ -51,6 +51,12 @@ def test_sizes_are_sorted_by_size(table: MachineTable) -> None:
     assert column(table, 0)[0] == "attic-pc"
 
 
+def test_what_a_way_costs_is_a_number_alone(table: MachineTable) -> None:
+    """What it means is said on the map and in the details: here the word was cut."""
+    table.show_machines(machines_of(household(3)))
+    assert sorted(column(table, SHARE)) == ["", "14 %", "36 %"]
+
+
 def test_the_choice_outlives_news_and_new_machines(table: MachineTable) -> None:
     table.show_machines(machines_of(household(3)))
     table.select(machine(1)["id"])

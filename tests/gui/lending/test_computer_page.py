@@ -86,8 +86,12 @@ def test_the_cards_stand_below_the_title_also_in_a_wide_window(
     qtbot: QtBot, page: ComputerPage
 ) -> None:
     page.resize(1900, 760)
-    qtbot.waitUntil(lambda: page._stack.width() < 1500)
+    qtbot.waitUntil(lambda: page._stack.width() == page._stack.maximumWidth())
     assert page._stack.x() == 0
+    page.resize(1000, 760)
+    around = page._stack.parentWidget()
+    assert around is not None
+    qtbot.waitUntil(lambda: page._stack.width() == around.width())
 
 
 def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:

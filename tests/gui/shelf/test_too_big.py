@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,8 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
         known = page.judging.of(large)
         assert known is not None
         assert short(known) == "Q2_K fits"
+        page.judging.put(large, replace(known, quantisation=""))  # as the details find it anew
+        assert page.judging.of(large) == known
         details.verdict.use.click()
         qtbot.waitUntil(lambda: page.list.chosen_key == "offer:large", timeout=WITHIN_MS)
         assert details.files.file == small["file"]
