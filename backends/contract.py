@@ -66,6 +66,17 @@ class Number(IntEnum):
                 return 4
 
 
+Scalar = str | int | float | bool | None  # of JSON
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTime:
+    """A moment as the clocks of one place show it. The place is told too: a worker may not know where it is."""
+
+    epoch_seconds: float  # since 1970, UTC
+    utc_offset_seconds: int = 0  # of that place in that moment
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """`n_tokens` consecutive positions of the sequence in `slot`, from position `pos` on."""

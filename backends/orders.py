@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from backends.contract import Layers, Role, Sampling, StageConfig
+from backends.contract import Layers, LocalTime, Role, Sampling, Scalar, StageConfig
 
 
 class Order(
@@ -72,14 +72,16 @@ class Tokenize(Order, frozen=True, tag="tokenize"):
 class Render(Order, frozen=True, tag="render"):
     """Apply the chat template. Answer: Rendered or Failed; behind one that is not the `last` also Tokenized or Failed.
 
-    now: seconds since 1970 for templates that name the date; 0: they are told none. ids: those of the text and
-    what stands `behind` it are wanted too, with the names of control tokens as these tokens.
+    now: for templates that name the date: when the chat began, so that its later turns begin alike; None: this moment.
+    options: further variables of the template, such as `enable_thinking`. ids: those of the text and what stands
+    `behind` it are wanted too, with the names of control tokens as these tokens.
     """
 
     messages: tuple[dict[str, Any], ...]
     tools: tuple[dict[str, Any], ...] = ()
     add_generation_prompt: bool = True
-    now: float = 0.0
+    now: LocalTime | None = None
+    options: dict[str, Scalar] = {}
     ids: bool = False
     behind: str = ""
 

@@ -217,6 +217,7 @@ class Service:
         return render(
             text.template, order.messages, tools=order.tools,
             add_generation_prompt=order.add_generation_prompt, tokens=names, now=order.now,
+            options=order.options,
         )  # fmt: skip
 
 

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from datetime import UTC, datetime
+from datetime import datetime, timedelta, timezone
 from types import FrameType
 from typing import Any, NoReturn
 
 from backends import process
+from backends.contract import LocalTime, Scalar
 
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
 MAX_BYTES = 64 << 20
@@ -55,29 +56,26 @@ def render(
     tools: Sequence[Mapping[str, Any]] = (),
     add_generation_prompt: bool = True,
     tokens: Mapping[str, str] | None = None,
-    now: float = 0.0,
+    now: LocalTime | None = None,
+    options: Mapping[str, Scalar] | None = None,
 ) -> str:
-    """The prompt. tokens: `bos_token` and `eos_token`. Raises TemplateFailed.
+    """The prompt. tokens: `bos_token` and `eos_token`; now: when the chat began, None for this moment; options: further
+    variables, of which none takes the place of one of ours. Raises TemplateFailed.
 
     In the main thread on Linux and macOS time is bounded here; native code in a loop, and other
     systems, are left to the deadline of who asked.
     """
     from backends import sandbox  # heavy, and most workers only compute
 
-    values: dict[str, object] = dict(tokens or {})
-    if now:
-        moment = datetime.fromtimestamp(now, UTC)
-        values["strftime_now"] = moment.strftime
+    values: dict[str, object] = {**(options or {}), **(tokens or {})}
     try:
         with _bounded():
+            values["strftime_now"] = _moment(now).strftime
             if tools:
                 values["tools"] = deepcopy(list(tools))
-            parts = sandbox.compiled(template).generate(
-                messages=deepcopy(list(messages)),  # a template may change lists
-                add_generation_prompt=add_generation_prompt,
-                **values,
-            )  # fmt: skip
-            return _joined(parts)
+            values["messages"] = deepcopy(list(messages))  # a template may change lists
+            values["add_generation_prompt"] = add_generation_prompt
+            return _joined(sandbox.compiled(template).generate(values))
     except sandbox.TemplateError as error:
         raise TemplateFailed(error.message or type(error).__name__) from None
     except MemoryError:
@@ -93,6 +91,15 @@ def render(
         raise TemplateFailed(f"the chat template failed: {error}") from None
     except RecursionError:
         raise TemplateFailed("the chat template calls itself without end") from None
+
+
+def _moment(now: LocalTime | None) -> datetime:
+    """With the clocks of its place."""
+    if now is None:
+        return datetime.now().astimezone()
+    return datetime.fromtimestamp(
+        now.epoch_seconds, timezone(timedelta(seconds=now.utc_offset_seconds))
+    )
 
 
 def _joined(parts: Iterator[str]) -> str:

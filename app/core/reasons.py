@@ -285,6 +285,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "grammar_refused": "The form asked for the answer cannot be used: {cause}.",
     "template_failed": "The chat template of this model cannot be used: {cause}. "
     "Ask without a chat template, or use another file of the model.",
+    "template_option_bad": "The chat template cannot be given {name}: it takes at most {most} options, each a text, a "
+    "number, true, false or null, of at most {characters} characters.",
     "stage_missing": "{machine} does not hold these layers any more.",
     "stage_bad_step": "{machine} was sent a step it cannot take ({cause}). "
     "Update the app on both machines.",

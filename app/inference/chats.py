@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -15,12 +15,13 @@ from app.core.whose import OWNER, Whose
 from app.inference.detokenizer import Detokenizer, StopFinder
 from app.inference.measure import StageFigures
 from app.inference.sequences import Finish, Request, Token
-from app.inference.text import Message, Text
-from backends.contract import GREEDY, Sampling
+from app.inference.text import Message, Text, local_time
+from backends.contract import GREEDY, LocalTime, Sampling, Scalar
 
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
 DEFAULT_MAX_TOKENS = 1024
+MOST_BEGINNINGS = 4096  # of conversations, kept for the date that their templates name
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Question:
 
     messages: Sequence[Message] | None = None
     tools: tuple[dict[str, Any], ...] = ()  # what the answer may call, for the chat template
+    template_options: Mapping[str, Scalar] = field(default_factory=dict)  # its further variables
+    begun_at: LocalTime | None = None  # when this chat began, for templates that name the date
     prompt: str | None = None
     prompt_ids: tuple[int, ...] | None = None
     sampling: Sampling = GREEDY
@@ -87,6 +90,7 @@ class Answerer:
         self._text = text
         self._pipeline = pipeline
         self._control: dict[str, int | None] = {}  # asked for with each question
+        self._beginnings = Beginnings()
 
     async def answer(self, question: Question) -> AsyncGenerator[Delta | Notice | Summary, None]:
         """Yield Deltas, Notices when a stage was lost, and one Summary. Closing it cancels: use contextlib.aclosing.
@@ -146,7 +150,13 @@ class Answerer:
             return question.prompt_ids
         if question.prompt is not None:
             return await self._text.tokenize(question.prompt)
-        return await self._text.prompt(question.messages or (), question.tools)
+        prompt = await self._text.prompt(
+            question.messages or (),
+            question.tools,
+            options=question.template_options,
+            begun_at=self._beginnings.of(question),
+        )
+        return prompt.ids
 
     async def _request(self, question: Question, reader: Reader) -> Request:
         return Request(
@@ -161,6 +171,26 @@ class Answerer:
             goes_first=question.whose == OWNER,
             read=question.read,
         )
+
+
+class Beginnings:
+    """When each conversation began, of those whose program does not say so. Only the latest are known."""
+
+    def __init__(self, most: int = MOST_BEGINNINGS) -> None:
+        self._most = most
+        self._known: OrderedDict[str, LocalTime] = OrderedDict()
+
+    def of(self, question: Question) -> LocalTime:
+        """The same moment for each turn of a conversation: a later date at its beginning would have all of it read
+        again. One that is nowhere but at its beginning begins now, though it was asked the same before."""
+        if question.begun_at is not None or question.conversation is None:
+            return question.begun_at or local_time()
+        answered = any(one["role"] == "assistant" for one in question.messages or ())
+        found = self._known.pop(question.conversation, None) if answered else None
+        self._known[question.conversation] = found = found or local_time()
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return found
 
 
 class Reader:

@@ -6,9 +6,10 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -17,6 +18,7 @@ from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.inference.detokenizer import Detokenizer
 from app.inference.worker import Worker
 from backends import orders
+from backends.contract import LocalTime, Scalar
 
 VOCABULARY_S = 60.0
 TOKENIZE_S = 10.0
@@ -24,9 +26,17 @@ RENDER_S = 1.2  # the worker itself stops at 1.0 (SAFETY.md 7); this is for what
 RENDER_BYTES = 64 << 20  # more than it held before
 RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
+MOST_OPTIONS, MOST_OPTION_CHARS = 64, 4096
 
 Message = Mapping[str, Any]  # role, content; what else the chat template is given
 Answers = asyncio.Queue[orders.Answer | StageLost]
+
+
+class Prompt(NamedTuple):
+    """A chat as the model reads it, up to where the answer begins."""
+
+    ids: tuple[int, ...]
+    text: str  # what the template made; what stood behind it already is not in it
 
 
 class Text:
@@ -93,27 +103,40 @@ class Text:
             return (await worker.ask(order, orders.Tokenized, TOKENIZE_S)).ids
 
     async def render(
-        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]] = (),
+        *,
+        options: Mapping[str, Scalar] | None = None,
+        begun_at: LocalTime | None = None,
     ) -> str:
         """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
         async with self._one_order:
-            return (await self._render(_order(messages, tools)))[0]
+            order = _order(messages, tools, options=options, begun_at=begun_at)
+            return (await self._render(order))[0]
 
     async def prompt(
-        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()
-    ) -> tuple[int, ...]:
-        """The token ids of a chat, up to where the answer begins.
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]] = (),
+        *,
+        options: Mapping[str, Scalar] | None = None,
+        begun_at: LocalTime | None = None,
+    ) -> Prompt:
+        """The token ids of a chat, up to where the answer begins, and the text they are.
 
-        Ends it with words of the assistant, the answer goes on behind them.
+        Ends it with words of the assistant, the answer goes on behind them. options: further variables of the
+        template; begun_at: when the chat began, for a template that names the date. Raises BadInput.
         """
         begun = messages[-1]["content"] if _is_begun(messages) else ""
         before = messages[:-1] if begun else messages
+        order = _order(before, tools, options=options, begun_at=begun_at, ids=True, behind=begun)
         async with self._one_order:  # one order for both: each wakes the worker
-            _, ids = await self._render(_order(before, tools, ids=True, behind=begun))
+            text, ids = await self._render(order)
         twice = (
             len(ids) > 1 and self.vocabulary.adds_bos and ids[0] == ids[1] == self.vocabulary.bos
         )
-        return ids[1:] if twice else ids  # many templates write it too
+        return Prompt(ids[1:] if twice else ids, text)  # many templates write it too
 
     async def close(self) -> None:
         if self._worker is not None:
@@ -198,6 +221,27 @@ class Text:
             raise error
 
 
+def local_time(epoch_seconds: float | None = None) -> LocalTime:
+    """A moment, or this one, with the clocks of this machine."""
+    now = time.time() if epoch_seconds is None else epoch_seconds
+    offset = datetime.fromtimestamp(now).astimezone().utcoffset()
+    return LocalTime(now, int(offset.total_seconds()) if offset is not None else 0)
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse what a template is told beside the chat unless it is small and flat. Raises BadInput."""
+    for at, (name, value) in enumerate(options.items()):
+        is_plain = isinstance(value, str | int | float | bool | None)
+        is_short = len(name) + len(str(value) if is_plain else "") <= MOST_OPTION_CHARS
+        if at >= MOST_OPTIONS or not is_plain or not is_short:
+            raise BadInput(
+                "template_option_bad",
+                name=name[:100],
+                most=MOST_OPTIONS,
+                characters=MOST_OPTION_CHARS,
+            )
+
+
 def _check_length(characters: int) -> None:
     if characters > MAX_TEXT_CHARS:
         raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
@@ -207,15 +251,26 @@ def _order(
     messages: Sequence[Message],
     tools: Sequence[dict[str, Any]],
     *,
+    options: Mapping[str, Scalar] | None,
+    begun_at: LocalTime | None,
     ids: bool = False,
     behind: str = "",
 ) -> orders.Render:
+    check_options(options or {})
     # What tools are, and with what they were called, is told as well.
     called = [one["tool_calls"] for one in messages if "tool_calls" in one]
     beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
     _check_length(sum(len(one["content"]) for one in messages) + len(behind) + beside)
     given = tuple(dict(message) for message in messages)
-    return orders.Render(request=0, messages=given, tools=tuple(tools), ids=ids, behind=behind)
+    return orders.Render(
+        request=0,
+        messages=given,
+        tools=tuple(tools),
+        now=begun_at or local_time(),
+        options=dict(options or {}),
+        ids=ids,
+        behind=behind,
+    )
 
 
 def _is_begun(messages: Sequence[Message]) -> bool:

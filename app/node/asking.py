@@ -12,6 +12,7 @@ from app.core.placement import Forecast
 from app.core.plan import PlannedStage
 from app.core.reasons import said
 from app.inference.chats import DEFAULT_MAX_TOKENS, Delta, Question, Summary
+from app.inference.text import local_time
 from app.node import requests as asked
 from app.node.snapshot import Json, stage_json
 
@@ -36,6 +37,7 @@ def question_of(order: asked.Ask) -> Question:
         sampling=order.sampling.sampling(chance=secrets.randbelow(1 << 31)),
         stop=tuple(order.stop),
         conversation=order.conversation,
+        begun_at=None if order.begun_at is None else local_time(order.begun_at),
         ignore_end=order.ignore_end,
         guesses=order.guesses,
         max_tokens=order.max_tokens or DEFAULT_MAX_TOKENS,

@@ -277,6 +277,8 @@ class Ask(Request, frozen=True):
         list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)
     ] = []
     conversation: Name | None = None
+    # when the chat began, in seconds since 1970: its template may name the date
+    begun_at: Annotated[float, Meta(ge=0, le=1 << 35)] | None = None
     ignore_end: bool = False  # benchmarks want exactly max_tokens
     guesses: bool = True  # idle machines may compute what is likely to come next
     sampling: SamplingValues = SamplingValues()

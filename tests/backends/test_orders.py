@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from backends import orders
-from backends.contract import Layers, Role, Sampling, StageConfig
+from backends.contract import Layers, LocalTime, Role, Sampling, StageConfig
 
 CONFIG = StageConfig("fake", "fake:", "", Role.LAST, Layers(2, 4), 16, 4, 1024, 64, 1)
 ASKED: list[orders.Asked] = [
@@ -21,7 +21,8 @@ ASKED: list[orders.Asked] = [
     ),
     orders.OpenVocabulary(request=4, path="x.gguf"),
     orders.Tokenize(request=5, text="Grüße"),
-    orders.Render(request=6, messages=({"role": "user", "content": "hi"},), now=1.0),
+    orders.Render(request=6, messages=({"role": "user", "content": "hi"},), now=LocalTime(1.0, -60),
+                  options={"enable_thinking": False, "reasoning_effort": "low", "n": 1.5, "x": None}),
 ]  # fmt: skip
 ANSWERS: list[orders.Answer] = [
     orders.Opened(request=1, memory_bytes=5, seconds=0.5),

@@ -8,6 +8,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from backends import sandbox
+from backends.contract import LocalTime
 from backends.template import TemplateFailed, render
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"
@@ -76,7 +77,7 @@ def test_no_template_gets_out(template: str) -> None:
     """Refused, or nothing of Python is to be seen in what it makes."""
     started = time.monotonic()
     try:
-        made = render(template, [{"role": "user", "content": "hello"}], now=1.0)
+        made = render(template, [{"role": "user", "content": "hello"}], now=LocalTime(1.0))
     except TemplateFailed:
         made = ""
     assert not [leak for leak in LEAKS if leak in made], made[:200]

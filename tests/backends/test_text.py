@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.contract import StageError
+from backends.contract import LocalTime, StageError
 from backends.template import TemplateFailed, render
 from backends.text import Text, open_text, pieces
 from tests import tiny
@@ -72,13 +72,14 @@ def test_templates_have_what_they_are_written_against() -> None:
     template = (
         "{{ bos_token }}{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}"
         "{{ m | tojson }}{{ m['content'].strip() | upper }}{% endfor %}"
-        "{% if strftime_now is defined %}{{ strftime_now('%Y') }}{% endif %}{{ eos_token }}"
+        "{{ strftime_now('%Y %H') }}{{ eos_token }}"
     )
     tokens = {"bos_token": "<s>", "eos_token": "</s>"}
     messages = [{"role": "user", "content": " hi "}] * 2
     said = '<s>{"role": "user", "content": " hi "}HI'
-    assert render(template, messages, tokens=tokens) == said + "</s>"
-    assert render(template, messages, tokens=tokens, now=1.0) == said + "1970</s>"
+    then = LocalTime(1.0, 7200)
+    assert render(template, messages, tokens=tokens, now=then) == said + "1970 02</s>"
+    assert "1970" not in render(template, messages, tokens=tokens)  # nobody says when: now
 
 
 @pytest.mark.parametrize(

@@ -11,20 +11,24 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from app.core.errors import BadInput
 from app.core.reasons import said
+from app.inference import chats
 from app.inference import text as text_module
 from app.inference.chats import Answerer, Delta, Question, Reader, Summary
 from app.inference.detokenizer import Detokenizer
-from app.inference.text import Message, Text
+from app.inference.text import Message, Prompt, Text
 from backends import orders
-from backends.contract import GREEDY
+from backends.contract import GREEDY, LocalTime, Scalar
 from backends.service import SHORT_CHARS
 from backends.template import render
+from tests import tiny
 from tests.inference.pool import pool, shape
 
 HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
@@ -86,7 +90,8 @@ async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
 async def test_the_three_ways_to_ask_are_one() -> None:
     async with await Text.open("fake:") as text:
         rendered = await text.render(HELLO)
-        ids = await text.prompt(HELLO)
+        ids, told = await text.prompt(HELLO)
+        assert told == rendered
     assert rendered == "<|im_start|>user\nHello. Who are you?<|im_end|>\n<|im_start|>assistant\n"
     async with answerer() as who:
         _, one = await ask(who, Question(messages=HELLO, max_tokens=9))
@@ -104,8 +109,8 @@ async def test_the_three_ways_to_ask_are_one() -> None:
 async def test_a_cut_answer_is_continued() -> None:
     begun: list[Message] = [*HELLO, {"role": "assistant", "content": "I am"}]
     async with await Text.open("fake:") as text:
-        before = await text.prompt(HELLO)
-        ids = await text.prompt(begun)
+        before, _ = await text.prompt(HELLO)
+        ids, _ = await text.prompt(begun)
         assert ids[: len(before)] == before
         assert b"".join(text.pieces[one] for one in ids[len(before) :]) == b"I am"
 
@@ -207,7 +212,7 @@ async def test_text_too_long_is_refused() -> None:
                 await call((*HELLO, own | {"content": "", "tool_calls": [own]}))
             assert told.value.reason.code == "text_too_long"
             assert text.worker is worker
-        assert len(await text.prompt(HELLO)) > 1  # what came after the refusal went astray
+        assert len((await text.prompt(HELLO)).ids) > 1  # what came after the refusal went astray
 
 
 @pytest.mark.parametrize(("times", "answers"), [(1, 1), (SHORT_CHARS, 2)])
@@ -228,7 +233,7 @@ async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
                 pass_on(data)
 
             monkeypatch.setattr(text.worker, way, counted)
-        ids = await text.prompt(messages)
+        ids, _ = await text.prompt(messages)
         assert ways == {"send": 1, "_received": answers}
         assert ids == await text.tokenize(await text.render(messages), special=True)
 
@@ -314,7 +319,60 @@ async def test_a_template_is_given_the_tools() -> None:
     )
     async with await Text.open("fake:") as text:
         assert text.vocabulary.tool_style == ""
-        assert await text.prompt(messages, (tool,))  # one that knows none is none the worse
+        assert (await text.prompt(messages, (tool,))).ids  # one that knows none is none the worse
+
+
+async def test_a_template_is_told_options_and_when_the_chat_began(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All the way to the worker, and with the clocks of this machine whatever the worker's are."""
+    template = "{{ strftime_now('%Y-%m-%d %H:%M') }} {{ enable_thinking }} {{ messages|length }}"
+    monkeypatch.setattr(text_module, "local_time", lambda: LocalTime(86_400.0, -3600))
+    model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template=template)
+    async with await Text.open(str(model)) as who:
+        options: dict[str, Scalar] = {"enable_thinking": False, "messages": "mine"}
+        told = await who.prompt(HELLO, options=options, begun_at=LocalTime(86_400.0, 5400))
+        assert told.text == "1970-01-02 01:30 False 1"
+        assert (await who.prompt(HELLO, options=options)).text == "1970-01-01 23:00 False 1"
+        assert await who.render(HELLO, options=options) == "1970-01-01 23:00 False 1"
+        deep: Any = {"enable_thinking": [True]}
+        for bad in (deep, {"x": "y" * 5000}, {str(at): at for at in range(100)}):
+            with pytest.raises(BadInput) as refused:
+                await who.prompt(HELLO, options=bad)
+            assert refused.value.reason.code == "template_option_bad"
+
+
+async def test_a_question_carries_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[tuple[object, object]]()
+
+    async def prompt(*_: object, options: object, begun_at: object) -> Prompt:
+        seen.append((options, begun_at))
+        return Prompt((1, 2), "")
+
+    async with answerer() as who:
+        monkeypatch.setattr(who._text, "prompt", prompt)
+        at = LocalTime(5.0, 60)
+        question = Question(messages=HELLO, template_options={"thinking": True}, begun_at=at)
+        await who.prompt_tokens(question)
+        assert seen.pop() == ({"thinking": True}, at)
+
+
+def test_a_conversation_keeps_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a later turn begins with the same words, though the day is another."""
+    days = iter(range(100))
+    monkeypatch.setattr(chats, "local_time", lambda: LocalTime(86_400.0 * next(days)))
+    known = chats.Beginnings(most=2)
+
+    def day(conversation: str | None, turns: int) -> float:
+        messages = [*HELLO, {"role": "assistant", "content": "I am"}, *HELLO] * (turns - 1)
+        asked = Question(messages=messages or HELLO, conversation=conversation)
+        return known.of(asked).epoch_seconds / 86_400
+
+    assert [day("a", 1), day("a", 2), day("a", 3)] == [0, 0, 0]
+    assert day("a", 1) == 1  # the same words, asked anew on another day
+    assert [day("b", 1), day(None, 1), day("a", 2), day("c", 1)] == [2, 3, 1, 4]
+    assert day("b", 2) == 5  # forgotten for those that came since
+    assert known.of(Question(messages=HELLO, begun_at=LocalTime(7.0))) == LocalTime(7.0)
 
 
 async def test_a_control_token_is_known_by_its_name() -> None:

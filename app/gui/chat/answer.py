@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.core.chat import ATTACHMENTS, Chat, Message
+from app.core.chat import ATTACHMENTS, Chat, Message, path_to
 from app.core.errors import AppError
 from app.gui.node_client import Call, NodeClient
 from app.gui.sentences import here
@@ -143,9 +143,16 @@ def question(chat: Chat, branch: Sequence[Message], usual: Mapping[str, float]) 
         "messages": messages,
         "model": chat.model,
         "conversation": chat.id,
+        "begun_at": _begun_at(chat, branch),
         "max_tokens": int(most),
         "sampling": sampling,
     }
+
+
+def _begun_at(chat: Chat, branch: Sequence[Message]) -> float | None:
+    """When the first message of this branch was written, though it may not be told any more."""
+    ends = branch[-1].id if branch else chat.leaf
+    return next((max(0.0, one.made_at) for one in path_to(chat, ends)), None)
 
 
 def content(message: Message) -> str:

@@ -1,0 +1,24 @@
+"""What the window asks the node for."""
+
+from __future__ import annotations
+
+from app.core import chat as tree
+from app.core.chat import Chat, ChatId, Message, MessageId, Role
+from app.gui.chat.answer import question
+from app.node import requests as asked
+from app.node.asking import question_of
+
+
+def test_a_chat_says_when_it_began_though_its_first_turn_is_left_out() -> None:
+    """So that a template that names the date begins as before, and what was read of the prompt is read no more."""
+    chat = Chat(ChatId("c"))
+    roles = (Role.USER, Role.ASSISTANT, Role.USER)
+    for number, role in enumerate(roles):
+        made = Message(MessageId(str(number)), chat.leaf, role, "words", 1_000.0 + number)
+        chat = tree.add(chat, made)
+    body = question(chat, tree.path(chat)[2:], {})
+    assert body["begun_at"] == 1_000.0
+    told = question_of(asked.Ask(messages=[asked.Message("user", "words")], begun_at=1_000.0))
+    assert told.begun_at is not None
+    assert told.begun_at.epoch_seconds == 1_000.0
+    assert question(Chat(ChatId("new")), (), {})["begun_at"] is None
