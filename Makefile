@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # what is ours and is there: the folders grow with the project
-CODE := $(wildcard app backends bench guide scripts tests)
+CODE := $(wildcard app backends bench guide scripts testbed tests)
 SETUP := $(PYTHON) -m scripts.setup
 # More than a small computer has cores: half of the time a test waits, for nodes that start, or for a deadline.
 WORKERS ?= 3

@@ -18,7 +18,7 @@ from app.gui.chat.chat_page import ChatPage
 from app.gui.launch import Endpoint
 from app.gui.pool import Link
 from bench.chat import PIECE
-from tests.gui.desk import desk
+from testbed.desk import desk
 
 OPENS = 7
 TICK_MS = 5  # between looks at the clock: what is longer, the window was busy

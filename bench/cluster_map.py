@@ -13,7 +13,7 @@ from pathlib import Path
 from bench import report
 from bench.children import ChildFailed
 from bench.job import Bench, say
-from tests.gui.outside import can_be_used, desktop
+from testbed.desktop import can_be_used, desktop
 
 TITLE = "The map"
 MACHINES, WATCH_S, LONGEST_S = 8, 20.0, 240.0

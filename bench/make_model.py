@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.tiny import Shape, llama
+from testbed.tiny import Shape, llama
 
 BENCH = Shape(
     layers=16,

@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QApplication
 from app.gui.household.pool_page import VIEW, PoolPage
 from app.gui.household.view_choice import MAP
 from app.gui.pool import Link
-from tests.gui.desk import desk
-from tests.gui.household.snapshots import household
+from testbed.desk import desk
+from testbed.snapshots import household
 
 SIZE = (1200, 760)
 SETTLE_S = 3.0

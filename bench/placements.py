@@ -20,7 +20,7 @@ from bench.quota import NoQuota, quotas
 from bench.rounds import Questions
 from bench.transfer import join
 from bench.wire import NoLink
-from tests.fault_link import Faults, cable
+from testbed.fault_link import Faults, cable
 
 TITLE = "Forecast against measured"
 LAYERS = 8  # of the benchmark's model: half of it, so that a quarter of a core is done in time

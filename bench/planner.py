@@ -12,7 +12,7 @@ from app.core.plan import plan
 from bench import report
 from bench.figures import percentile
 from bench.job import Bench, say
-from tests.core.households import MIB, machine, model, some_link, some_speed
+from testbed.households import MIB, machine, model, some_link, some_speed
 
 TITLE = "The planner"
 HOUSEHOLDS = 150  # of each kind

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-import pytest
 
 from bench import report
 from bench.job import Bench, say
-from tests.lan.namespaces import Lan, lan
-from tests.node.computers import Computer, started
+from testbed.computers import Computer, started
+from testbed.namespaces import Lan, NoNamespaces, lan
 
 TITLE = "Ten nodes at rest"
 NODES = 10
@@ -43,7 +42,7 @@ def ten(bench: Bench) -> None:
             say(f"ten: {NODES} nodes paired; they settle for {SETTLE_S:.0f} s")
             time.sleep(SETTLE_S)
             found = watched(network, computers, seconds)
-    except pytest.skip.Exception as reason:
+    except NoNamespaces as reason:
         bench.cannot("ten", TITLE, str(reason))
         return
     sent, spent = [one.bytes_per_s for one in found], [one.cpu_share for one in found]

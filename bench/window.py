@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 
 from bench import report
+from bench.children import Place
 from bench.job import Bench, say
-from tests.gui.outside import can_be_used, desktop, end
-from tests.node.pool import node
+from bench.pool import Node
+from testbed.desktop import can_be_used, desktop, end
 
 TITLE = "The window"
 STARTS = 5
@@ -33,7 +34,8 @@ def window(bench: Bench) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         environment = desktop(stack, folder)
-        with node(folder / "warm", "den"):
+        with bench.family() as family:
+            Node(family, "den", folder / "warm", Place(), ("--bind", "127.0.0.1", "--lend", "1GiB"))
             warm = [_started(folder / "warm", environment) for _ in range(STARTS)]
         cold = [_started(folder / f"cold-{n}", environment) for n in range(STARTS)]
     rows = [

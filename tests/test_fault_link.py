@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault_link import Faults, Lane, cable, relay
+from testbed.fault_link import Faults, Lane, cable, relay
 
 pytestmark = pytest.mark.alone
 PROJECT = Path(__file__).resolve().parent.parent

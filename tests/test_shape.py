@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
-ROOTS = ("app", "backends", "bench", "guide", "scripts")
+ROOTS = ("app", "backends", "bench", "guide", "scripts", "testbed")
 JUNK_DRAWERS = {"utils", "common", "models"}
 
 FORMATTERS = ("app/core/reasons.py", "app/gui/formats.py")
@@ -111,5 +111,7 @@ def test_a_path_of_one_machine_is_told(line: str, is_path: bool) -> None:
 
 def test_the_readme_names_files_that_exist() -> None:
     text = (PROJECT / "README.md").read_text("utf-8")
-    named = set(re.findall(r"`((?:app|backends|bench|guide|docs|requirements)/[\w/.]*)`", text))
+    named = set(
+        re.findall(r"`((?:app|backends|bench|guide|testbed|docs|requirements)/[\w/.]*)`", text)
+    )
     assert not [name for name in sorted(named) if not (PROJECT / name).exists()]

@@ -10,7 +10,7 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from tests import tiny
+from testbed import tiny
 
 LAYERS, WIDTH, HEADS, FFN, VOCAB, CONTEXT = 2, 32, 4, 64, 300, 64
 EPSILON = 1e-6

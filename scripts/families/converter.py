@@ -33,7 +33,7 @@ def convert(folder: Path, target: Path, told: Mapping[str, Any], *, mtp: bool) -
     conversion = load()
     import gguf
 
-    from tests import tiny
+    from testbed import tiny
 
     def set_vocab(self: Any) -> None:
         tiny.vocabulary(self.gguf_writer, VOCABULARY)

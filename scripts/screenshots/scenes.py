@@ -23,7 +23,7 @@ from app.machine.paths import Home
 from scripts import translations
 from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
 from scripts.screenshots.dialogs import dialogs
-from tests.gui.household.snapshots import household
+from testbed.snapshots import household
 
 ANSWER_MS = 4000
 BENCH_S = 6.0

@@ -13,7 +13,7 @@ import pytest
 
 from backends import confine, orders
 from backends.contract import Layers, Role
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 from tests.backends.worker_pipe import opened, worker
 

@@ -12,7 +12,8 @@ from backends import orders
 from backends.contract import StageError
 from backends.llamacpp.embedder import LlamaEmbedder
 from backends.vectors import Vectors
-from tests import tiny, tiny_bert
+from testbed import tiny
+from tests import tiny_bert
 
 
 @pytest.mark.parametrize("pooling", [gguf.PoolingType.MEAN, gguf.PoolingType.CLS])

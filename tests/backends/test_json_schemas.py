@@ -14,7 +14,7 @@ from app.core.json_grammar import json_grammar
 from backends.contract import GREEDY, Layers, Role, StageError
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import sampler_for
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 
 N_VOCAB, END = 300, 1

@@ -13,7 +13,7 @@ from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
 from backends.contract import KvType, Stage
 from backends.llamacpp.stage import LlamaStage
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 from tests.backends.test_split_equals_whole import Scores, greedy
 

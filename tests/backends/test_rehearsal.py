@@ -13,7 +13,7 @@ from backends.contract import GREEDY, Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, encode
 from backends.service import Service
 from backends.waiting import READY_S, Waiting
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 
 WIDTH, CONTEXT, N_STEPS = 64, 256, 12

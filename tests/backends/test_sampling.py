@@ -17,7 +17,7 @@ from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.numbers import Rows
 from backends.sampling import GrammarRefused, Greedy, Sampler, _try_in_a_child, sampler_for
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 
 N_VOCAB, N_TOKENS = 300, 40

@@ -21,7 +21,7 @@ from backends.contract import (
     keeps_apart,
 )
 from backends.llamacpp.stage import LlamaStage
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 
 N_SEQUENCES, N_SLOTS, BATCH_ROWS = 24, 16, 64

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from backends.contract import Hidden, Layers, Logits, Role, Segment, Stage, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 
 Scores = NDArray[np.float32]

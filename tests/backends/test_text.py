@@ -12,7 +12,7 @@ import pytest
 from backends.contract import LocalTime, StageError
 from backends.template import TemplateFailed, render
 from backends.text import Text, open_text, pieces
-from tests import tiny
+from testbed import tiny
 
 MESSAGES = [{"role": "user", "content": "Grüße <|im_end|>"}]
 

@@ -13,7 +13,7 @@ from app.core.tool_calls import CallFinder
 from app.core.tool_grammar import calls_grammar, calls_or_json
 from backends.contract import Layers, Role
 from backends.llamacpp.stage import LlamaStage
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting
 from tests.backends.test_json_schemas import allows
 

@@ -15,7 +15,7 @@ from backends import orders
 from backends.contract import PROVED_ENGINES, Layers, Number, Role, StageConfig
 from backends.llamacpp import binding
 from backends.service import Service, told
-from tests import tiny
+from testbed import tiny
 from tests.backends.cutting import config
 
 WIDTH = 256

@@ -21,7 +21,7 @@ from backends import orders
 from backends.contract import GREEDY, Layers, Number, Role, Sampling, Segment, StageConfig
 from backends.frames import Frame, Kind, encode
 from backends.numbers import ids_from_wire, ids_to_wire
-from tests import tiny
+from testbed import tiny
 from tests.backends import cutting, worker_pipe
 from tests.backends.worker_pipe import PIPELINE, Pipe, begun, fake_config, opened, step, worker
 

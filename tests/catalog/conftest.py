@@ -12,7 +12,7 @@ from app.catalog.cut import Cut
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from backends.contract import Layers, Role
-from tests import tiny
+from testbed import tiny
 
 LIMIT_BYTES = 1 << 30
 

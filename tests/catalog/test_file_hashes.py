@@ -10,7 +10,7 @@ from app.catalog.download_book import joint_hash
 from app.catalog.file_hashes import model_hashes
 from app.catalog.gguf_check import read_header
 from app.catalog.shelf import silent
-from tests import tiny
+from testbed import tiny
 from tests.catalog.conftest import Home, new_home
 from tests.catalog.test_parts import in_parts
 

@@ -14,7 +14,7 @@ from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.reasons import said
 from backends.contract import Layers, Role
-from tests import tiny
+from testbed import tiny
 from tests.catalog.raw import Raw, array, number, small, string, tensor
 
 

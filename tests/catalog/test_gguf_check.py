@@ -16,7 +16,7 @@ from app.catalog.gguf import model_of
 from app.catalog.gguf_check import MAX_HEADER_BYTES, read_header
 from app.core.errors import AppError, BadInput
 from app.core.reasons import said
-from tests import tiny
+from testbed import tiny
 from tests.catalog.raw import Raw, array, entry, number, small, string, tensor, text
 
 ONE = [tensor("a", (8,))]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.other_apps import Other, OtherApps, Place, app_of, places
-from tests import tiny
+from testbed import tiny
 
 SHA = "ab" * 32
 

@@ -10,7 +10,7 @@ from app.catalog import ggml
 from app.catalog.gguf_bytes import entry, header_bytes
 from app.catalog.gguf_check import aligned, read_header
 from app.core.errors import BadInput, Damaged
-from tests import tiny
+from testbed import tiny
 from tests.families import proof
 from tests.families.driven import Workers
 

@@ -13,7 +13,7 @@ from app.catalog.shelf import Shelf
 from app.core.errors import AppError, BadInput, Damaged, DoesNotFit
 from app.core.reasons import said
 from backends.contract import Layers, Role
-from tests import tiny
+from testbed import tiny
 from tests.catalog.conftest import Home, new_home
 from tests.catalog.raw import small
 

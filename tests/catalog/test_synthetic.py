@@ -23,7 +23,7 @@ from app.catalog.shape import layer_bytes, mean_layer_bytes, shape_of
 from app.core.errors import BadInput
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
 from backends.contract import Role
-from tests import tiny
+from testbed import tiny
 
 
 def shape(path: Path, **changes: Any) -> ModelShape:

@@ -17,7 +17,7 @@ import pytest
 from app.catalog import ggml
 from app.catalog.gguf_bytes import entry, u32_entry
 from app.cli import main
-from tests import tiny
+from testbed import tiny
 from tests.cli.conftest import Said
 from tests.families.changed import rewritten
 from tests.families.fixtures import families

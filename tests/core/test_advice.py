@@ -12,7 +12,7 @@ from app.core.link import LinkKind
 from app.core.placement import Candidate, Part, Shape, Workload
 from app.core.plan import plan
 from app.core.reasons import said
-from tests.core.households import MIB, link, machine, model, speed
+from testbed.households import MIB, link, machine, model, speed
 
 MODEL = model([100 * MIB] * 16, width=4096)
 WORK = Workload(1024)

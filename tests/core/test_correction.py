@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.core.correction import MOST_FACTOR, Corrections, Factor
 from app.core.ids import MachineId
 from app.core.placement import Part
-from tests.core.households import link, machine, speed
+from testbed.households import link, machine, speed
 
 ATTIC = machine("attic", 1000, speed(0.01), link())
 

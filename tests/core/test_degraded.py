@@ -6,7 +6,7 @@ from app.core.degraded import LEAST_S, SLOWER, best, degraded, slowed
 from app.core.ids import MachineId
 from app.core.placement import Part, Workload
 from app.core.plan import plan
-from tests.core.households import MIB, link, machine, model, speed
+from testbed.households import MIB, link, machine, model, speed
 
 DEN, ATTIC, KITCHEN = map(MachineId, ("den", "attic", "kitchen"))
 USUAL = {DEN: 0.02, ATTIC: 0.02, KITCHEN: 0.01}

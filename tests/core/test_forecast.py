@@ -11,7 +11,7 @@ from app.core.link import LinkKind
 from app.core.placement import Candidate, Forecast, Part, Workload
 from app.core.room import split_stages
 from app.core.speed import Speed
-from tests.core.households import MIB, link, machine, model
+from testbed.households import MIB, link, machine, model
 
 # one pinned core and a 0.75 B model of 16 layers, head like four (README): 65 ms a token, 0.93 s a chunk of 64
 CORE = Speed(

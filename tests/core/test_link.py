@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.households import link
+from testbed.households import link
 
 
 def test_the_figure_is_the_smaller_of_what_was_measured_and_what_is_allowed() -> None:

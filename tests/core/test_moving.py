@@ -20,7 +20,7 @@ from app.core.moving import (
 from app.core.placement import Candidate, Forecast, Plan, Workload
 from app.core.plan import plan
 from app.core.reasons import said
-from tests.core.households import MIB, link, machine, model, speed
+from testbed.households import MIB, link, machine, model, speed
 
 WORK = Workload(context=1024)
 MODEL = model([100 * MIB] * 8)

@@ -17,7 +17,7 @@ from app.core.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shap
 from app.core.plan import plan
 from app.core.reasons import said
 from app.core.replicas import forecast_of, with_part
-from tests.core.households import MIB, fits, link, machine, model, some_household, speed
+from testbed.households import MIB, fits, link, machine, model, some_household, speed
 
 LAYERS = model([100 * MIB] * 16, width=2048)
 WORK = Workload(1024)

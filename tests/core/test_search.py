@@ -11,7 +11,7 @@ from app.core.forecast import forecast
 from app.core.placement import ONE_PIPELINE, Candidate, Workload
 from app.core.plan import plan
 from app.core.search import Search
-from tests.core.households import (
+from testbed.households import (
     MIB,
     every_split,
     fits,

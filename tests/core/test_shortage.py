@@ -13,7 +13,7 @@ from app.core.placement import Candidate, Workload
 from app.core.plan import plan
 from app.core.reasons import said
 from app.core.shortage import _smaller, what_helps
-from tests.core.households import MIB, machine, model, some_household, speed
+from testbed.households import MIB, machine, model, some_household, speed
 
 
 def facts(host: Candidate, lenders: list[Candidate], made: Model, work: Workload) -> dict[str, int]:

@@ -12,7 +12,7 @@ from app.core.placement import Workload
 from app.core.plan import plan
 from app.core.sketch import sketched
 from app.core.verdict import Parts, Verdict, Word, judge, keeps_bytes, verdict_of
-from tests.core.households import MIB, machine, model, some_household
+from testbed.households import MIB, machine, model, some_household
 
 GIB = 1 << 30
 

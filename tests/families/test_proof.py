@@ -15,7 +15,7 @@ from app.core.placement import Workload
 from app.core.plan import plan
 from app.core.reasons import said
 from backends.contract import Layers, Role
-from tests.core.households import MIB, machine, some_link, some_speed
+from testbed.households import MIB, machine, some_link, some_speed
 from tests.families import proof
 from tests.families.driven import Workers
 from tests.families.fixtures import families

@@ -14,7 +14,7 @@ from app.core.placement import Workload
 from app.core.plan import plan
 from app.core.reasons import said
 from backends.contract import Layers, Role
-from tests.core.households import machine
+from testbed.households import machine
 from tests.families import proof
 from tests.families.changed import rewritten
 from tests.families.fixtures import families

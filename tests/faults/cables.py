@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.fault_link import FaultLink, Faults, cable, ip
+from testbed.fault_link import FaultLink, Faults, cable, ip
 from tests.faults.household import HOST, LENDERS, Household
 from tests.node.pool import node, pair
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from tests.fault_link import Faults
+from testbed.fault_link import Faults
 from tests.faults.cables import CLEAN, Cabled
 from tests.faults.cases import END_SECONDS, judged
 from tests.faults.household import LENDERS, N_TOKENS, Heard

@@ -66,7 +66,7 @@ NETWORK = """
 ## The network
 
 Each lender is in a network namespace of its own, at the end of a cable whose faults are those of the row, both ways
-and for real packets (tests/fault_link.py). *Gap*: between two tokens at the 95th percentile, beside the undisturbed
+and for real packets (testbed/fault_link.py). *Gap*: between two tokens at the 95th percentile, beside the undisturbed
 one; the bar is three times that and 250 ms. *Back*: until every machine is counted as there, once all is well again.
 
 | Row | Fault | Phase | N | Passed | In time | Anew | Told worst | Goes on p50 / worst | Gap p50 / clean | Back worst |

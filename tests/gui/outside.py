@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,13 +12,9 @@ from typing import Any
 
 import pytest
 
-BUS_LAUNCHER = Path("/usr/libexec/at-spi-bus-launcher")
-SYSTEM_PYTHON = "/usr/bin/python3"
+from testbed.desktop import SYSTEM_PYTHON, can_be_used, desktop, end
+
 DRIVER = Path(__file__).with_name("atspi_driver.py")
-SCREEN_TRIES = 100  # of a tenth of a second
-SCREEN = "1280x860x24"
-TRAY = ("--edge", "bottom", "--align", "right", "--widthtype", "pixel", "--width", "64",
-        "--height", "32")  # fmt: skip
 TRAY_PLACE = (1268, 844)  # of the first icon on that screen, about
 TRAY_TRIES = 3
 
@@ -107,21 +100,6 @@ class Outside:
         return dict(json.loads(self._driver.stdout.readline()))
 
 
-def can_be_used() -> str | None:
-    """Why programs cannot be used from outside here; None when they can."""
-    missing = [
-        name
-        for name in ("Xvfb", "openbox", "trayer", "dbus-daemon", "gdbus", "xdotool")
-        if not shutil.which(name)
-    ]
-    if missing or not BUS_LAUNCHER.exists():
-        return f"needs {', '.join(missing) or 'at-spi2-core'}"
-    found = subprocess.run(
-        [SYSTEM_PYTHON, "-c", "import pyatspi"], capture_output=True, check=False
-    )
-    return None if found.returncode == 0 else "needs python3-pyatspi"
-
-
 @contextmanager
 def opened(
     home: Path, folder: Path, before: Sequence[str] = ()
@@ -148,53 +126,3 @@ def opened(
         )  # fmt: skip
         stack.callback(end, driver)
         yield Outside(environment, driver), program
-
-
-def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[str, str]:
-    """A screen with a tray, a message bus and the accessibility bus; what programs on it must know."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
-
-    def started(*words: str, **options: Any) -> subprocess.Popen[str]:
-        made = subprocess.Popen(
-            [*before, *words], env=environment, stderr=subprocess.DEVNULL, text=True, **options
-        )
-        stack.callback(end, made)
-        return made
-
-    reading, writing = os.pipe()
-    started("Xvfb", "-displayfd", str(writing), "-screen", "0", SCREEN, "-nolisten", "tcp",
-            pass_fds=(writing,))  # fmt: skip
-    os.close(writing)
-    with os.fdopen(reading) as told:
-        environment["DISPLAY"] = f":{told.readline().strip()}"
-    bus = started(
-        "dbus-daemon", "--session", "--nofork", "--print-address=1", stdout=subprocess.PIPE
-    )
-    assert bus.stdout is not None
-    environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
-    environment |= {"QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1", "HOME": str(folder)}
-    started("openbox", "--sm-disable")  # without a window manager nobody gets the keys
-    started("trayer", *TRAY)
-    started(str(BUS_LAUNCHER), "--launch-immediately")
-    for _ in range(SCREEN_TRIES):
-        done = subprocess.run(
-            [*before, "gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus",
-             "--method", "org.freedesktop.DBus.Properties.Set", "org.a11y.Status", "IsEnabled",
-             "<true>"], env=environment, capture_output=True, check=False,
-        )  # fmt: skip
-        if done.returncode == 0:
-            break
-        time.sleep(0.1)
-    return environment
-
-
-def end(process: subprocess.Popen[Any]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()

@@ -13,9 +13,9 @@ from app.gui import pages
 from app.gui.household.facts import machines_of
 from app.gui.theme import Scheme
 from app.gui.window import Window
+from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
-from tests.gui.household.snapshots import household
 from tests.gui.test_large_sheets import SHEETS
 from tests.node.pool import TestNode
 

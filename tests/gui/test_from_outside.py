@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests import tiny
+from testbed import tiny
+from testbed.computers import Computer, started
+from testbed.namespaces import Lan
 from tests.gui.outside import Outside, opened
-from tests.lan.namespaces import Lan, lan
-from tests.node.computers import Computer, started
+from tests.lan.namespaces import lan
 
 pytestmark = [
     pytest.mark.alone,

@@ -42,9 +42,9 @@ from app.gui.settings.upstream_sheets import AddServer, ForgetServer
 from app.gui.shelf.folder_sheet import FolderSheet
 from app.gui.shelf.removal import Removal
 from app.gui.theme import Scheme
+from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk
-from tests.gui.household.snapshots import household
 from tests.gui.speaking import speaking
 
 NARROW, COLUMN = 760, 420  # of a window, and of the chat in one

@@ -26,9 +26,9 @@ from app.gui.shelf.models_page import ModelsPage
 from app.gui.shelf.row_painter import LINE_HEIGHT
 from app.gui.theme import Scheme
 from app.gui.window import SMALLEST, USUAL, Window
+from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
-from tests.gui.household.snapshots import household
 from tests.gui.speaking import speaking
 
 SETTLE_MS, WITHIN_MS, STEPS, SOME = 200, 30_000, 5, 4

@@ -15,8 +15,8 @@ from app.gui.page import Page
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.settings.updates import Updates
 from app.gui.window import Window
+from testbed.snapshots import household
 from tests.gui.desk import Desk, window_over
-from tests.gui.household.snapshots import household
 
 POLISHED = Qt.WidgetAttribute.WA_WState_Polished
 

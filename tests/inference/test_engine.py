@@ -21,7 +21,7 @@ from app.inference.text import Text
 from app.inference.worker import Worker
 from app.lan.channel import MemoryChannel
 from backends.contract import GREEDY, Number, Role
-from tests import tiny
+from testbed import tiny
 from tests.backends.cutting import config, runs
 from tests.inference.guessers import Oracle
 

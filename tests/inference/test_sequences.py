@@ -27,7 +27,7 @@ from app.inference.step import Run
 from app.inference.work import Work
 from app.inference.worker import Worker
 from backends.contract import GREEDY, Layers, Role, Sampling
-from tests import tiny
+from testbed import tiny
 from tests.backends.cutting import config
 from tests.inference.pool import Rebuild, pool, request
 from tests.inference.test_recovery import CREATIVE, SLOW, hear, kill, posix

@@ -26,7 +26,7 @@ from app.inference.speedometer import Gauge, how_many_layers, measure
 from app.inference.step import Run, Step
 from app.inference.worker import Worker
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
-from tests import tiny
+from testbed import tiny
 from tests.backends.cutting import stage_file
 
 MIB = 1 << 20

@@ -22,7 +22,7 @@ from app.inference.surroundings import environment
 from app.inference.worker import LAST_LINES, Worker
 from backends import confine, orders
 from backends.frames import BadFrame, Frame, Kind, encode
-from tests import tiny
+from testbed import tiny
 
 VOCABULARY = orders.OpenVocabulary(request=0, path="fake:")
 TOKENIZE = orders.Tokenize(request=0, text="hello")

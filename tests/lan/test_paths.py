@@ -15,7 +15,7 @@ from app.lan.paths import Path as Way
 from app.lan.paths import chosen
 from app.lan.probe import Measured, RoundTrips
 from app.lan.sockets import Address
-from tests.fault_link import Faults, relay
+from testbed.fault_link import Faults, relay
 from tests.lan.nodes import Nodes, at, until
 
 PIPELINE = PipelineId(bytes(16))

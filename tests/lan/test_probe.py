@@ -27,7 +27,7 @@ from app.lan.probe import (
     round_trips_of,
     said_of,
 )
-from tests.fault_link import Faults, relay
+from testbed.fault_link import Faults, relay
 from tests.lan.nodes import Node, Nodes, at, measured, pair, until
 
 # the figures

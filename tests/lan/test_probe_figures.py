@@ -26,7 +26,7 @@ from app.lan import paths
 from app.lan.network import Network
 from app.lan.probe import Measured
 from app.lan.sockets import Address, listening_socket
-from tests.fault_link import Faults, relay
+from testbed.fault_link import Faults, relay
 from tests.lan.nodes import Node, Nodes, an_identity, measured, pair
 
 pytestmark = pytest.mark.alone

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.lan.through import Through, made_socket
-from tests.lan.namespaces import Lan, lan
+from testbed.namespaces import Lan
+from tests.lan.namespaces import lan
 
 TCP = (socket.AF_INET, socket.SOCK_STREAM, 0)
 KILOBYTES = 32 << 10  # less than a socket takes before it is read

@@ -11,7 +11,7 @@ import pytest
 from app.catalog.cut import Cut
 from app.node.lending import Lending
 from backends.contract import Layers, Role
-from tests import tiny
+from testbed import tiny
 from tests.catalog.conftest import new_home
 from tests.catalog.hub_server import HubServer, serving
 from tests.node.download_place import Place, running

@@ -16,7 +16,7 @@ from app.core.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.plan import plan
 from app.node import ahead
 from app.node.ahead import LEAST_BETWEEN_SECONDS, Ahead
-from tests.core.households import MIB, link, machine, model, speed
+from testbed.households import MIB, link, machine, model, speed
 
 WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
 DEN = machine("den", 1600, speed(0.002))

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lan.namespaces import Lan, lan
-from tests.node.computers import Computer
+from testbed.computers import Computer
+from testbed.namespaces import Lan
+from tests.lan.namespaces import lan
 
 pytestmark = [
     pytest.mark.root,

@@ -23,7 +23,7 @@ from app.node.check_room import CheckRoom
 from app.node.computing_again import FOLDER, ComputingAgain
 from app.node.sizes import Sizes
 from backends.contract import Layers, Number, Role
-from tests import tiny
+from testbed import tiny
 
 GIB, WIDTH = 1 << 30, 256
 SIZES = Sizes(Number.F16, 4, 512, 512, 64, 1)

@@ -35,7 +35,7 @@ from app.node.sizes import Sizes
 from app.node.stoppable import unless
 from backends.contract import Layers, Number, Role, Segment
 from backends.numbers import to_wire
-from tests import tiny
+from testbed import tiny
 
 DEN, ATTIC, SHED = (MachineId(c * 64) for c in "das")
 SIZES = Sizes(Number.F16, 4, 512, 512, 64, 1)

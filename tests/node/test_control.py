@@ -17,7 +17,7 @@ from app.core.errors import BadInput
 from app.core.reasons import said
 from app.machine.paths import Home
 from app.node.doors import Doors
-from tests import tiny
+from testbed import tiny
 from tests.node.pool import NOBODY, TestNode, node
 
 Json = dict[str, Any]

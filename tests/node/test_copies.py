@@ -27,7 +27,7 @@ from app.node import downloads
 from app.node.copies import Copies
 from app.node.download_source import Copy
 from app.node.giving import Giving
-from tests import tiny
+from testbed import tiny
 from tests.catalog.hub_server import HubServer, closed_hub
 from tests.catalog.test_parts import in_parts
 from tests.lan.nodes import Node, opened

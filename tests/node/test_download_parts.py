@@ -12,7 +12,7 @@ from app.catalog.catalogue import Catalogue, OfferedPart
 from app.catalog.download_book import joint_hash
 from app.catalog.transfer import LEFT_FREE_BYTES
 from app.core.errors import DoesNotFit
-from tests import tiny
+from testbed import tiny
 from tests.catalog.hub_server import HubServer
 from tests.catalog.test_parts import in_parts
 from tests.node.download_place import Place, catalogue_of, running

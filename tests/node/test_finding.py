@@ -18,8 +18,8 @@ from app.machine import settings
 from app.machine.interfaces import Interface
 from app.node.finding import Choice, Finding, _hosts, listening, served
 from app.node.options import NodeOptions
+from testbed.computers import Computer, started
 from tests.lan.namespaces import lan
-from tests.node.computers import Computer, started
 
 SEEN_SECONDS, DEPARTED_SECONDS = 2.0, 5.0
 DOCTOR_SECONDS = 60.0  # it says nothing before it has listened for some seconds

@@ -14,7 +14,7 @@ from app.core.plan import plan
 from app.node.holds import Holds, bytes_on
 from app.node.rebuilding import Option, Rebuilding
 from app.node.room import Room
-from tests.core.households import MIB, machine, model
+from testbed.households import MIB, machine, model
 
 DEN, ATTIC = machine("den", 4000, None), machine("attic", 4000, None)
 MODEL, WORK = model([100 * MIB] * 8), Workload(256)

@@ -31,7 +31,7 @@ from app.node.lessons import Lessons
 from app.node.outlook import Outlook
 from app.node.running import Running
 from backends.contract import KvType
-from tests import tiny
+from testbed import tiny
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 MIB = 1 << 20

@@ -26,7 +26,7 @@ from app.node.opening import Opener
 from app.node.placing import Placing
 from app.node.rebuilding import Option, Rebuilding
 from app.node.room import Room
-from tests.core.households import MIB, machine, model
+from testbed.households import MIB, machine, model
 from tests.inference.pool import pool
 
 HOST, ATTIC, SHED = (machine(name, 4000, None) for name in ("den", "attic", "shed"))

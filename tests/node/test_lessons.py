@@ -17,7 +17,7 @@ from app.inference.chats import Summary
 from app.inference.measure import StageFigures
 from app.node.company import Company
 from app.node.lessons import Lessons, predicted
-from tests.core.households import MIB, link, machine, model
+from testbed.households import MIB, link, machine, model
 from tests.node.pool import paired
 
 CORE = Speed(

@@ -24,7 +24,7 @@ from app.machine.interfaces import Interface, interfaces
 from app.node import link_book, link_record
 from app.node.link_book import LinkBook
 from app.node.link_record import Known
-from tests.fault_link import Faults, relay
+from testbed.fault_link import Faults, relay
 from tests.lan.nodes import Node, Nodes, at, opened, until
 from tests.node.pool import TestNode, paired
 

@@ -28,7 +28,7 @@ from app.node.check_room import CheckRoom
 from app.node.hardware import Hardware
 from app.node.measuring import Measuring
 from app.node.own_speed import Here, OwnSpeed
-from tests import tiny
+from testbed import tiny
 from tests.node.pool import paired
 
 ME, LENDER = MachineId("a" * 64), MachineId("b" * 64)

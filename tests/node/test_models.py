@@ -15,7 +15,7 @@ from app.core.errors import BadInput
 from app.node import requests as asked
 from app.node.models import Models
 from backends.contract import Layers, Role
-from tests import tiny
+from testbed import tiny
 
 
 class Nowhere:

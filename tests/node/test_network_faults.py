@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault_link import Faults
+from testbed.fault_link import Faults
 from tests.faults import wiretap
 from tests.faults.household import together
 from tests.faults.network import Trouble, moved, run

@@ -12,7 +12,7 @@ from app.inference.chats import Summary
 from app.inference.measure import StageMeter
 from app.node.doubts import Doubts
 from app.node.outcomes import Outcomes
-from tests.core.households import MIB, link, machine, model, speed
+from testbed.households import MIB, link, machine, model, speed
 
 DEN = machine("den", 1600, speed(0.002))
 ATTIC = machine("attic", 1600, speed(0.002), link())

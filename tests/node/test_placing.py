@@ -29,7 +29,7 @@ from app.node.placing import Placing
 from app.node.room import Room
 from app.node.sizes import Sizes
 from backends.contract import Number
-from tests import tiny
+from testbed import tiny
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 SIZES = Sizes(Number.F16, 4, 512, 512, 64, 1)

@@ -17,7 +17,7 @@ from app.core.link import LinkKind
 from app.core.placement import Workload
 from app.core.plan import plan
 from app.node.snapshot import Json, machines_json, plan_json, reason_json, trouble_json, with_names
-from tests.core.households import MIB, link, machine, model, speed
+from testbed.households import MIB, link, machine, model, speed
 
 HOST = machine("den", 900, speed(0.004))
 LENDERS = [

@@ -21,7 +21,7 @@ from app.client import NodeClient
 from app.core.errors import AppError, BadInput
 from app.core.schedule import prompt_chunks
 from backends.llamacpp import binding
-from tests import tiny
+from testbed import tiny
 from tests.catalog.test_parts import in_parts
 from tests.node.pool import TestNode, node, pair, paired
 from tests.node.test_links_between import linked, measured, told_between

@@ -15,7 +15,7 @@ import pytest
 from app.core.plan import Workload, plan
 from app.node import reckoning
 from app.node.reckoning import measure_again, reckon
-from tests.core.households import MIB, link, machine, model, speed
+from testbed.households import MIB, link, machine, model, speed
 from tests.node.pool import BUSY, node
 
 MODEL = model([100 * MIB] * 8)

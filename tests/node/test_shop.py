@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from app.core.errors import AppError
-from tests import tiny
+from testbed import tiny
 from tests.catalog.hub_server import FILE, REPOSITORY, TOKEN, Faults, HubServer, serving
 from tests.node.pool import TestNode, node
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import BadInput
-from tests import tiny
+from testbed import tiny
 from tests.node.chat_api.conftest import opened
 from tests.node.pool import TestNode, paired
 

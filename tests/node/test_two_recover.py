@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from app.client import NodeClient
-from tests import tiny
+from testbed import tiny
 from tests.node.chat_api.conftest import opened
 from tests.node.pool import BUSY, TestNode, paired
 

@@ -14,7 +14,7 @@ from app.gui.first_run.already_here import AlreadyHere
 from app.gui.first_run.found_step import FoundStep
 from app.gui.first_run.other_models import OtherModels, usable
 from app.gui.first_run.welcome import Welcome
-from tests import tiny
+from testbed import tiny
 from tests.gui.desk import Desk
 
 Json = dict[str, Any]

@@ -20,8 +20,8 @@ from app.gui.node_client import Json
 from app.gui.parts.scroll_area import ScrollArea
 from app.gui.sentences import GUIDE
 from app.gui.theme import Scheme
+from testbed.snapshots import household
 from tests.gui.desk import Desk, follow
-from tests.gui.household.snapshots import household
 from tests.node.pool import node
 
 MOST_PAST_IT = 20

@@ -11,8 +11,8 @@ from app.gui.formats import GIB
 from app.gui.household.facts import machines_of
 from app.gui.household.pool_page import PoolPage
 from app.gui.household.words import fits_on
+from testbed.snapshots import household
 from tests.gui.desk import Desk
-from tests.gui.household.snapshots import household
 
 
 @pytest.mark.parametrize("roles", [["admin", "host"], ["host"]])

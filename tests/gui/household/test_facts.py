@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.gui.household import inspector, words
 from app.gui.household.card_item import last_line
 from app.gui.household.facts import active_of, hosts_of, joined, machines_of, strangers_of
-from tests.gui.household.snapshots import GIB, household, machine
+from testbed.snapshots import GIB, household, machine
 
 
 def test_this_machine_comes_first_and_is_the_host_of_what_is_loaded() -> None:

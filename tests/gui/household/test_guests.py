@@ -23,8 +23,8 @@ from app.gui.household.pool_page import PoolPage
 from app.gui.pool import Pool
 from app.gui.standing import Kind, standing
 from app.gui.theme import Scheme, Theme
+from testbed.snapshots import household
 from tests.gui.desk import Desk
-from tests.gui.household.snapshots import household
 
 
 def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:

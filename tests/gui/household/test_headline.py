@@ -15,7 +15,7 @@ from app.gui.parts.fold import Fold
 from app.gui.parts.progress import WHOLE
 from app.gui.theme import Scheme, Theme
 from app.node.snapshot import reason_json
-from tests.gui.household.snapshots import loaded
+from testbed.snapshots import loaded
 
 MODEL = "Llama 3.3 70B Q4_K_M"
 NEVER = "Its speed is not forecast: how the layers of odd models compute was not counted yet."

@@ -15,7 +15,7 @@ from app.gui.household.facts import machines_of
 from app.gui.household.inspector import Inspector, shared
 from app.gui.parts.text import Elided
 from app.gui.theme import Scheme, Theme
-from tests.gui.household.snapshots import household
+from testbed.snapshots import household
 
 if TYPE_CHECKING:
     from app.gui.household.acts import Acts

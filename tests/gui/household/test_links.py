@@ -18,8 +18,8 @@ from app.gui.household.link_table import LinkTable
 from app.gui.household.links import between_of, turned
 from app.gui.household.pool_page import PoolPage
 from app.gui.theme import Scheme, Theme
+from testbed.snapshots import Json, household, link
 from tests.gui.desk import Desk
-from tests.gui.household.snapshots import Json, household, link
 
 IDS = [f"{number:064x}" for number in range(4)]
 

@@ -19,8 +19,8 @@ from app.gui.parts.text import paragraph
 from app.gui.pool import Link
 from app.gui.settings.upstream_sheets import AddServer
 from app.gui.theme import Scheme
+from testbed.snapshots import household
 from tests.gui.desk import Desk
-from tests.gui.household.snapshots import household
 
 Json = dict[str, Any]
 HIGH = 760  # of a usual window

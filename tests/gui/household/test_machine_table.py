@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.household.facts import machines_of
 from app.gui.household.machine_table import COMPUTES, SHARE, MachineModel, MachineTable
 from app.gui.theme import Scheme, Theme
-from tests.gui.household.snapshots import household, machine
+from testbed.snapshots import household, machine
 from tests.gui.speaking import speaking
 
 USUAL_WIDTH = 952  # of the table in a window as it first opens

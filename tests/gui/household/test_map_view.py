@@ -24,7 +24,7 @@ from app.gui.household.map_view import SMALLEST_ZOOM, MapView
 from app.gui.motion import ALWAYS, NEVER, Motion
 from app.gui.preferences import Preferences
 from app.gui.theme import Scheme, Theme
-from tests.gui.household.snapshots import household
+from testbed.snapshots import household
 
 Key = Qt.Key
 SAMPLES = 200  # of a line

@@ -12,8 +12,8 @@ from app.core.errors import AppError, Unreachable
 from app.gui.household.outlook import Outlook
 from app.gui.household.pool_page import PoolPage
 from app.gui.pool import Link
+from testbed.snapshots import household
 from tests.gui.desk import Desk
-from tests.gui.household.snapshots import household
 
 Json = dict[str, Any]
 

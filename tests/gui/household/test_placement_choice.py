@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
+from testbed.snapshots import household
 from tests.gui.desk import Desk
-from tests.gui.household.snapshots import household
 from tests.gui.household.test_pool_page import shown
 
 

@@ -16,8 +16,8 @@ from app.gui.household.interface_sheet import InterfaceSheet
 from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.household.pool_page import PoolPage
 from app.gui.settings.household import Household
+from testbed.snapshots import household
 from tests.gui.desk import Desk, desk, follow
-from tests.gui.household.snapshots import household
 from tests.node.pool import TestNode, paired
 
 

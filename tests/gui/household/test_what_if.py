@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.household.facts import machines_of
 from app.gui.household.outlook import Expected
 from app.gui.household.what_if import WhatIf
-from tests.gui.household.snapshots import household
+from testbed.snapshots import household
 
 FAST = Expected("guide", fits=True, machines=("a",), tok_s=64.6)
 SLOW = replace(FAST, tok_s=40.0)

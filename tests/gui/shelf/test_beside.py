@@ -13,7 +13,7 @@ from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.session import Session
 from app.gui.shelf.actions import Do
 from app.gui.shelf.models_page import ModelsPage
-from tests import tiny
+from testbed import tiny
 from tests.gui.chat.talk import history
 from tests.gui.desk import Desk
 from tests.gui.shelf.test_models_page import lines, until

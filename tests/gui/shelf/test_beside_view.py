@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.core.errors import DoesNotFit
 from app.gui.shelf.actions import Do
 from app.gui.shelf.models_page import ModelsPage
-from tests import tiny
+from testbed import tiny
 from tests.gui.desk import Desk
 from tests.gui.shelf.test_models_page import until
 

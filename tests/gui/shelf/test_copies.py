@@ -17,7 +17,7 @@ from app.gui.shelf.item import offer_item
 from app.gui.shelf.models_page import ModelsPage
 from app.gui.shelf.planning import Setup
 from app.gui.shelf.transfer_row import of_download
-from tests import tiny
+from testbed import tiny
 from tests.catalog.hub_server import FILE, REPOSITORY, HubServer
 from tests.gui.desk import Desk, desk, follow
 from tests.gui.shelf.hub_thread import hub_thread

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.shelf.actions import Do
 from app.gui.shelf.item import offer_item
 from app.gui.shelf.models_page import ModelsPage
-from tests import tiny
+from testbed import tiny
 from tests.catalog.hub_server import REPOSITORY, HubServer
 from tests.gui.desk import Desk, desk, follow
 from tests.gui.shelf.hub_thread import hub_thread

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.shelf.actions import Do
 from app.gui.shelf.models_page import ModelsPage
-from tests import tiny
+from testbed import tiny
 from tests.gui.desk import desk, follow
 from tests.node.pool import TestNode, paired
 

@@ -12,7 +12,7 @@ from app.gui.pool import Link
 from app.gui.shelf import importing as module
 from app.gui.shelf.importing import Importing
 from app.gui.shelf.transfers import IMPORT_ID, Transfers
-from tests import tiny
+from testbed import tiny
 from tests.gui.desk import Desk
 
 MIB = 1 << 20

@@ -21,7 +21,7 @@ from app.gui.shelf.actions import Do
 from app.gui.shelf.context_slider import ContextSlider
 from app.gui.shelf.item import offer_item
 from app.gui.shelf.models_page import ModelsPage
-from tests import tiny
+from testbed import tiny
 from tests.gui.desk import Desk
 from tests.gui.dragging import dragged, drop
 from tests.gui.shelf.offers import offer

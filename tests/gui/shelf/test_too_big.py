@@ -14,7 +14,7 @@ from app.gui.shelf.actions import Do
 from app.gui.shelf.item import offer_item
 from app.gui.shelf.models_page import ModelsPage
 from app.gui.shelf.verdicts import short
-from tests import tiny
+from testbed import tiny
 from tests.gui.desk import desk, follow
 from tests.gui.shelf.offers import file, offer
 from tests.node.pool import TestNode, node

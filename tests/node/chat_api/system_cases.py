@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests import tiny
+from testbed import tiny
 from tests.node.chat_api.compared import CHAT, COUNT, KINDS, MESSAGES, READ, RESPONSES, Case
 from tests.node.chat_api.tool_cases import HERMES
 

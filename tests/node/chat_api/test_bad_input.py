@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from app.node.chat_api.sending import MOST_PARTS
-from tests import tiny
+from testbed import tiny
 from tests.node.chat_api.conftest import Open, opened
 from tests.node.chat_api.gate_calls import ASK, CHAT
 from tests.node.pool import BUSY, Json, node

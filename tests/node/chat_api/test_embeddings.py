@@ -24,7 +24,8 @@ from app.node.chat_api.embedding_routes import EmbeddingRoutes
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.gate import ASKER, BODY
 from app.node.embeddings import Embedded
-from tests import tiny, tiny_bert
+from testbed import tiny
+from tests import tiny_bert
 from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.described_answers import check
 from tests.node.chat_api.test_answering import told

@@ -13,7 +13,7 @@ import ollama
 import openai
 import pytest
 
-from tests import tiny
+from testbed import tiny
 from tests.node.chat_api.as_recorded import compare
 from tests.node.chat_api.call_cases import call_cases
 from tests.node.chat_api.conftest import Open, opened

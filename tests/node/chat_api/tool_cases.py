@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests import tiny
+from testbed import tiny
 from tests.node.chat_api.compared import (
     AS_SCHEMA,
     CHAT,

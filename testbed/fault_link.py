@@ -1,7 +1,7 @@
 """A link with faults of our choosing: a relay for TCP connections, or a cable between namespaces.
 
-    python -m tests.fault_link relay HOST:PORT '{"delay_s": 0.005, "rate_bits_per_s": 1e8}'
-    python -m tests.fault_link cable NAME_A NAME_B 10.98.0 '{"loss": 0.02}'     (root, Linux)
+    python -m testbed.fault_link relay HOST:PORT '{"delay_s": 0.005, "rate_bits_per_s": 1e8}'
+    python -m testbed.fault_link cable NAME_A NAME_B 10.98.0 '{"loss": 0.02}'     (root, Linux)
 
 The first line on stdout says where it is: {"port": …} or {"a": …, "b": …}. Each further line on
 stdin is a new set of faults; the end of stdin ends the link, so that no test leaves one behind.
@@ -309,7 +309,7 @@ def cable(
 @contextmanager
 def _link(*words: str, faults: Faults, seed: int) -> Iterator[FaultLink]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.fault_link", *words, json.dumps(asdict(faults)), str(seed)],
+        [sys.executable, "-m", "testbed.fault_link", *words, json.dumps(asdict(faults)), str(seed)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.lan.namespaces import Lan
+from testbed.namespaces import Lan
 
 Json = dict[str, Any]
 NAMES = ("den-pc", "attic-pc", "kitchen-pc")

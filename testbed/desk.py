@@ -1,0 +1,76 @@
+"""The window's parts over a node that somebody else runs: what application.py wires, without the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from app.gui.chat.chat_lock import ChatLock
+from app.gui.launch import Endpoint
+from app.gui.motion import Motion
+from app.gui.node_client import NodeClient
+from app.gui.pool import Pool
+from app.gui.preferences import Preferences
+from app.gui.services import Services
+from app.gui.shelf.importing import Importing
+from app.gui.theme import Scheme, Theme
+from app.lan import leaving
+from app.machine import runtime_file
+from app.machine.paths import Home
+
+
+class Attached:
+    """A Launcher for a node that runs already; it starts none itself."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.erases = False
+
+    def find(self) -> Endpoint | None:
+        found = runtime_file.read(Home.at(self.home).runtime_file)
+        return Endpoint(found.pid, found.port, found.token, found.version) if found else None
+
+    def start(self) -> None:
+        """Nothing: it runs already."""
+
+    def end(self) -> None:
+        """Nothing: whoever started it ends it."""
+
+    def leave(self) -> None:
+        leaving.wish(Home.at(self.home), None)
+
+    def erase_at_end(self) -> None:
+        self.erases = True
+
+    def fate(self) -> str | None:
+        return None
+
+    @property
+    def started(self) -> bool:
+        return False
+
+
+@dataclass
+class Desk:
+    """`services` for pages; `went` holds the names of pages that were asked for."""
+
+    services: Services
+    went: list[str] = field(default_factory=list)
+
+
+def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
+    """Parts over the node of `home`; start following it with `follow`."""
+    folder = home / "window"
+    folder.mkdir(parents=True, exist_ok=True)
+    went: list[str] = []
+    launcher = Attached(home)
+    client = NodeClient(qapp)
+    pool = Pool(launcher, client, qapp)
+    preferences = Preferences(folder, qapp)
+    theme = Theme(qapp, scheme, 1.0)
+    services = Services(pool, client, theme, preferences, launcher, folder, went.append,
+                        ChatLock(client, pool, preferences, folder, qapp), Motion(qapp, preferences),
+                        Importing(pool, preferences, qapp))  # fmt: skip
+    return Desk(services, went)
