@@ -45,12 +45,30 @@ class Role(StrEnum):
     WHOLE = "whole"  # token ids in, logits and sampled tokens out
 
 
+EXPONENT_BYTES = 2  # of a row in f16
+BLOCK_VALUES = 32  # in 8 bits, with a scale of their own
+SCALE_BYTES = 2
+OUTLIER_BYTES = 2 + 4  # its place in the row, its value
+# One outlier for so many values: together with the scales 1.15 bytes a value at most, from a width of 72 on.
+VALUES_PER_OUTLIER = 72
+
+
+def n_blocks(width: int) -> int:
+    """Return how many blocks a row has in 8 bits; the last one may be short."""
+    return -(-width // BLOCK_VALUES)
+
+
+def n_outliers(width: int) -> int:
+    """Return how many of a row's values are carried exactly beside its 8 bits."""
+    return max(1, width // VALUES_PER_OUTLIER)
+
+
 class Number(IntEnum):
     """How a value of a hidden state is written on the wire; the value is the frame's number byte."""
 
     F32 = 0
-    F16 = 1
-    Q8 = 2  # a float32 scale for each row, then one signed byte for each value
+    F16 = 1  # an int16 power of two for each row, then one half for each value
+    Q8 = 2  # a row's few outliers exactly, a bfloat16 scale for each 32 values, a signed byte for each
     IDS = 3  # token ids as int32, on the pipe to one's own worker only
 
     def row_bytes(self, width: int) -> int:
@@ -59,9 +77,9 @@ class Number(IntEnum):
             case Number.F32:
                 return 4 * width
             case Number.F16:
-                return 2 * width
+                return EXPONENT_BYTES + 2 * width
             case Number.Q8:
-                return 4 + width
+                return OUTLIER_BYTES * n_outliers(width) + SCALE_BYTES * n_blocks(width) + width
             case Number.IDS:
                 return 4
 

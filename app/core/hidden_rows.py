@@ -6,11 +6,9 @@ import math
 import struct
 from collections.abc import Sequence
 
-from backends.contract import Number
+from backends.contract import BLOCK_VALUES, OUTLIER_BYTES, SCALE_BYTES, Number, n_blocks, n_outliers
 
 Row = Sequence[float]
-
-Q8_MAX = 127.0  # as in backends/numbers.py
 
 
 def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:
@@ -26,12 +24,39 @@ def _row(payload: bytes, width: int, number: Number) -> Row:
         case Number.F32:
             return struct.unpack(f"<{width}f", payload)
         case Number.F16:
-            return struct.unpack(f"<{width}e", payload)
+            exponent, *halves = struct.unpack(f"<h{width}e", payload)
+            return [_scaled(half, exponent) for half in halves] if exponent else halves
         case Number.Q8:
-            scale, *values = struct.unpack(f"<f{width}b", payload)
-            return [scale * value for value in values]
+            return _q8_row(payload, width)
         case Number.IDS:
             raise ValueError("token ids are no hidden states")
+
+
+def _scaled(value: float, exponent: int) -> float:
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:  # whoever sent this: infinitely far from anything honest
+        return math.inf
+
+
+def _q8_row(payload: bytes, width: int) -> Row:
+    outliers, blocks = n_outliers(width), n_blocks(width)
+    places, exact, halves, values = (
+        struct.unpack_from(f"<{count}{kind}", payload, at)
+        for count, kind, at in (
+            (outliers, "H", 0),
+            (outliers, "f", 2 * outliers),
+            (blocks, "H", OUTLIER_BYTES * outliers),
+            (width, "b", OUTLIER_BYTES * outliers + SCALE_BYTES * blocks),
+        )
+    )
+    scales = struct.unpack(f"<{blocks}f", struct.pack(f"<{blocks}I", *(half << 16 for half in halves)))
+    row = [scales[at // BLOCK_VALUES] * value for at, value in enumerate(values)]
+    for place, value in zip(places, exact, strict=True):
+        if place >= width:
+            return [math.inf] * width
+        row[place] = value
+    return row
 
 
 def as_f32(rows: Sequence[Row]) -> bytes:
@@ -52,22 +77,6 @@ def distances(one: Sequence[Row], other: Sequence[Row]) -> list[float]:
     if len(one) != len(other):
         return [math.inf]
     return [_apart(a, b) for a, b in zip(one, other, strict=True)]
-
-
-def beyond(rows: Sequence[Row], own: Sequence[Row], number: Number) -> list[float]:
-    """`distances`, less what the wire takes from each of `own`: rows that came over it had the same taken."""
-    found = distances(rows, own)
-    return [max(0.0, far - _rounding(row, number)) for far, row in zip(found, own, strict=False)]
-
-
-def _rounding(row: Row, number: Number) -> float:
-    """How far a row is from what the wire makes of it. In 8 bits all its values share the scale of the largest:
-    one huge value takes much from all others. Elsewhere it is as little for each row.
-    """
-    scale = max(map(abs, row), default=0.0) / Q8_MAX
-    if number is not Number.Q8 or not scale or not math.isfinite(math.hypot(*row)):
-        return 0.0
-    return _apart(row, [scale * round(value / scale) for value in row])
 
 
 def _apart(one: Row, other: Row) -> float:

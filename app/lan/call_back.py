@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from app.core.errors import Unreachable
-from app.lan.messages import HEARS, PROTOCOL, Called, CallMe, Message
+from app.lan.messages import Called, CallMe, Message
 from app.lan.sockets import Address
 
 TRY_SECONDS = 3.0  # a firewall that drops is silent
@@ -19,7 +19,7 @@ AGAIN_SECONDS = 1.0  # between two tries for one member: nobody's port scanner
 class CallBack:
     """Both sides of it on one link. It connects only to where that peer itself says it listens.
 
-    protocol: the peer's; hears: whether that peer's announcements arrive here, None where that is not known.
+    hears: whether that peer's announcements arrive here, None where that is not known.
     """
 
     def __init__(
@@ -27,11 +27,10 @@ class CallBack:
         send: Callable[[Message], Awaitable[None]],
         address: Callable[[], Address],
         clock: Callable[[], float] = time.monotonic,
-        protocol: int = PROTOCOL,
         hears: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._send, self._address, self._clock = send, address, clock
-        self._tells, self._hears = protocol >= HEARS, hears
+        self._hears = hears
         self._asked: asyncio.Future[Called] | None = None
         self._number, self._tried_at = 0, -AGAIN_SECONDS
 
@@ -58,8 +57,7 @@ class CallBack:
             case CallMe(request=number):
                 reached = await self._try()
                 with suppress(Unreachable):  # then the link is gone, and with it who asked
-                    hears = self._hears() if self._tells else None
-                    await self._send(Called(request=number, reached=reached, hears=hears))
+                    await self._send(Called(request=number, reached=reached, hears=self._hears()))
 
     async def _try(self) -> bool | None:
         now = self._clock()

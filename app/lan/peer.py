@@ -112,7 +112,7 @@ class PeerLink:
         self._leaves = False  # it has said goodbye
         self.finished = asyncio.Event()  # `run` is over
         self._socket, self._client, self._clock = socket, client, clock
-        self.call_back = CallBack(self.send, lambda: self.address, clock, theirs.protocol, hears)
+        self.call_back = CallBack(self.send, lambda: self.address, clock, hears)
         self._first = client  # of the control link's path
         self._left: list[PeerClient] = []  # of other paths; what is open there stays
         self._has_left = asyncio.Event()

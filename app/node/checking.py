@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 
 from app.core.errors import AppError, DoesNotFit
-from app.core.hidden_rows import beyond, distances, rows_of
+from app.core.hidden_rows import distances, rows_of
 from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
 from app.core.sample import Finding, distance_of, found, limit, noise_of, verdict
@@ -36,7 +36,7 @@ class Check:
         run, again, chooses = self.sample.run, self.again, self.again.chooses
         one, other = (rows_of(way, run.width, Number.F32) for way in (again.one, again.other))
         rows = rows_of(payload, run.width, run.number)
-        nearer = map(min, *(beyond(rows, way, run.number) for way in (one, other)))
+        nearer = map(min, *(distances(rows, way) for way in (one, other)))
         distance = distance_of(list(nearer), chooses=chooses)
         noise = noise_of(distances(one, other), chooses=chooses)
         most = limit(noise, run.number, same_kind=self._same_kind(machine))

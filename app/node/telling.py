@@ -69,7 +69,7 @@ class Telling:
         """Those through whose layers an answer passes now, or none does any more: one that wants its memory back
         would take a long wait for another machine for the end of the answer."""
         network, asked_of = self._network(), self._asked_of()
-        links = {one for one in network.links.values() if one.hello.protocol >= messages.ANSWERS}
+        links = set(network.links.values())
         asked = {link for link in links if link.peer in asked_of}
         no_more = (self._asked - asked) & links  # with a link ends what was said over it
         for now, those in ((True, asked - self._asked), (False, no_more)):

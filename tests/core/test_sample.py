@@ -134,4 +134,5 @@ def test_a_choice_that_fell_otherwise_in_some_rows_blames_nobody() -> None:
 
 
 def test_f16_rows_of_the_wire_are_little_endian() -> None:
-    assert list(rows_of(struct.pack("<2e", 1.5, -2.0), 2, Number.F16)[0]) == [1.5, -2.0]
+    assert list(rows_of(struct.pack("<h2e", 0, 1.5, -2.0), 2, Number.F16)[0]) == [1.5, -2.0]
+    assert list(rows_of(struct.pack("<h2e", 3, 1.5, -2.0), 2, Number.F16)[0]) == [12.0, -16.0]

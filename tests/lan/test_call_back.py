@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Unreachable
 from app.lan import call_back
 from app.lan.call_back import AGAIN_SECONDS, CallBack
-from app.lan.messages import HEARS, PROTOCOL, Called, CallMe, Message, decode, encode
+from app.lan.messages import Called, CallMe, Message, decode, encode
 from app.lan.sockets import Address
 
 
@@ -41,9 +41,9 @@ async def reached(near: CallBack) -> bool | None:
 
 
 def two(
-    near_port: int, clock: list[float], protocol: int = PROTOCOL, hears: bool | None = None
+    near_port: int, clock: list[float], hears: bool | None = None
 ) -> tuple[CallBack, CallBack]:
-    """Both ends of a link; the near one listens at that port, and speaks that protocol."""
+    """Both ends of a link; the near one listens at that port."""
 
     async def to_far(message: Message) -> None:
         assert isinstance(message, CallMe | Called)
@@ -55,7 +55,7 @@ def two(
 
     near = CallBack(to_far, lambda: Address("127.0.0.1", 1), lambda: clock[0])
     far = CallBack(
-        to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0], protocol, lambda: hears
+        to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0], lambda: hears
     )
     return near, far
 
@@ -86,13 +86,6 @@ async def test_who_is_asked_says_whether_it_hears_who_asks(port: int, hears: boo
     assert told is not None
     assert (told.reached, told.hears) == (True, hears)
     assert decode(encode(told)) == told
-
-
-async def test_an_older_one_is_told_nothing_it_does_not_know(port: int) -> None:
-    near, _ = two(port, [0.0], protocol=HEARS - 1, hears=True)
-    told = await near.ask()
-    assert told is not None
-    assert b"hears" not in encode(told)
 
 
 async def test_silence_and_a_lost_link_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
