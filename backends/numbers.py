@@ -23,6 +23,8 @@ Rows = NDArray[np.float32]
 
 Q8_MAX = 127.0
 F16_END = 65520.0  # from here on a value would be rounded to infinity
+F16_MAX = 65504.0
+F16_LAST_EXPONENT = 112  # of float32: 65,504 times 2 to this is finite
 F16_TOP = 16  # 2 to this is the first power of two beyond f16
 BF16_BITS = 16  # of a float32's 32 that bfloat16 leaves out
 
@@ -82,10 +84,15 @@ def ids_from_wire(payload: bytes | bytearray | memoryview) -> NDArray[np.int32]:
     return np.frombuffer(payload, dtype="<i4")
 
 
-def _check_finite(rows: Rows) -> None:
+def _squares(rows: Rows) -> float:
+    """Return the sum of all squares. One call sees all values: it is not finite when one of them is not."""
     flat = rows.reshape(-1)
-    # One call sees all of them: the sum of squares is not finite when a value is not.
-    if not isfinite(flat.dot(flat)) and not np.isfinite(rows).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(flat.dot(flat))
+
+
+def _check_finite(rows: Rows) -> None:
+    if not isfinite(_squares(rows)) and not np.isfinite(rows).all():
         raise StageError("a hidden state holds a value that is not finite")
 
 
@@ -95,16 +102,16 @@ def _f16(width: int) -> np.dtype[np.void]:
 
 def _to_f16(rows: Rows) -> NDArray[np.void]:
     wire = np.zeros(len(rows), dtype=_f16(rows.shape[1]))
-    flat = rows.reshape(-1)
-    # As above: no value is beyond the range when their squares together are not; else each row is looked at.
-    if not flat.dot(flat) < F16_END**2:
+    # No value is beyond the range when their squares together are not; else each row is looked at.
+    if not _squares(rows) < F16_END**2:
         _check_finite(rows)
         largest = np.abs(rows).max(axis=1, initial=0.0)
         exponents = np.where(largest < F16_END, 0, np.frexp(largest)[1] - F16_TOP)
         # A row just below a power of two would be rounded up to it, beyond the end.
         exponents += np.ldexp(largest, -exponents) >= F16_END
-        wire["exponent"] = exponents
-        rows = rows * _powers_of_two(-exponents)
+        # Beyond the last exponent a value would come back as infinite: the very largest come back as the end of f16.
+        wire["exponent"] = exponents = np.minimum(exponents, F16_LAST_EXPONENT)
+        rows = np.clip(rows * _powers_of_two(-exponents), -F16_MAX, F16_MAX)
     wire["values"] = rows
     return wire
 

@@ -1,4 +1,4 @@
-"""`python -m bench [PART ...]`: starts what the parts need, measures, writes one report."""
+"""`python -m bench [PART ...]`: starts what the parts need, measures, writes one report; or `wire-quality`."""
 
 from __future__ import annotations
 
@@ -130,6 +130,10 @@ def run(options: Options) -> int:
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["wire-quality"]:  # a command of its own: no nodes, no sides
+        from bench import wire_quality
+
+        return wire_quality.main(sys.argv[2:])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse()
     # Our workers ask Linux for huge pages (backends/process.py); the baselines get them as well.

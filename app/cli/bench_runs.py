@@ -14,7 +14,7 @@ from app.cli.asking import together
 from app.cli.shapes import Answer, Model, Plan, Snapshot, read
 from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, question
 from app.core.errors import AppError, BadInput, Unreachable
-from app.core.same_again import is_same, is_still, plan_of, same_orders
+from app.core.same_again import is_same, is_still, same_orders
 
 if TYPE_CHECKING:
     from app.client import NodeClient
@@ -87,7 +87,7 @@ class Bench:
             with suppress(
                 AppError
             ):  # then it is another order that does it, or the load says why not
-                planned = read(await self._node.work("POST", "/plan", plan_of(order)), Plan)
+                planned = read(await self._node.work("POST", "/plan", order), Plan)
                 if is_same(was, msgspec.to_builtins(planned)):
                     return order
         return orders[0]

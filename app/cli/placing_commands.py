@@ -34,6 +34,7 @@ PANEL = "Models"
 class NumberName(StrEnum):
     """How hidden states are written on the wire."""
 
+    AUTO = "auto"
     F16 = "f16"
     F32 = "f32"
     Q8 = "q8"
@@ -63,7 +64,12 @@ OneModelArgument = Annotated[
 ]
 
 NumberOption = Annotated[
-    NumberName, typer.Option("--number", help="How numbers travel between machines.")
+    NumberName,
+    typer.Option(
+        "--number",
+        help="How numbers travel between machines: f16, exactly (f32), or in 8 bits for slow links (q8). "
+        "auto: f16, or q8 where a slow link makes that clearly faster.",
+    ),
 ]
 
 
@@ -142,7 +148,7 @@ def load(  # noqa: PLR0913  one for each option
     split: SplitOption = None,
     context: ContextOption = None,
     users: UsersOption = None,
-    number: NumberOption = NumberName.F16,
+    number: NumberOption = NumberName.AUTO,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
     beside: BesideOption = False,

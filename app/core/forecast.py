@@ -137,7 +137,7 @@ def cost(
             fixed_s -= UNSEEN * layer_s
         return Cost(fixed_s, layer_s)
     assert link is not None
-    return Cost(fixed_s, layer_s, *way(link, step.rows * model.width * workload.value_bytes))
+    return Cost(fixed_s, layer_s, *way(link, step.rows * workload.number.row_bytes(model.width)))
 
 
 def way(link: Link, n_bytes: float) -> tuple[float, float]:

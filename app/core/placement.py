@@ -10,7 +10,7 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.link import Link
 from app.core.speed import Speed
-from backends.contract import KvType, Layers, Role, is_proved
+from backends.contract import KvType, Layers, Number, Role, is_proved
 
 
 class Shape(StrEnum):
@@ -68,7 +68,7 @@ class Workload:
     batch_rows: int = 64  # rows of a step with prompt in it, at most
     prompt_tokens: int = 512
     output_tokens: int = 256
-    value_bytes: int = 2  # of one hidden value on the wire
+    number: Number = Number.F16  # of hidden states on the wire
     kv: KvType = KvType.F16
 
     @property

@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from app.core.by_memory import plan_by_memory
 from app.core.cuts import nearest
 from app.core.errors import BadInput, DoesNotFit, Reason
-from app.core.forecast import forecast
+from app.core.forecast import forecast, way
 from app.core.model import Model
 from app.core.placement import (
     ONE_PIPELINE,
@@ -35,7 +35,7 @@ from app.core.replicas import also_whole, replicas_by_memory
 from app.core.room import split_stages, work_bytes
 from app.core.shapes import Household, Option
 from app.core.why import reasons_for
-from backends.contract import Layers
+from backends.contract import Layers, Number
 
 __all__ = [
     "ONE_PIPELINE",
@@ -46,9 +46,11 @@ __all__ = [
     "Shape",
     "Workload",
     "plan",
+    "plan_with_wire",
     "work_bytes",
 ]
 
+NARROW_PAYS = 0.9  # 8 bits on the wire: when a typical request takes at most so much of its time
 MATTERS = 0.9  # memory sets the pace when more of it would make requests at least so much shorter
 
 
@@ -77,6 +79,46 @@ def plan(
         best = replace(best, reasons=(*best.reasons, *_unmeasured(host, lenders, best)))
     reasons = (*best.reasons, *([model.whole_reason] if model.whole_reason else []))
     return replace(best, reasons=reasons, machines=(host, *lenders))
+
+
+def plan_with_wire(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    split: Sequence[int] | None = None,
+    *,
+    shapes: frozenset[Shape] = SHAPES,
+) -> Plan:
+    """Place the model with f16 on the wire, or with 8 bits where that makes a typical request clearly shorter.
+
+    8 bits take a little from the answer (docs/wire-quality.md), so a small gain is not worth it. Raises as `plan`.
+    """
+    usual = plan(host, lenders, model, workload, split, shapes=shapes)
+    narrow = replace(workload, number=Number.Q8)
+    known = usual.forecast
+    if known is None or not _may_gain(lenders, model, workload, narrow, known.request_s):
+        return usual
+    found = plan(host, lenders, model, narrow, split, shapes=shapes)
+    if found.forecast is None or found.shape is Shape.ONE_MACHINE:
+        return usual
+    if found.forecast.request_s > NARROW_PAYS * known.request_s:
+        return usual
+    facts = {"narrow_s": found.forecast.request_s, "usual_s": known.request_s}
+    return replace(found, reasons=(*found.reasons, Reason("plan_narrow_wire", facts)))
+
+
+def _may_gain(
+    lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float
+) -> bool:
+    """Whether all links together could save so much of a request: planning twice takes time."""
+    n_bytes = [work.number.row_bytes(model.width) for work in (usual, narrow)]
+    rows = usual.prompt + usual.output
+    saved_s = 0.0
+    for link in filter(None, (lender.link for lender in lenders)):
+        wide_s, narrow_s = (way(link, rows * row)[0] for row in n_bytes)
+        saved_s += wide_s - narrow_s
+    return saved_s >= (1 - NARROW_PAYS) * request_s
 
 
 def _by_memory(

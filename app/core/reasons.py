@@ -106,6 +106,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "on {machine} alone {alone_s:.1f} s.",
     "plan_alone_faster": "One machine: on {machine} alone a typical request takes {alone_s:.1f} s, "
     "split at best {split_s:.1f} s.",
+    "plan_narrow_wire": "The links are slow, so 8 bits a value travel: a typical request takes {narrow_s:.1f} s, "
+    "with 16 bits {usual_s:.1f} s.",
     "plan_unmeasured": "{machine} has not been measured yet, so memory alone decided.",
     "pace_machine": "{machine} sets the pace: it computes for {percent:.0f} % of the time.",
     "pace_link": "The link to {machine} sets the pace: {percent:.0f} % of the time goes to the way there and back.",

@@ -37,11 +37,6 @@ def same_orders(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Jso
     return planned, order | by_hand | ({"shape": shape} if len(split) < len(runs) else {})
 
 
-def plan_of(order: Json) -> Json:
-    """The order as a question: where would that go?"""
-    return {name: value for name, value in order.items() if name != "number"}
-
-
 def is_same(loaded: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
     """Whether a plan gives every machine the layers that it holds now."""
     return runs_of(loaded) == runs_of(planned)

@@ -10,7 +10,7 @@ from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import LEAST_SLOTS, SHAPES, Forecast, Shape
-from app.core.plan import Plan, Workload, plan
+from app.core.plan import Plan, Workload, plan, plan_with_wire
 from app.core.proved import with_proved
 from app.core.reasons import said
 from app.machine import devices
@@ -25,7 +25,7 @@ LEAST_CONTEXT = 2  # a token that asks and one that answers
 USERS = 1
 BATCH_ROWS = 64
 SHAPE_OF = {"one": Shape.ONE_MACHINE, "split": Shape.SPLIT, "replicas": Shape.REPLICAS}
-NUMBERS = {"f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
+NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
 
 
 class Planner:
@@ -68,14 +68,15 @@ class Planner:
             context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
         if order.kv is not KvType.F16 and not model.quantised_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
-        work = Workload(context, users, BATCH_ROWS, kv=order.kv)
+        work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv)
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
         shapes = frozenset({SHAPE_OF[order.shape]}) if order.shape else shapes
         # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
         try:
             found = await asyncio.to_thread(
-                plan, host, lenders, model, work, order.split, shapes=shapes
+                plan_with_wire if order.number == "auto" else plan,
+                host, lenders, model, work, order.split, shapes=shapes,
             )
         except AppError as error:
             raise known.told(error) from error
@@ -88,7 +89,7 @@ class Planner:
         """What all stages of the plan have in common."""
         work = chosen.workload
         return Sizes(
-            number=NUMBERS[order.number],
+            number=work.number,
             slots=work.slots,
             kv_cells=max(work.context * work.users, work.batch_rows),  # one step always fits
             context=work.context,

@@ -187,6 +187,8 @@ class PlanModel(Request, frozen=True):
     )
     without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
     kv: KvType = KvType.F16
+    # of hidden states on the wire; auto: f16, or q8 where that makes a request clearly shorter
+    number: Literal["auto", "f16", "f32", "q8"] = "auto"
     beside: bool = False  # what is loaded keeps its memory, but the same model
     anyway: bool = False  # this machine may take all the memory it has, not only what it gives
 
@@ -220,7 +222,6 @@ class Judge(Request, frozen=True):
 
 
 class LoadModel(PlanModel, frozen=True):
-    number: Literal["f16", "f32", "q8"] = "f16"
     first: bool = True  # from then on a question that names no model is for it
 
 

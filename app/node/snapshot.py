@@ -128,6 +128,7 @@ def plan_json(
         "context": plan.workload.context,
         "users": plan.workload.users,
         "kv": plan.workload.kv.value,
+        "number": plan.workload.number.name.lower(),
         "kv_bytes": _kv_bytes(plan, model),
         "stages": [stage_json(stage) for stage in plan.stages],
         "machines": [
@@ -208,13 +209,13 @@ def trouble_json(reason: Reason | None) -> Json:
 def facts_json(plan: Plan, model: Model) -> Json:
     """What a plan was made from: the typical request, and every machine and link as it was measured."""
     work = plan.workload
-    token_bytes = model.width * work.value_bytes
+    token_bytes = work.number.row_bytes(model.width)
     chunk_bytes = token_bytes * work.batch_rows
     return {
         "prompt_tokens": work.prompt,
         "output_tokens": work.output,
         "batch_rows": work.batch_rows,
-        "value_bytes": work.value_bytes,
+        "value_bytes": token_bytes / model.width,
         "machines": [
             {
                 "machine": one.name,

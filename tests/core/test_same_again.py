@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.core.same_again import is_same, is_still, order_on, plan_of, same_orders
+from app.core.same_again import is_same, is_still, order_on, same_orders
 
 Json = dict[str, Any]
 
@@ -55,10 +55,6 @@ def test_what_a_node_does_not_tell_is_not_asked_for() -> None:
 
 def test_other_machines_may_be_named() -> None:
     assert order_on(LOADED, ["d", "a", "k"], ["d"]) == KEPT | {"without": ["a", "k"]}
-
-
-def test_a_question_says_nothing_of_numbers_on_their_way() -> None:
-    assert plan_of(KEPT) == {name: value for name, value in KEPT.items() if name != "number"}
 
 
 def test_the_same_are_the_same_layers_on_the_same_machines() -> None:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app import __version__
 from app.core.errors import AppError
-from app.core.same_again import is_same, order_on, plan_of, same_orders
+from app.core.same_again import is_same, order_on, same_orders
 from app.gui.activity.bench_run import BenchRun, Extent
 from app.gui.activity.bench_store import Bench
 from app.gui.node_client import Call, NodeClient
@@ -96,7 +96,7 @@ class Comparison(QObject):
             return
         order = self._orders.pop(0)
         self._call = self._client.call(
-            "POST", "/plan", plan_of(order),
+            "POST", "/plan", order,
             lambda told: self._planned(order, told), lambda _: self._plan(),
         )  # fmt: skip
 
