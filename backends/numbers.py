@@ -120,7 +120,9 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
     wire = np.frombuffer(payload, dtype=_f16(width))
     rows: Rows = wire["values"].astype(np.float32)
     if wire["exponent"].any():
-        with np.errstate(over="ignore", invalid="ignore"):  # whoever sent this; what is not finite is refused
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # whoever sent this; what is not finite is refused
             rows *= _powers_of_two(wire["exponent"].astype(np.int32))
     return rows
 
@@ -147,14 +149,14 @@ def _to_q8(rows: Rows) -> NDArray[np.void]:
     _check_finite(rows)
     n_rows, width = rows.shape
     wire = np.empty(n_rows, dtype=_q8(width))
-    blocks = np.zeros((n_rows, n_blocks(width) * BLOCK_VALUES), dtype=np.float32)
-    blocks[:, :width] = rows
+    padded = np.zeros((n_rows, n_blocks(width) * BLOCK_VALUES), dtype=np.float32)
+    padded[:, :width] = rows
     outliers = n_outliers(width)
     places = np.argpartition(np.abs(rows), width - outliers, axis=1)[:, width - outliers :]
     wire["places"] = places
     wire["outliers"] = np.take_along_axis(rows, places, axis=1)
-    np.put_along_axis(blocks, places, np.float32(0), axis=1)
-    blocks = blocks.reshape(n_rows, -1, BLOCK_VALUES)
+    np.put_along_axis(padded, places, np.float32(0), axis=1)
+    blocks = padded.reshape(n_rows, -1, BLOCK_VALUES)
     bits = (np.abs(blocks).max(axis=2) / np.float32(Q8_MAX)).view(np.uint32)
     # Rounded up: with a scale below the exact one the block's largest value would not fit.
     wire["scales"] = (bits + np.uint32((1 << BF16_BITS) - 1)) >> np.uint32(BF16_BITS)

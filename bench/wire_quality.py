@@ -79,7 +79,8 @@ def divergences(whole: Scores, other: Scores) -> tuple[NDArray[np.float64], NDAr
 def _log_softmax(scores: Scores) -> Scores:
     shifted = scores - scores.max(axis=1, keepdims=True)
     norm: Scores = np.log(np.exp(shifted).sum(axis=1, keepdims=True, dtype=np.float64))
-    return (shifted - norm).astype(np.float32)
+    log_p: Scores = (shifted - norm).astype(np.float32)
+    return log_p
 
 
 class Stages:

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 
 from app.core.by_memory import plan_by_memory
 from app.core.cuts import nearest
-from app.core.errors import BadInput, DoesNotFit, Reason
+from app.core.errors import BadInput, DoesNotFit, Fact, Reason
 from app.core.forecast import forecast, way
 from app.core.model import Model
 from app.core.placement import (
@@ -104,7 +104,7 @@ def plan_with_wire(
         return usual
     if found.forecast.request_s > NARROW_PAYS * known.request_s:
         return usual
-    facts = {"narrow_s": found.forecast.request_s, "usual_s": known.request_s}
+    facts: dict[str, Fact] = {"narrow_s": found.forecast.request_s, "usual_s": known.request_s}
     return replace(found, reasons=(*found.reasons, Reason("plan_narrow_wire", facts)))
 
 

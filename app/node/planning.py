@@ -76,7 +76,12 @@ class Planner:
         try:
             found = await asyncio.to_thread(
                 plan_with_wire if order.number == "auto" else plan,
-                host, lenders, model, work, order.split, shapes=shapes,
+                host,
+                lenders,
+                model,
+                work,
+                order.split,
+                shapes=shapes,
             )
         except AppError as error:
             raise known.told(error) from error

@@ -64,7 +64,8 @@ def test_any_bytes_are_a_frame_or_a_bad_frame(data: bytes) -> None:
         assert encode(decode(data)) == data
 
 
-FRAME = Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 0),), bytes(8))
+ROW = Number.F16.row_bytes(4)
+FRAME = Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 0),), bytes(ROW))
 
 
 @pytest.mark.parametrize(
@@ -119,17 +120,17 @@ AGREED = Agreed(bytes(16), 4, Number.F16, slots=2, context=600)
 @pytest.mark.parametrize(
     "wrong",
     [
-        Frame(Kind.STEP, b"x" * 16, 1, 2, Number.F16, (Segment(0, 1, 0),), bytes(8)),
+        Frame(Kind.STEP, b"x" * 16, 1, 2, Number.F16, (Segment(0, 1, 0),), bytes(ROW)),
         Frame(Kind.STEP, bytes(16), 1, 2, Number.F32, (Segment(0, 1, 0),), bytes(16)),
         Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (), b""),
-        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 0),) * 2, bytes(16)),
-        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(2, 1, 0),), bytes(8)),
+        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 0),) * 2, bytes(2 * ROW)),
+        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(2, 1, 0),), bytes(ROW)),
         Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 0, 0),), b""),
-        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 600),), bytes(8)),
-        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 0),), bytes(7)),
+        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 600),), bytes(ROW)),
+        Frame(Kind.STEP, bytes(16), 1, 2, Number.F16, (Segment(0, 1, 0),), bytes(ROW - 1)),
         Frame(
             Kind.STEP, bytes(16), 1, 2, Number.F16,
-            (Segment(0, MAX_BATCH_TOKENS, 0), Segment(1, 1, 0)), bytes(8 * MAX_BATCH_TOKENS + 8),
+            (Segment(0, MAX_BATCH_TOKENS, 0), Segment(1, 1, 0)), bytes(ROW * MAX_BATCH_TOKENS + ROW),
         ),
     ],
 )  # fmt: skip

@@ -183,7 +183,7 @@ def test_what_was_loaded_is_loaded_again_as_the_planner_does_it(
         "model": "guide", "context": 8, "users": 8, "kv": "q8_0", "number": "q8",
         "measure": False, "without": [KITCHEN], "shape": "split",
     }  # fmt: skip
-    assert "number" not in bodies(node, "/plan")[0]
+    assert bodies(node, "/plan")[0]["number"] == "q8"
 
 
 def test_a_split_by_hand_comes_back_by_hand(poolhouse: Any, answering: Any) -> None:

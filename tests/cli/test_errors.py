@@ -311,7 +311,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("api", "key", "", "--remove"), "This names nothing."),
         (("upstream", "test", ""), "NAME: This names nothing."),
         (("folder", ""), "This names no folder. Write `.` for the one you are in."),
-        (("load", "m", "--number", "f8"), "'f8' is not one of 'f16', 'f32', 'q8'"),
+        (("load", "m", "--number", "f8"), "'f8' is not one of 'auto', 'f16', 'f32', 'q8'"),
         (("pair", "--open", "10.0.0.1"), "Give either --open, or the address"),
         (("pair", "--open", "--code", "123456"), "--open shows a code of its own."),
         (("pair", "10.0.0.1:1", "--code", "12345"), "A pairing code has six digits."),

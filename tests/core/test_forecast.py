@@ -11,6 +11,7 @@ from app.core.link import LinkKind
 from app.core.placement import Candidate, Forecast, Part, Workload
 from app.core.room import split_stages
 from app.core.speed import Speed
+from backends.contract import Number
 from testbed.households import MIB, link, machine, model
 
 # one pinned core and a 0.75 B model of 16 layers, head like four (README): 65 ms a token, 0.93 s a chunk of 64
@@ -64,11 +65,12 @@ def test_a_link_costs_its_round_trip_and_its_bytes() -> None:
     )
     work = Workload(1024)
     near, far = (of([1, 8, 7], [core("m0"), one], work) for one in (core("m1"), slow))
-    way_s = 0.02 + 2 * 2048 / 1e6 + 2 * 2048 / 2e6
-    quick_s = 0.0002 + 2 * 2048 / 1e9 + 2 * 2048 / 0.9e9
+    row = Number.F16.row_bytes(2048)
+    way_s = 0.02 + row / 1e6 + row / 2e6
+    quick_s = 0.0002 + row / 1e9 + row / 0.9e9
     assert 1 / far.decode_tok_s - 1 / near.decode_tok_s == pytest.approx(way_s - quick_s)
     share = next(share for share in far.shares if share.part is Part.LINK)
-    chunk_s = 0.02 + 64 * 2 * 2048 / 1e6 + 64 * 2 * 2048 / 2e6
+    chunk_s = 0.02 + 64 * row / 1e6 + 64 * row / 2e6
     assert share.busy_s == pytest.approx(8 * chunk_s + 255 * way_s)
     assert share.share == pytest.approx(share.busy_s / far.request_s)
 
@@ -76,7 +78,8 @@ def test_a_link_costs_its_round_trip_and_its_bytes() -> None:
 def test_chunks_follow_at_the_pace_of_the_slowest() -> None:
     slow = replace(core("m1"), link=replace(QUICK, out_bytes_per_s=0.3e6, in_bytes_per_s=0.4e6))
     known = of([1, 8, 7], [core("m0"), slow], Workload(1024))
-    out_s, in_s = 64 * 4096 / 0.3e6, 64 * 4096 / 0.4e6
+    row = Number.F16.row_bytes(2048)
+    out_s, in_s = 64 * row / 0.3e6, 64 * row / 0.4e6
     first = (16 - UNSEEN) * 0.0581 + 0.0002 + out_s + in_s + 0.013
     two_under_way = (8 * 0.0581 + 0.0002 + out_s + in_s) / 2
     assert known.ttft_s == pytest.approx(first + 7 * max(out_s, two_under_way))

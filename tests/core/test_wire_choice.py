@@ -11,7 +11,7 @@ from app.core.forecast import forecast
 from app.core.placement import Candidate, Shape, Workload
 from app.core.plan import NARROW_PAYS, plan, plan_with_wire
 from backends.contract import Number
-from tests.core import households as h
+from testbed import households as h
 
 MODEL = h.model([100 * h.MIB] * 16)
 WORK = Workload(context=1024)

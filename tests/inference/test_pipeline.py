@@ -106,7 +106,7 @@ async def test_what_is_measured() -> None:
     assert [stage.steps for stage in figures.stages] == [n_steps] * 3
     assert all(stage.busy_s > 0 for stage in figures.stages)
     n_rows = 90 + 19
-    assert figures.stages[1].bytes_out == n_steps * 48 + n_rows * 16
+    assert figures.stages[1].bytes_out == n_steps * 48 + n_rows * Number.F16.row_bytes(8)
     assert figures.stages[1].bytes_in == figures.stages[1].bytes_out
 
 
@@ -262,7 +262,7 @@ async def test_a_later_turn_computes_only_what_is_new() -> None:
         alone, _ = await answer(built.pipeline, request([*turn[:50], 7, 8, 9], 10))
     assert first.figures.reused_tokens == other.figures.reused_tokens == 0
     assert second.figures.reused_tokens == len(turn) + 9  # the tenth token was never an input
-    assert rows == 10 * 48 + (10 + 9) * 16
+    assert rows == 10 * 48 + (10 + 9) * Number.F16.row_bytes(8)
     assert ids == fresh
     assert third.figures.reused_tokens == 50
     assert edited == alone

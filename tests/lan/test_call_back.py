@@ -40,9 +40,7 @@ async def reached(near: CallBack) -> bool | None:
     return told.reached
 
 
-def two(
-    near_port: int, clock: list[float], hears: bool | None = None
-) -> tuple[CallBack, CallBack]:
+def two(near_port: int, clock: list[float], hears: bool | None = None) -> tuple[CallBack, CallBack]:
     """Both ends of a link; the near one listens at that port."""
 
     async def to_far(message: Message) -> None:
