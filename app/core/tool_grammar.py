@@ -4,7 +4,8 @@ JSON of a schema where it may. Pure."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
@@ -13,129 +14,197 @@ from app.core.json_grammar import Rules, check_size, json_grammar, literal
 from app.core.json_kinds import referred
 from app.core.json_patterns import text_of
 from app.core.tool_arguments import wanted
-from app.core.tool_marks import (
-    ARGS,
-    CALL,
-    CALL_ARGUMENTS,
-    CALL_END,
-    CLOSE,
-    FUNCTION,
-    FUNCTION_END,
-    FUNCTIONS,
-    KEY,
-    KEY_END,
-    OPEN,
-    PARAMETER,
-    PARAMETER_END,
-    SECTION,
-    SECTION_END,
-    TOOL_CALLS,
-    VALUE,
-    VALUE_END,
-    Tools,
-)
+from app.core.tool_literals import QUOTE
+from app.core.tool_marks import Tools
+from backends.call_format import ID, NUMBER, CallFormat, Payload
 
 MAX_CALLS = 8  # of one answer
-ARGUMENTS = {"hermes": "arguments", "mistral": "arguments", "llama3": "parameters"}
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
-NUMBER = '("0" | [1-9] [0-9]{0,3})'  # of a call in the conversation
-BLANK = '"\\n"?'  # some models of a family write it, others do not
-ANY_KEY = "[^<>\\n]+"
+SLOTS = {
+    NUMBER: '("0" | [1-9] [0-9]{0,3})',  # of a call in the conversation
+    ID: "[a-zA-Z0-9_-]{1,64}",
+}
+SLOT = re.compile(f"([{''.join(SLOTS)}])")
+OPTIONAL_BLANK = re.compile(r"(?<=>)\n(?=<)")  # some models of a family write it, others do not
+ANY_KEY = "[^<>\\n\"]+"
+MAX_DEPTH = 8  # of elements within each other
+THOUGHTS = '("<|channel|>analysis<|message|>" ([^<] | "<" [^|])* "<|end|><|start|>assistant")?'
 
 
-def calls_grammar(style: str, tools: Tools, many: bool, schema: object = None) -> str:
+def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
     """Calls of these tools (name -> schema of its arguments; None: any arguments), and nothing else, but JSON of
     `schema` where there is one. Raises BadInput."""
     rules = Rules()
-    call = f"({' | '.join(_calls(style, tools, rules))})"
-    calls = _signed(style, call, f"{{0,{MAX_CALLS - 1 if many else 0}}}")
+    call = f"({' | '.join(_call(one, name, schema_of, rules) for name, schema_of in tools.items())})"
+    is_alone = one.is_single and not one.between
+    more = f"{{0,{MAX_CALLS - 1 if many and not is_alone else 0}}}"
+    calls = _joined(
+        _text_of(one.section), call, f"({_joined(_text_of(one.between), call)}){more}", _text_of(one.section_end)
+    )
+    if one.payload is Payload.HARMONY:
+        calls = f"{THOUGHTS} {calls}"
     return rules.grammar(calls if schema is None else f"{calls} | {rules.add(schema)}")
 
 
-def calls_or_json(style: str, tools: Tools, many: bool, schema: object) -> str:
+def calls_or_json(one: CallFormat, tools: Tools, many: bool, schema: object) -> str:
     """Calls of these tools, or JSON of this schema. Raises BadInput for the schema alone: nobody must call, and a tool
     that no grammar can promise takes any arguments."""
     alone = json_grammar(schema)
-    kept = {name: one if _can_be_kept(style, one) else None for name, one in tools.items()}
+    kept = {name: given if _can_be_kept(one, given) else None for name, given in tools.items()}
     for those in (kept, dict.fromkeys(tools)):  # all together may be too long
         with suppress(BadInput):
-            return calls_grammar(style, those, many, schema)
+            return calls_grammar(one, those, many, schema)
     return alone
 
 
-def _can_be_kept(style: str, schema: object) -> bool:
+def _can_be_kept(one: CallFormat, schema: object) -> bool:
     try:
-        calls_grammar(style, {"": schema}, many=False)
+        calls_grammar(one, {"": schema}, many=False)
     except BadInput:
         return False
     return True
 
 
-def _signed(style: str, call: str, more: str) -> str:
-    """One call and as many more, with the signs around them."""
-    match style:
-        case "hermes" | "qwen_coder":
-            one = f"{literal(OPEN + chr(10))} {call} {literal(chr(10) + CLOSE)}"
-            return f'{one} ("\\n" {one}){more}'
-        case "glm":
-            one = f"{literal(OPEN)} {call} {literal(CLOSE)}"
-            return f"{one} ({BLANK} {one}){more}"
-        case "kimi":
-            one = f"{literal(CALL)} {call} {literal(CALL_END)}"
-            return f"{literal(SECTION)} {one} ({one}){more} {literal(SECTION_END)}"
-        case "mistral":
-            return f'{literal(TOOL_CALLS + "[")} {call} (", " {call}){more} "]"'
-        case "ministral":
-            one = f"{literal(TOOL_CALLS)} {call}"
-            return f"{one} ({one}){more}"
-        case _:
-            return f'{call} ("; " {call}){more}'
+def _call(one: CallFormat, name: str, schema: object, rules: Rules) -> str:
+    """One call of a tool, with the signs around it."""
+    told = json.dumps(name, ensure_ascii=False)[1:-1] if one.payload is Payload.OBJECTS else name
+    match one.payload:
+        case Payload.OBJECTS | Payload.NAMED:
+            inner = rules.add(schema or {"type": "object"})
+            behind = _joined(_text_of(one.rest + one.trail))
+            return _joined(_text_of(f"{one.lead}{one.head}{told}{one.named}"), inner, behind)
+        case Payload.HARMONY:
+            head = f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>"
+            return _joined(literal(head), rules.add(schema or {"type": "object"}))
+        case Payload.TAGGED:
+            parts = _tagged(rules, schema, one)
+            return _joined(_text_of(f"{one.lead}{name}{one.named}"), *parts, _text_of(one.trail))
+        case Payload.NESTED:
+            parts = _elements(rules, schema, one)
+            return _joined(_text_of(f"{one.lead}{name}{one.named}"), *parts, _text_of(one.trail))
+        case Payload.PYTHON:
+            return _joined(literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")"))
+        case Payload.GEMMA:
+            pairs = _listed(rules, schema, ":", python=False)
+            return _joined(_text_of(f"{one.lead}{name}{{"), pairs, _text_of(f"}}{one.trail}"))
 
 
-def _calls(style: str, tools: Tools, rules: Rules) -> Iterator[str]:
-    """One call of each tool."""
-    for name, schema in tools.items():
-        match style:
-            case "qwen_coder":
-                head, parts = literal(f"{FUNCTION}{name}>\n"), _tagged(rules, schema, _parameter)
-                yield " ".join([head, *parts, literal(FUNCTION_END)])
-            case "glm":
-                yield " ".join([literal(name), BLANK, *_tagged(rules, schema, _pair)])
-            case "kimi":
-                head = f"{literal(f'{FUNCTIONS}{name}:')} {NUMBER} {literal(CALL_ARGUMENTS)}"
-                yield f"{head} {rules.add(schema or {'type': 'object'})}"
-            case "ministral":
-                yield f"{literal(name + ARGS)} {rules.add(schema or {'type': 'object'})}"
-            case _:
-                told = json.dumps(name, ensure_ascii=False)
-                head = literal(f'{{"name": {told}, "{ARGUMENTS[style]}": ')
-                yield f'{head} {rules.add(schema or {"type": "object"})} "}}"'
+def _text_of(text: str) -> str:
+    """Signs as a grammar has them, with what stands for a number or an id, and blanks between tags as they like."""
+    parts = []
+    for part in SLOT.split(text):
+        if part in SLOTS:
+            parts.append(SLOTS[part])
+        elif part:
+            found = [literal(piece) for piece in OPTIONAL_BLANK.split(part)]
+            parts.append(' "\\n"? '.join(found))
+    return " ".join(parts)
 
 
-def _parameter(key: str, value: str) -> str:
-    head_end, end = literal(">\n"), literal(f"\n{PARAMETER_END}\n")
-    return f"{literal(PARAMETER)} {key} {head_end} {value} {end}"
+def _joined(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
 
 
-def _pair(key: str, value: str) -> str:
-    head = f"{literal(KEY)} {key} {literal(KEY_END)}"
-    return f"{head} {BLANK} {literal(VALUE)} {value} {literal(VALUE_END)} {BLANK}"
-
-
-def _tagged(rules: Rules, schema: object, written: Callable[[str, str], str]) -> list[str]:
-    """Arguments with tags around each, in the order of the schema; any of them where that is None. Raises BadInput."""
-    end = PARAMETER_END if written is _parameter else VALUE_END
+def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
+    """key sign value, parted by commas, in the order of the schema."""
     if schema is None:
-        return [f"({written(ANY_KEY, rules.named(_text(None, end)))})*"]
-    check_size(schema)
+        value = rules.add({}) if python else f"({rules.add({})} | {_quoted(rules)})"
+        one = f'[^:=,{{}}()<>" ]+ {literal(sign)} {value}'
+        return f'({one} ({literal(", " if python else ",")} {one})*)?'
+    properties, required = _properties(schema)
+    told = [
+        (f"{literal(key + sign)} {_loose(rules, given, schema, python=python)}", key in required)
+        for key, given in properties.items()
+    ]
+    return _parted(rules, told, literal(", " if python else ","))
+
+
+def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
+    """Any of them in their order, those that are required in any case, with a comma between two."""
+    behind = ""  # what may follow once one has been written
+    first = ""  # what may come as long as none has
+    for text, is_required in reversed(parts):
+        rule = rules.named(text)
+        later = f"{comma} {rule}" if is_required else f"({comma} {rule})?"
+        begun = _joined(rule, behind)
+        first = begun if is_required else (f"({begun} | {first})" if first else f"({begun})?")
+        first = rules.named(first)
+        behind = rules.named(_joined(later, behind))
+    return first
+
+
+def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
+    """A value as JSON; Gemma's texts between its own signs."""
+    as_json = rules.add(schema, root)
+    what = wanted(schema, root)
+    if python or not (what.free or what.texts):
+        return as_json
+    texts = [literal(QUOTE + text + QUOTE) for text in sorted(what.texts) if QUOTE not in text]
+    texts += [_quoted(rules, schema)] if what.free else []
+    return rules.named(" | ".join([*texts, *([as_json] if what.kinds != {"string"} else [])]))
+
+
+def _quoted(rules: Rules, schema: object = None) -> str:
+    return f"{literal(QUOTE)} {rules.named(_text(schema, QUOTE))} {literal(QUOTE)}"
+
+
+def _elements(rules: Rules, schema: object, one: CallFormat) -> list[str]:
+    """Elements of XML, one for each property; what is in a list or an object is not promised."""
+    if schema is None:
+        return []
     properties, required = _properties(schema)
     found = []
-    for key, one in properties.items():
-        if set(key) & set("<>\n"):
-            raise _no(key, "this model cannot write a property of this name")
-        part = rules.named(written(literal(key), _value(rules, one, schema, end)))
+    for key, given in properties.items():
+        close = f"{one.value_end}{key}>"
+        what = wanted(given, schema)
+        rules.add(given, schema)  # it says what cannot be promised
+        is_plain = what.kinds and not what.kinds & {"array", "object"}
+        value = _value(rules, given, schema, close) if is_plain else rules.named(_text(None, close))
+        part = rules.named(f"{literal(f'{one.key}{key}>')} {value} {literal(close)}")
         found.append(part if key in required else f"{part}?")
     return found
+
+
+def _written(one: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
+    """An argument with its signs; `kinds` of its value where the sign behind a key tells of it."""
+    told = dict.fromkeys(text for kind, text in one.keyed if kinds is None or kind in kinds)
+    keyed = " | ".join(_text_of(text) for text in told) or _text_of(one.keyed[0][1])
+    return _joined(_text_of(one.key), key, f"({keyed})", value, _text_of(one.value_end))
+
+
+def _tagged(rules: Rules, schema: object, one: CallFormat) -> list[str]:
+    """Arguments with tags around each, in the order of the schema; any of them where that is None. Raises BadInput."""
+    end = one.value_end.strip()
+    if schema is None:
+        return [f"({_written(one, ANY_KEY, rules.named(_text(None, end)), None)})*"]
+    check_size(schema)
+    properties, required = _properties(schema)
+    signs = {text for _, text in one.keyed}
+    found = []
+    for key, given in properties.items():
+        if set(key) & set('<>"\n'):
+            raise _no(key, "this model cannot write a property of this name")
+        if len(signs) < 2:
+            parts = [_written(one, literal(key), _value(rules, given, schema, end), None)]
+        else:
+            parts = _by_kind(rules, given, schema, key, one)
+        part = rules.named(" | ".join(parts))
+        found.append(part if key in required else f"{part}?")
+    return found
+
+
+def _by_kind(
+    rules: Rules, schema: object, root: object, key: str, one: CallFormat
+) -> Iterator[str]:
+    """One of texts, and one of all else, as the sign behind a key tells them apart."""
+    what, end = wanted(schema, root), one.value_end.strip()
+    as_json = rules.add(schema, root)
+    if what.free or what.texts:
+        texts = [literal(text) for text in sorted(what.texts) if end not in text]
+        value = rules.named(_text(schema, end) if what.free else " | ".join(texts))
+        yield _written(one, literal(key), value, {"string"})
+    if others := what.kinds - {"string"}:
+        yield _written(one, literal(key), as_json, others)
 
 
 def _properties(schema: object) -> tuple[Mapping[str, Any], Sequence[str]]:

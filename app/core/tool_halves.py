@@ -2,126 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from app.core.json_cut import value_at, whole_of
 from app.core.tool_arguments import value_of
-from app.core.tool_marks import (
-    ARGS,
-    BETWEEN,
-    CALL,
-    CALL_ARGUMENTS,
-    CALL_ID,
-    FUNCTION,
-    KEY,
-    KEY_END,
-    OPEN,
-    PARAMETER,
-    PARAMETER_END,
-    TOOL_CALLS,
-    VALUE,
-    VALUE_END,
-    Call,
-    Tools,
-    args_calls,
-    called,
-    json_calls,
-    kimi_name,
-    wanted_for,
-)
+from app.core.tool_literals import Cut, Literals
+from app.core.tool_marks import Call, Tools, called
+from app.core.tool_objects import BETWEEN, json_calls, name_and_arguments
+from app.core.tool_readers import head_tool, python_calls, wanted_for
+from app.core.tool_signs import Signs, signs_of
+from backends.call_format import CallFormat, Payload
 
 
-def begun_calls(style: str, text: str, tools: Tools) -> list[Call]:
+def begun_calls(one: CallFormat, text: str, tools: Tools) -> list[Call]:
     """The calls of a text that begins with a sign of calls and was cut: those that are whole, and one that is not.
     None where it is not clear which tool that one is of."""
+    signs = signs_of(one)
     try:
-        match style:
-            case "qwen_coder":
-                return _qwen(text, tools)
-            case "glm":
-                return _glm(text, tools)
-            case "kimi":
-                head, sign, arguments = text.partition(CALL)[2].partition(CALL_ARGUMENTS)
-                name = kimi_name(head.strip(), tools) if sign else None
-                return [_half(name, whole_of(arguments), text)]
-            case "mistral" | "ministral" if ARGS in text:
-                return _args(text, tools)
-        return _json(text, tools)
+        match one.payload:
+            case Payload.OBJECTS:
+                return _json(one, text, tools)
+            case Payload.NAMED | Payload.HARMONY:
+                return _named(one, signs, text, tools)
+            case Payload.TAGGED:
+                return _tagged(signs, text, tools)
+            case Payload.GEMMA:
+                head, sign, rest = text.partition(signs.last)[2].partition("{")
+                found: dict[str, Any] = {}
+                try:
+                    Literals(rest).pairs(":", "}", found)
+                except Cut:
+                    pass
+                return [_half(head.strip().removeprefix("call:") if sign else None, found, text, tools)]
+            case Payload.PYTHON:
+                calls, half = python_calls(text.partition(signs.last)[2], tools)
+                return [] if calls is None or half is None else [*calls, _half(half[0], half[1], text, tools)]
+            case Payload.NESTED:
+                name, sign, _ = text.rpartition(signs.inner)[2].partition(signs.behind_name)
+                return [_half(name if sign else None, {}, text, tools)]
     except ValueError:
         return []
 
 
-def _half(name: object, arguments: object, text: str) -> Call:
+def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
     """Its arguments lack their end, as the model's do: nobody shall take them for whole. Raises ValueError."""
-    if not isinstance(name, str) or not isinstance(arguments, dict):
+    if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
         raise ValueError("no tool is called")
     return Call(name, called(name, arguments).arguments[:-1], text)
 
 
-def _json(text: str, tools: Tools) -> list[Call]:
+def _json(one: CallFormat, text: str, tools: Tools) -> list[Call]:
     """{"name": …, "arguments": {…, or several of them, after a sign or a bracket. Raises ValueError."""
     calls, at = list[Call](), max(0, text.find("{"))
     while True:
-        while at < len(text) and text[at] in BETWEEN + ",":
+        while at < len(text) and text[at] in BETWEEN:
             at += 1
         try:
             _, end = value_at(text, at)
         except ValueError:
             break
-        if not (whole := json_calls(text[at:end], tools)):
+        if not (whole := json_calls(text[at:end], tools, one)):
             raise ValueError("no tool is called")
         calls, at = calls + whole, end
     if at == len(text):
         return calls
     value = whole_of(text[at:])
-    name = value.get("name") if isinstance(value, Mapping) else None
+    name, arguments = name_and_arguments(value, tools, one)
     if not isinstance(name, str) or name not in tools:  # an answer in JSON has names of its own
         raise ValueError("no tool is called")
-    arguments = value.get("arguments", value.get("parameters", {}))
-    return [*calls, _half(name, arguments, text[at:] if calls else text)]
+    if arguments is None:
+        arguments = {}
+    return [*calls, _half(name, arguments, text[at:] if calls else text, tools)]
 
 
-def _args(text: str, tools: Tools) -> list[Call]:
-    """[TOOL_CALLS]name[ARGS]{…, the last of them half. Raises ValueError."""
-    before, sign, last = text.rpartition(TOOL_CALLS)
-    head, is_named, arguments = last.partition(ARGS)
-    name = head.partition(CALL_ID)[0].strip()
-    whole = args_calls(before.strip().removeprefix(TOOL_CALLS), tools)
-    if not is_named or name not in tools:
+def _named(one: CallFormat, signs: Signs, text: str, tools: Tools) -> list[Call]:
+    """[TOOL_CALLS]name[ARGS]{… Raises ValueError."""
+    begin = signs.last or next((sign for sign in signs.begins if text.startswith(sign)), "")
+    rest = text.partition(begin)[2]
+    if rest.lstrip().startswith(("{", "[")) and not signs.outer:
+        return _json(one, rest, tools)
+    head, sign, arguments = rest.partition(signs.arguments)
+    name = head_tool(one, signs, head, tools) if sign else None
+    return [_half(name, whole_of(arguments), text, tools)]
+
+
+def _tagged(signs: Signs, text: str, tools: Tools) -> list[Call]:
+    """<function=name><parameter=key>value</parameter>… Raises ValueError."""
+    rest = text.partition(signs.last)[2]
+    name = next((n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), "")
+    rest = rest.lstrip()[len(name) :]
+    if not name or not (rest.startswith(signs.behind_name) if signs.behind_name else "<" in rest):
         raise ValueError("no tool is called")
-    return [*whole, _half(name, whole_of(arguments), sign + last)]
-
-
-def _qwen(text: str, tools: Tools) -> list[Call]:
-    """<function=name><parameter=key>value</parameter>…, the last function half. Raises ValueError."""
-    found = list[tuple[str, dict[str, Any]]]()
-    for function in text.split(FUNCTION)[1:]:
-        name, sign, rest = function.partition(">")
-        if not sign or name not in tools:
-            raise ValueError("no tool is called")
-        values: dict[str, Any] = {}
-        for part in rest.split(PARAMETER)[1:]:
-            key, _, value = part.partition(">")
-            told, is_whole, _ = value.rpartition(PARAMETER_END)
-            if is_whole:
-                told = told.removeprefix("\n").removesuffix("\n")
-                values[key.strip()] = value_of(told, wanted_for(tools[name], key.strip()))
-        found.append((name, values))
-    if not found:
-        raise ValueError("no tool is called")
-    return [*(called(*one) for one in found[:-1]), _half(*found[-1], text)]
-
-
-def _glm(text: str, tools: Tools) -> list[Call]:
-    """<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value>… Raises ValueError."""
-    head, sign, rest = text.partition(OPEN)[2].partition("<")
-    name, values = head.strip(), dict[str, Any]()
-    if not sign or name not in tools:
-        raise ValueError("no tool is called")
-    for part in (sign + rest).split(KEY)[1:]:
-        key, _, value = part.partition(KEY_END)
-        told, is_whole, _ = value.partition(VALUE)[2].rpartition(VALUE_END)
-        if is_whole:
-            values[key.strip()] = value_of(told, wanted_for(tools[name], key.strip()))
-    return [_half(name, values, text)]
+    values: dict[str, Any] = {}
+    for part in rest.split(signs.key)[1:]:
+        tokens = signs.keyed[0][0] if signs.keyed else (">",)
+        key, _, value = part.partition(tokens[0])
+        for told, kinds in signs.keyed:
+            left = value
+            for token in told[1:]:
+                left = left.lstrip()
+                if not left.startswith(token):
+                    break
+                left = left.removeprefix(token)
+            else:
+                whole, is_whole, _ = left.rpartition(signs.value_end)
+                if is_whole:
+                    bare = whole.removeprefix(signs.wrap[0]).removesuffix(signs.wrap[1])
+                    what = wanted_for(tools[name], key.strip())
+                    is_text = kinds == frozenset({"string"})
+                    values[key.strip()] = bare if is_text else value_of(bare, what)
+                break
+    return [_half(name, values, text, tools)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.call_formats import FORMATS
 from app.core.tool_calls import CallFinder
 from app.core.tool_grammar import calls_grammar, calls_or_json
 from backends.contract import Layers, Role
@@ -108,8 +109,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("style", "text", "values"), RIGHT)
 def test_a_call_is_let_through_and_read(vocab: Any, style: str, text: str, values: object) -> None:
-    assert allows(vocab, calls_grammar(style, {"clock": SCHEMA}, many=True), text)
-    finder = CallFinder(style, {"clock": SCHEMA})
+    assert allows(vocab, calls_grammar(FORMATS[style], {"clock": SCHEMA}, many=True), text)
+    finder = CallFinder(FORMATS[style], {"clock": SCHEMA})
     (told, calls), (rest, last) = finder.push(text), finder.flush()
     assert told + rest == ""
     assert [json.loads(call.arguments) for call in calls + last] == values
@@ -117,7 +118,7 @@ def test_a_call_is_let_through_and_read(vocab: Any, style: str, text: str, value
 
 @pytest.mark.parametrize(("style", "text"), WRONG)
 def test_what_is_no_call_of_this_schema_is_not(vocab: Any, style: str, text: str) -> None:
-    assert not allows(vocab, calls_grammar(style, {"clock": SCHEMA}, many=True), text)
+    assert not allows(vocab, calls_grammar(FORMATS[style], {"clock": SCHEMA}, many=True), text)
 
 
 ANSWER = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
@@ -134,7 +135,7 @@ OF_EACH = {
 
 @pytest.mark.parametrize("style", OF_EACH)
 def test_a_model_may_call_or_answer_in_the_form_that_is_asked(vocab: Any, style: str) -> None:
-    grammar, call = calls_or_json(style, {"clock": SCHEMA}, True, ANSWER), OF_EACH[style]
+    grammar, call = calls_or_json(FORMATS[style], {"clock": SCHEMA}, True, ANSWER), OF_EACH[style]
     for right in (call, '{"done": true}'):
         assert allows(vocab, grammar, right)
     other = [call.replace("UTC", "X"), call.replace("clock", "other"), call + '{"done": true}']
@@ -147,8 +148,8 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
     vocab: Any, style: str
 ) -> None:
     odd = {"type": "object", "properties": {"zone": {"type": "string", "pattern": "x"}}}
-    grammar, call = calls_or_json(style, {"clock": odd}, True, ANSWER), OF_EACH[style]
-    finder, mine = CallFinder(style, {"clock": odd}), call.replace("UTC", "X <y")
+    grammar, call = calls_or_json(FORMATS[style], {"clock": odd}, True, ANSWER), OF_EACH[style]
+    finder, mine = CallFinder(FORMATS[style], {"clock": odd}), call.replace("UTC", "X <y")
     for right in (call, mine, '{"done": true}'):
         assert allows(vocab, grammar, right)
     calls = finder.push(mine)[1] + finder.flush()[1]

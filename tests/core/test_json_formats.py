@@ -169,6 +169,6 @@ def test_a_format_stands_once_in_a_grammar_and_others_are_any_text() -> None:
 @pytest.mark.parametrize("style", ["qwen_coder", "glm", "hermes"])
 def test_arguments_of_a_call_are_of_their_format(style: str) -> None:
     schema = {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}}
-    assert FORMATS["date"][0] in calls_grammar(style, {"book": schema}, many=False)
+    assert FORMATS["date"][0] in calls_grammar(CALLS[style], {"book": schema}, many=False)
     either = json.loads(json.dumps(schema).replace('"string"', '["string", "null"]'))
-    assert calls_grammar(style, {"book": either}, many=False)
+    assert calls_grammar(CALLS[style], {"book": either}, many=False)

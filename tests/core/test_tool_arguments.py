@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.tool_arguments import ANY, value_of, wanted
+from tests.core.call_formats import FORMATS
 from app.core.tool_calls import CallFinder
 from app.core.tool_marks import Call
 
@@ -118,7 +119,7 @@ def test_every_call_that_a_template_writes_is_read_cut_anywhere(
     schema = {"properties": {k: {"type": KINDS.get(kind, "null")} for k, kind in kinds.items()}}
     text = "I look.\n" + "\n".join(written(style, one) for one in several)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
-    finder = CallFinder(style, {"clock": schema})
+    finder = CallFinder(FORMATS[style], {"clock": schema})
     told, calls = "", list[Call]()
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         more, found = finder.push(text[start:end])

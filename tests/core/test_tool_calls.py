@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.tool_calls import MARKS, SIGNS, CallFinder
+from tests.core.call_formats import FORMATS
+from app.core.tool_calls import CallFinder
 from app.core.tool_marks import Call
 
 CLOCK = '{"name": "clock", "arguments": {"zone": "UTC"}}'
@@ -28,7 +29,7 @@ KIMI = f"<|tool_calls_section_begin|>{ONE}<|tool_calls_section_end|>"
 
 
 def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
-    finder = CallFinder(style, {"clock": {}})
+    finder = CallFinder(FORMATS[style], {"clock": {}})
     told, calls = "", list[Call]()
     for text, some in [*(finder.push(part) for part in parts), finder.flush()]:
         told += text
@@ -116,7 +117,7 @@ CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("kimi", ONE.replace("}", ""), None, []),
     ("kimi", ONE.replace("<|tool_call_argument_begin|>", ""), None, []),
     ("kimi", f"{ONE[:70]}{ONE}", ONE[:70], [CALLED]),  # begun and left
-    ("kimi", f"{KIMI[:-26]}{ONE[:85]}", ONE[:85], [CALLED]),
+    ("kimi", f"{KIMI[:-26]}{ONE[:85]}", "<|tool", [CALLED] * 2),
     ("kimi", "<|tool_calls_section_begin|> it is called", None, []),
     ("kimi", f"<think>a <|tool_call_begin|> may do</think>{KIMI}", "<think>a <|tool_call_begin|> may do</think>",
      [CALLED]),
@@ -126,7 +127,7 @@ CASES: list[tuple[str, str, str | None, list[Call]]] = [
     ("ministral", f"[TOOL_CALLS][{CLOCK}]", "", [CALLED]),  # as older ones of its family
     ("mistral", ARGS, "", [CALLED]),
     ("ministral", ARGS.replace("clock", "rm"), None, []),
-    ("ministral", ARGS + "oh", None, []),
+    ("ministral", ARGS + "oh", "oh", [CALLED]),
     ("ministral", '[TOOL_CALLS]clock[ARGS]["UTC"]', None, []),
     ("ministral", ARGS.replace("{", "[").replace("}", "]"), None, []),
     ("ministral", ARGS[:-1], None, []),
@@ -135,7 +136,7 @@ CASES: list[tuple[str, str, str | None, list[Call]]] = [
 
 def test_a_name_may_have_dots_and_colons_in_kimis_form_too() -> None:
     tools: dict[str, object] = {name: {} for name in ("a.b", "functions.c", "d:1", "e", "b")}
-    finder = CallFinder("kimi", tools)
+    finder = CallFinder(FORMATS["kimi"], tools)
     for head, name in (
         ("functions.a.b:0", "a.b"),
         ("functions.functions.c:0", "functions.c"),
@@ -157,7 +158,7 @@ def test_text_and_calls_are_told_apart(
 
 
 def test_text_is_told_as_soon_as_it_is_sure() -> None:
-    finder = CallFinder("hermes", {"clock": {}})
+    finder = CallFinder(FORMATS["hermes"], {"clock": {}})
     assert finder.push("Hello <b") == ("Hello <b", [])
     assert finder.push(" and <tool") == (" and", [])
     assert finder.push(" box") == (" <tool box", [])
@@ -175,13 +176,13 @@ def test_text_is_told_as_soon_as_it_is_sure() -> None:
     ],
 )
 def test_so_is_a_sign_that_is_only_spoken_of(style: str, spoken: str) -> None:
-    assert CallFinder(style, {"clock": {}}).push(f"A {spoken}") == (f"A {spoken}", [])
+    assert CallFinder(FORMATS[style], {"clock": {}}).push(f"A {spoken}") == (f"A {spoken}", [])
 
 
 @given(st.data())
 def test_where_a_text_is_cut_changes_nothing(data: st.DataObject) -> None:
     """Of any text made of what stands in calls: the same text and calls, in one piece and in many."""
-    style = data.draw(st.sampled_from(sorted(MARKS | SIGNS)))
+    style = data.draw(st.sampled_from(sorted(FORMATS)))
     own = [text for of, text, _, _ in CASES if of == style]
     pieces = sorted({*own, *(part for text in own for part in SPLIT.split(text)), *"<>[]{} \nUc"})
     text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=8)))
@@ -205,7 +206,7 @@ def steps(style: str, n_parts: int) -> int:
     """How many functions are called to read a call of so many parts, token by token."""
     first, part, last = PARTS[style]
     text = first.format() + "".join(part.format(n=n) for n in range(n_parts)) + last.format()
-    finder, found, n_calls = CallFinder(style.partition(",")[0], {"clock": {}}), list[Call](), 0
+    finder, found, n_calls = CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}), list[Call](), 0
 
     def count(_frame: FrameType, _event: str, _of: object) -> None:
         nonlocal n_calls
@@ -227,7 +228,7 @@ def test_a_long_call_is_read_once(style: str) -> None:
     assert steps(style, 400) < 2.5 * steps(style, 200)
 
 
-@pytest.mark.parametrize("style", sorted(MARKS | SIGNS))
+@pytest.mark.parametrize("style", sorted(FORMATS))
 def test_what_begins_over_and_over_stays_text(style: str) -> None:
     """Each of these is the beginning of something, ten thousand times."""
     for text in (
@@ -255,12 +256,12 @@ WITH = {  # an argument, as each family writes it
 DEEP = [*(f"{'[' * depth}{']' * depth}" for depth in range(800, 1000, 2)), "[" * 990]
 
 
-@pytest.mark.parametrize("style", [*MARKS, *SIGNS])
+@pytest.mark.parametrize("style", [*FORMATS])
 @pytest.mark.parametrize("values", [DEEP, ["NaN", "[-Infinity]", "1e400"]])
 def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> None:
     """Also what is read just so, and is too deep to be written again."""
     for value, is_cut in product(values, (False, True)):
-        finder = CallFinder(style, {"clock": {"type": "object"}})
+        finder = CallFinder(FORMATS[style], {"clock": {"type": "object"}})
         text = WITH[style].replace("VALUE", value)
         told, calls = finder.push(text)
         rest, more = finder.flush(is_cut=is_cut)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core import tool_marks
 from app.core.json_cut import whole_of
-from app.core.tool_calls import PYTHON, CallFinder
+from tests.core.call_formats import FORMATS
+from app.core.tool_calls import CallFinder
 from app.core.tool_halves import begun_calls
+from app.core.tool_signs import signs_of
 from app.core.tool_marks import Call
 
 TOOLS: dict[str, object] = {"clock": {"properties": {"n": {"type": "integer"}}}}
@@ -32,7 +33,7 @@ WHOLE = {
 
 
 def read(style: str, text: str, *, is_cut: bool) -> tuple[str, list[Call]]:
-    finder = CallFinder(style, TOOLS)
+    finder = CallFinder(FORMATS[style], TOOLS)
     told, calls = finder.push(text)
     rest, last = finder.flush(is_cut=is_cut)
     return told + rest, calls + last
@@ -98,10 +99,8 @@ VALUES = st.recursive(
     lambda of: st.lists(of, max_size=2) | st.dictionaries(KEYS, of, max_size=3),
     max_leaves=6,
 )
-SIGNS = [PYTHON, "functions.clock:0", "clock", "n", "{", "[", ", ", "; ", "\n"] + [
-    sign
-    for sign in vars(tool_marks).values()
-    if isinstance(sign, str) and sign.startswith(("<", "["))
+SIGNS = [ "functions.clock:0", "clock", "n", "{", "[", ", ", "; ", "\n"] + [
+    sign for one in FORMATS.values() for sign in signs_of(one).all
 ]
 PIECES = st.lists(st.sampled_from(SIGNS) | VALUES.map(json.dumps), min_size=1, max_size=8)
 
@@ -111,5 +110,5 @@ PIECES = st.lists(st.sampled_from(SIGNS) | VALUES.map(json.dumps), min_size=1, m
 def test_whatever_was_cut_is_read_to_its_end(style: str, pieces: list[str], lacks: int) -> None:
     text = "".join(pieces)
     cut = text[: max(1, len(text) - lacks)]
-    calls = begun_calls(style, cut, TOOLS) + read(style, cut, is_cut=True)[1]
+    calls = begun_calls(FORMATS[style], cut, TOOLS) + read(style, cut, is_cut=True)[1]
     assert {call.name for call in calls} <= TOOLS.keys()

@@ -1,0 +1,61 @@
+"""How a model writes the calls of its tools: facts that a worker finds in a chat template, and a node reads and
+constrains answers by. Standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+ID = "\ue000"  # stands in signs for a call's id, which a model makes up
+NUMBER = "\ue001"  # and this for the number of a call
+
+
+class Payload(StrEnum):
+    """What stands between the signs of a call."""
+
+    OBJECTS = "objects"  # {"name": …, "arguments": {…}}
+    NAMED = "named"  # the tool's name between signs, then its arguments as a JSON object
+    TAGGED = "tagged"  # the name, then each argument between signs of its own
+    NESTED = "nested"  # as TAGGED, with arguments and what is in them as elements of XML
+    PYTHON = "python"  # [name(key='value')]
+    GEMMA = "gemma"  # call:name{key:<|"|>text<|"|>}
+    HARMONY = "harmony"  # a message to functions.name
+
+
+class Ids(StrEnum):
+    """Which ids of calls a chat template takes."""
+
+    ANY = "any"
+    SHORT = "short"  # nine letters and digits
+    COUNTED = "counted"  # functions.name:0
+
+
+@dataclass(frozen=True, slots=True)
+class CallFormat:
+    """Texts as the template writes them, blanks included. Several calls are `section lead … trail between lead … trail
+    section_end`; a call is `head NAME named ARGUMENTS rest`."""
+
+    payload: Payload
+    section: str = ""
+    lead: str = ""
+    head: str = ""
+    named: str = ""
+    rest: str = ""
+    trail: str = ""
+    between: str = ""
+    section_end: str = ""
+    # OBJECTS: where the name and the arguments stand; no name_key: the name itself is the key of the arguments.
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+    # TAGGED: an argument is `key KEY keyed VALUE value_end`; `keyed` by the kind of the value, where that is told.
+    key: str = ""
+    keyed: tuple[tuple[str, str], ...] = ()
+    value_end: str = ""
+    also: tuple[str, ...] = ()  # other signs that calls begin with
+    ids: Ids = Ids.ANY
+    is_single: bool = False  # the template writes one call of a message at most
+    takes_text: bool = False  # it wants the arguments of earlier calls as JSON text
+    writes_calls: bool = True  # else earlier calls are written into the text of their message
+    opened: str = ""  # the beginning of the first sign, where the prompt ends with it
+    told: str = ""  # what stands before the text of an answer
+    told_end: str = ""  # and behind it

@@ -1,0 +1,40 @@
+"""Formats of calls as the templates of well-known families show them."""
+
+from __future__ import annotations
+
+from backends.call_format import NUMBER, CallFormat, Ids, Payload
+
+KINDS = ("string", "integer", "number", "boolean", "object", "array", "null")
+
+
+def objects(**more: str) -> CallFormat:
+    given = {"head": '{"name": "', "named": '", "arguments": ', "rest": "}"} | more
+    return CallFormat(Payload.OBJECTS, **given)
+
+
+def keyed(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((kind, text) for kind in KINDS)
+
+
+FORMATS = {
+    "hermes": objects(lead="<tool_call>\n", trail="\n</tool_call>", between="\n"),
+    "mistral": objects(section="[TOOL_CALLS][", between=", ", section_end="]"),
+    "llama3": CallFormat(
+        Payload.OBJECTS, head='{"name": "', named='", "parameters": ', rest="}", between="; ",
+        arguments_key="parameters", also=("<|python_tag|>",), is_single=True,
+    ),
+    "qwen_coder": CallFormat(
+        Payload.TAGGED, lead="<tool_call>\n<function=", named=">", trail="\n</function>\n</tool_call>", between="\n",
+        key="\n<parameter=", keyed=keyed(">\n"), value_end="\n</parameter>",
+    ),
+    "glm": CallFormat(
+        Payload.TAGGED, lead="<tool_call>", trail="\n</tool_call>", between="\n", key="\n<arg_key>",
+        keyed=keyed("</arg_key>\n<arg_value>"), value_end="</arg_value>",
+    ),
+    "kimi": CallFormat(
+        Payload.NAMED, section="<|tool_calls_section_begin|>", lead="<|tool_call_begin|>functions.",
+        named=f":{NUMBER}<|tool_call_argument_begin|>", trail="<|tool_call_end|>",
+        section_end="<|tool_calls_section_end|>", ids=Ids.COUNTED,
+    ),
+    "ministral": CallFormat(Payload.NAMED, lead="[TOOL_CALLS]", named="[ARGS]"),
+}  # fmt: skip
