@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from backends.call_format import CallFormat
 from backends.contract import Layers, LocalTime, Role, Sampling, Scalar, StageConfig
 
 
@@ -137,7 +138,9 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
     bos: int  # -1: none
     adds_bos: bool
     has_template: bool
-    tool_style: str = ""  # how its template has tools called; empty: in no way we know
+    calls: CallFormat | None = (
+        None  # of tools, as its template writes them; None: in no way we know
+    )
 
 
 class Pieces(Order, frozen=True, tag="pieces"):

@@ -16,7 +16,8 @@ from backends.contract import StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
-from backends.template import TemplateFailed, render, tool_style
+from backends.template import TemplateFailed, render
+from backends.template_calls import call_format
 from backends.text import Text, open_text, pieces
 from backends.vectors import Vectors
 
@@ -195,7 +196,7 @@ class Service:
         yield orders.Vocabulary(
             request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
             adds_bos=text.adds_bos, has_template=bool(text.template),
-            tool_style=tool_style(text.template),
+            calls=call_format(text.template, _names(text), [text.name(end) for end in text.end_tokens]),
         )  # fmt: skip
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab
@@ -213,12 +214,16 @@ class Service:
         text = self._vocabulary()
         if not text.template:
             raise TemplateFailed("this model has no chat template")
-        names = {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
         return render(
             text.template, order.messages, tools=order.tools,
-            add_generation_prompt=order.add_generation_prompt, tokens=names, now=order.now,
+            add_generation_prompt=order.add_generation_prompt, tokens=_names(text), now=order.now,
             options=order.options,
         )  # fmt: skip
+
+
+def _names(text: Text) -> dict[str, str]:
+    """Those that templates write themselves."""
+    return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 
 
 class MemoryShort(StageError):

@@ -22,29 +22,6 @@ MAX_TEXT = 1 << 20
 AT_ONCE = 1e-3  # nothing would be no time at all
 
 
-TOOL_STYLES = (  # what the templates of each family write around a call, and in it
-    ("qwen_coder", ("<tool_call>", "<function=", "<parameter=")),
-    ("glm", ("<tool_call>", "<arg_key>", "<arg_value>")),
-    ("kimi", ("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>")),
-    ("ministral", ("[TOOL_CALLS]", "[ARGS]")),
-    ("", ("<function=",)),  # these two stand for forms of others, in signs like those below
-    ("", ("<arg_key>",)),
-    ("hermes", ("<tool_call>",)),
-    ("mistral", ("[TOOL_CALLS]",)),
-    ("llama3", ("<|python_tag|>",)),
-    ("llama3", ('"parameters": dictionary',)),
-)
-
-
-def tool_style(template: str) -> str:
-    """How a model of this chat template calls tools, as far as we can read it; empty: not so."""
-    if "tools" not in template:
-        return ""
-    return next(
-        (style for style, signs in TOOL_STYLES if all(sign in template for sign in signs)), ""
-    )
-
-
 class TemplateFailed(Exception):
     """The template could not be applied; the text says why."""
 

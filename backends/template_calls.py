@@ -109,7 +109,6 @@ class _Look:
             tools=given,
             add_generation_prompt=prompt,
             tokens=self._tokens,
-            now=1.0,
         )
 
     def _of_calls(self, takes_text: bool) -> CallFormat:
@@ -264,20 +263,26 @@ class _Look:
 
 
 def _tool(name: str) -> Json:
-    properties = {A_KEY: {"type": "string", "description": "a"}, B_KEY: {"type": "integer", "description": "b"}}
+    properties = {
+        A_KEY: {"type": "string", "description": "a"},
+        B_KEY: {"type": "integer", "description": "b"},
+    }
     parameters = {"type": "object", "properties": properties, "required": [A_KEY]}
-    return {"type": "function", "function": {"name": name, "description": "d", "parameters": parameters}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": "d", "parameters": parameters},
+    }
 
 
-def _call(name: str, arguments: Json, id: str, takes_text: bool) -> Json:
+def _call(name: str, arguments: Json, call_id: str, takes_text: bool) -> Json:
     given = json.dumps(arguments) if takes_text else arguments
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": given}}
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": given}}
 
 
 def _called(n: int, ids: Sequence[str], takes_text: bool) -> Message:
     calls = [
-        _call(name, arguments, id, takes_text)
-        for name, arguments, id in zip((FIRST, SECOND), ARGUMENTS, ids, strict=True)
+        _call(name, arguments, one, takes_text)
+        for name, arguments, one in zip((FIRST, SECOND), ARGUMENTS, ids, strict=True)
     ]
     return {"role": "assistant", "content": "", "tool_calls": calls[:n]}
 
@@ -351,7 +356,7 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Ite
         raise _Unclear
     value_end = value + len(next(iter(arguments.values())))
     closing = text.find(A_KEY, value_end)
-    if 0 <= closing and text[value_end:closing].rstrip().endswith("</"):
+    if closing >= 0 and text[value_end:closing].rstrip().endswith("</"):
         return Payload.NESTED, _Item(last, last, name_end, key, value_end, value_end)
     end = value_end
     if B_KEY in arguments and (other := text.find(B_KEY, value_end)) >= 0:
@@ -392,8 +397,8 @@ def _common_begin(one: str, other: str) -> str:
 
 
 def _slots(text: str) -> str:
-    for id in (*IDS, *LONG_IDS):
-        text = text.replace(id, ID)
+    for one in (*IDS, *LONG_IDS):
+        text = text.replace(one, ID)
     return text
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from app.core.tool_halves import begun_calls
 from app.core.tool_marks import Begun, Call, Cursor, Marked, More, News, Reading, Tools
 from app.core.tool_objects import ObjectPeek, json_calls
-from app.core.tool_readers import MISTRAL, reader_of
-from app.core.tool_signs import begun, signs_of
+from app.core.tool_readers import reader_of
+from app.core.tool_signs import MISTRAL, begun, signs_of
 from backends.call_format import CallFormat, Payload
 
 NEWER_MISTRAL = CallFormat(Payload.NAMED, lead=MISTRAL, named="[ARGS]")
@@ -21,10 +21,10 @@ class CallFinder:
     then the Call. What begins so and turns out to be none is then told as one that was cut.
     """
 
-    def __init__(self, format: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
-        self._format, self._tools, self._in_pieces = format, tools, in_pieces
-        self._reader = reader_of(format)
-        signs = self._of_format = signs_of(format)
+    def __init__(self, one: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
+        self._format, self._tools, self._in_pieces = one, tools, in_pieces
+        self._reader = reader_of(one)
+        signs = self._of_format = signs_of(one)
         self._signs = signs.begins
         if signs.is_spoken:  # models leave the sign before it out at times
             self._signs += tuple(f"{signs.last}{name}{signs.behind_name}" for name in tools)
@@ -96,7 +96,9 @@ class CallFinder:
                 at = self._held.find(self._of_format.opening) + len(self._of_format.opening)
                 self._peek = ObjectPeek(at, self._tools, self._format)
 
-    def _read_on(self, reading: Reading[Marked], news: list[News], *, at_end: bool) -> Marked | None:
+    def _read_on(
+        self, reading: Reading[Marked], news: list[News], *, at_end: bool
+    ) -> Marked | None:
         """What came of it; nothing while it waits for more."""
         cursor = self._cursor
         cursor.text, cursor.at_end, found = self._held, at_end, None
@@ -164,10 +166,14 @@ class CallFinder:
     def _rest_of_the_answer(self) -> list[News]:
         text = self._held.strip().removeprefix(self._sign_held())
         calls = json_calls(text, self._tools, self._format)
-        if not calls and self._sign_held() == MISTRAL and not self._n_told:  # as newer ones of the family
+        if (
+            not calls and self._sign_held() == MISTRAL and not self._n_told
+        ):  # as newer ones of the family
             finder = CallFinder(NEWER_MISTRAL, self._tools)
             (told, some), (rest, more) = finder.push(self._held), finder.flush()
-            calls = [] if (told + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
+            calls = (
+                [] if (told + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
+            )
         if calls:
             self._held = ""
             return self._finished(calls)
@@ -191,4 +197,6 @@ class CallFinder:
         """How many characters at a text's end may be the beginning of a sign that ends something."""
         signs = self._of_format
         after = (tokens[0] for tokens, _ in signs.keyed)
-        return begun(self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after))
+        return begun(
+            self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after)
+        )

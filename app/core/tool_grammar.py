@@ -25,8 +25,10 @@ SLOTS = {
     ID: "[a-zA-Z0-9_-]{1,64}",
 }
 SLOT = re.compile(f"([{''.join(SLOTS)}])")
-OPTIONAL_BLANK = re.compile(r"(?<=>)\n(?=<)")  # some models of a family write it, others do not
-ANY_KEY = "[^<>\\n\"]+"
+OPTIONAL_BLANK = re.compile(
+    r"(?<=[>}])\n?(?=[<{])"
+)  # some models of a family write it, others do not
+ANY_KEY = '[^<>\\n"]+'
 MAX_DEPTH = 8  # of elements within each other
 THOUGHTS = '("<|channel|>analysis<|message|>" ([^<] | "<" [^|])* "<|end|><|start|>assistant")?'
 
@@ -35,11 +37,17 @@ def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = No
     """Calls of these tools (name -> schema of its arguments; None: any arguments), and nothing else, but JSON of
     `schema` where there is one. Raises BadInput."""
     rules = Rules()
-    call = f"({' | '.join(_call(one, name, schema_of, rules) for name, schema_of in tools.items())})"
+    call = (
+        f"({' | '.join(_call(one, name, schema_of, rules) for name, schema_of in tools.items())})"
+    )
     is_alone = one.is_single and not one.between
     more = f"{{0,{MAX_CALLS - 1 if many and not is_alone else 0}}}"
+    is_tag = (
+        one.between in ("", "\n") and one.trail.endswith(">") and one.lead.lstrip().startswith("<")
+    )
+    between = '"\\n"?' if is_tag and not one.lead.startswith("\n") else _text_of(one.between)
     calls = _joined(
-        _text_of(one.section), call, f"({_joined(_text_of(one.between), call)}){more}", _text_of(one.section_end)
+        _text_of(one.section), call, f"({_joined(between, call)}){more}", _text_of(one.section_end)
     )
     if one.payload is Payload.HARMONY:
         calls = f"{THOUGHTS} {calls}"
@@ -83,7 +91,9 @@ def _call(one: CallFormat, name: str, schema: object, rules: Rules) -> str:
             parts = _elements(rules, schema, one)
             return _joined(_text_of(f"{one.lead}{name}{one.named}"), *parts, _text_of(one.trail))
         case Payload.PYTHON:
-            return _joined(literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")"))
+            return _joined(
+                literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")")
+            )
         case Payload.GEMMA:
             pairs = _listed(rules, schema, ":", python=False)
             return _joined(_text_of(f"{one.lead}{name}{{"), pairs, _text_of(f"}}{one.trail}"))
@@ -110,7 +120,7 @@ def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
     if schema is None:
         value = rules.add({}) if python else f"({rules.add({})} | {_quoted(rules)})"
         one = f'[^:=,{{}}()<>" ]+ {literal(sign)} {value}'
-        return f'({one} ({literal(", " if python else ",")} {one})*)?'
+        return f"({one} ({literal(', ' if python else ',')} {one})*)?"
     properties, required = _properties(schema)
     told = [
         (f"{literal(key + sign)} {_loose(rules, given, schema, python=python)}", key in required)
@@ -187,7 +197,7 @@ def _tagged(rules: Rules, schema: object, one: CallFormat) -> list[str]:
         if len(signs) < 2:
             parts = [_written(one, literal(key), _value(rules, given, schema, end), None)]
         else:
-            parts = _by_kind(rules, given, schema, key, one)
+            parts = list(_by_kind(rules, given, schema, key, one))
         part = rules.named(" | ".join(parts))
         found.append(part if key in required else f"{part}?")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from app.core.json_cut import value_at, whole_of
@@ -29,14 +30,18 @@ def begun_calls(one: CallFormat, text: str, tools: Tools) -> list[Call]:
             case Payload.GEMMA:
                 head, sign, rest = text.partition(signs.last)[2].partition("{")
                 found: dict[str, Any] = {}
-                try:
+                with suppress(Cut):
                     Literals(rest).pairs(":", "}", found)
-                except Cut:
-                    pass
-                return [_half(head.strip().removeprefix("call:") if sign else None, found, text, tools)]
+                return [
+                    _half(head.strip().removeprefix("call:") if sign else None, found, text, tools)
+                ]
             case Payload.PYTHON:
                 calls, half = python_calls(text.partition(signs.last)[2], tools)
-                return [] if calls is None or half is None else [*calls, _half(half[0], half[1], text, tools)]
+                return (
+                    []
+                    if calls is None or half is None
+                    else [*calls, _half(half[0], half[1], text, tools)]
+                )
             case Payload.NESTED:
                 name, sign, _ = text.rpartition(signs.inner)[2].partition(signs.behind_name)
                 return [_half(name if sign else None, {}, text, tools)]
@@ -89,7 +94,9 @@ def _named(one: CallFormat, signs: Signs, text: str, tools: Tools) -> list[Call]
 def _tagged(signs: Signs, text: str, tools: Tools) -> list[Call]:
     """<function=name><parameter=key>value</parameter>… Raises ValueError."""
     rest = text.partition(signs.last)[2]
-    name = next((n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), "")
+    name = next(
+        (n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), ""
+    )
     rest = rest.lstrip()[len(name) :]
     if not name or not (rest.startswith(signs.behind_name) if signs.behind_name else "<" in rest):
         raise ValueError("no tool is called")

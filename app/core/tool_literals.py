@@ -15,7 +15,7 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
 CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
-class Cut(Exception):  # noqa: N818 (nothing went wrong)
+class Cut(Exception):
     """The text ends here."""
 
 

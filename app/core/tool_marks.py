@@ -6,7 +6,7 @@ there when more has come: a long call is not read again from its beginning for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -52,11 +52,11 @@ class Marked(NamedTuple):
     rest: str
 
 
-class Short(Exception):  # noqa: N818 (nothing went wrong)
+class Short(Exception):
     """The answer ends before it is clear what this is."""
 
 
-class Other(Exception):  # noqa: N818 (nothing went wrong)
+class Other(Exception):
     """This is no call."""
 
 
@@ -149,6 +149,11 @@ class Cursor:
 
 
 Reader = Callable[[Cursor, Tools], Reading[Marked]]
+
+
+def calls_of(news: Iterable[News]) -> list[Call]:
+    """Those that are whole."""
+    return [one for one in news if isinstance(one, Call)]
 
 
 def called(name: str, arguments: object) -> Call:

@@ -6,21 +6,72 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from app.core.json_cut import json_of
+from backends.call_format import CallFormat, Ids, Payload
+
 ID_CHARACTERS = 9  # of Mistral's ids
 
 Message = dict[str, Any]  # as chat templates read it
 
 
-def as_told(style: str, messages: Sequence[Message]) -> Sequence[Message]:
-    """A conversation as templates of this style of calls take it."""
-    match style:
-        case "llama3":
-            return one_by_one(messages)
-        case "mistral" | "ministral":
-            return short_ids(messages)
-        case "kimi":
-            return counted_ids(messages)
-    return messages
+def as_told(one: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
+    """A conversation as templates of this format of calls take it."""
+    if one is None:
+        return messages
+    if not one.writes_calls:
+        return in_the_text(one, messages)
+    if one.is_single:
+        messages = one_by_one(messages)
+    match one.ids:
+        case Ids.SHORT:
+            messages = short_ids(messages)
+        case Ids.COUNTED:
+            messages = counted_ids(messages)
+    return arguments_as_text(messages) if one.takes_text else messages
+
+
+def in_the_text(one: CallFormat, messages: Sequence[Message]) -> list[Message]:
+    """Some templates write no calls: they are what the model wrote, in the text of its message."""
+    told: list[Message] = []
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            text = message.get("content") or ""
+            plain = {key: value for key, value in message.items() if key != "tool_calls"}
+            told.append(
+                plain | {"content": f"{text}{chr(10) if text else ''}{written(one, calls)}"}
+            )
+        else:
+            told.append(message)
+    return told
+
+
+def written(one: CallFormat, calls: Sequence[Message]) -> str:
+    """Calls as a model writes them: as objects of JSON, or as Python."""
+    texts = []
+    for call in calls:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        if one.payload is Payload.PYTHON:
+            values = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+            texts.append(f"{name}({values})")
+        else:
+            head = f"{one.lead}{one.head}{json_of(name)[1:-1]}{one.named}"
+            texts.append(f"{head}{json_of(arguments)}{one.rest}{one.trail}")
+    return f"{one.section}{one.between.join(texts)}{one.section_end}"
+
+
+def arguments_as_text(messages: Sequence[Message]) -> list[Message]:
+    """Some templates write arguments as they are given, and so want JSON."""
+    return [
+        {**message, "tool_calls": [_as_text(call) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in messages
+    ]
+
+
+def _as_text(call: Message) -> Message:
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": json_of(function["arguments"])}}
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:

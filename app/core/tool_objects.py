@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from app.core.json_cut import value_at, value_of_json
 from app.core.json_scan import JsonScan
-from app.core.tool_marks import Begun, Call, More, News, Tools, called
+from app.core.tool_marks import Begun, Call, More, News, Reading, Tools, called
 from backends.call_format import CallFormat
 
 BETWEEN = " \t\r\n;,"
@@ -82,10 +81,13 @@ class ObjectPeek:
         """What has come of them now."""
         self._text, self._news = text, []
         if not self._is_over:
-            self._is_over = next(self._steps, True) is True
+            try:
+                next(self._steps)
+            except StopIteration:
+                self._is_over = True
         return self._news
 
-    def _all(self) -> Iterator[None]:
+    def _all(self) -> Reading[None]:
         while True:
             while self.at < len(self._text) and self._text[self.at] in BETWEEN + "[":
                 self.at += 1
@@ -95,10 +97,11 @@ class ObjectPeek:
             if self._text[self.at] != "{" or not (yield from self._object()):
                 return
 
-    def _object(self) -> Iterator[None]:
-        """Whether it was a call. Is given as its value."""
+    def _object(self) -> Reading[bool]:
+        """Whether it was a call."""
         self.at += 1
-        name, arguments, depth = "", None, 1
+        name, depth = "", 1
+        arguments: str | None = None
         while True:
             while (member := MEMBER.match(self._text, self.at)) is None:
                 end = self._text[self.at :].lstrip()
@@ -137,8 +140,8 @@ class ObjectPeek:
             if arguments is None:
                 return False
 
-    def _arguments(self, name: str, at: int) -> Iterator[None]:
-        """Them as text, once they are whole. Is given as its value."""
+    def _arguments(self, name: str, at: int) -> Reading[str | None]:
+        """Them as text, once they are whole."""
         scan, told, begin = JsonScan(at), at, at
         self._news.append(Begun(name))
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from app.core.json_cut import json_of, value_of_json
@@ -12,12 +13,11 @@ from app.core.tool_arguments import Wanted, value_of, wanted
 from app.core.tool_literals import Cut, Literals
 from app.core.tool_marks import Call, Cursor, Marked, Other, Reader, Reading, Short, Tools, called
 from app.core.tool_objects import json_calls
-from app.core.tool_signs import KIMI, SLOT, Signs, signs_of
+from app.core.tool_signs import KIMI, MISTRAL, MISTRAL_ID, SLOT, Signs, signs_of
 from backends.call_format import ID, CallFormat, Payload
 
 JSON_BEGINS = ("{", "[")  # a call, or a list of calls
 MOST_AROUND_NAME = 96  # an id, a number, a channel
-MISTRAL, MISTRAL_ID = "[TOOL_CALLS]", "[CALL_ID]"  # an id may stand behind a name
 TEXT_ALONE = frozenset({"string"})
 
 
@@ -57,7 +57,10 @@ class _Objects:
             calls = json_calls(cursor.text[behind:], tools, self._format)
             return Marked("" if calls else cursor.text, calls, "")
         whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
-        for start in (whole.find(opening), whole.rfind(opening)):  # the first may have been begun and left
+        for start in (
+            whole.find(opening),
+            whole.rfind(opening),
+        ):  # the first may have been begun and left
             inner = whole[start + len(opening) : -len(closing)]
             if calls := json_calls(inner, tools, self._format):
                 return Marked(whole[:start].rstrip(), calls, rest)
@@ -82,7 +85,11 @@ class _Between:
         except (Short, Other):
             if behind == start:
                 behind = start + max(
-                    (len(s) for s in (self._signs.last, *self._signs.begins) if cursor.text.startswith(s, start)),
+                    (
+                        len(s)
+                        for s in (self._signs.last, *self._signs.begins)
+                        if cursor.text.startswith(s, start)
+                    ),
                     default=1,
                 )
             return Marked(cursor.text[:behind], [], cursor.text[behind:])
@@ -167,8 +174,8 @@ def head_tool(one: CallFormat, signs: Signs, head: str, tools: Tools) -> str | N
     """The tool that is meant by what stands before its arguments: some models leave out what belongs before or behind
     the name."""
     if one.payload is Payload.HARMONY:
-        name = head.strip().partition("<")[0].split(maxsplit=1)
-        return name[0] if name and name[0] in tools else None
+        words = head.strip().partition("<")[0].split(maxsplit=1)
+        return words[0] if words and words[0] in tools else None
     head = head.strip()
     prefixes = [part.strip() for part in SLOT.split(signs.inner) if part.strip()]
     prefix = prefixes[-1] if prefixes else ""
@@ -267,7 +274,9 @@ class _Tagged(_Between):
 
     def _value(self, cursor: Cursor, what: Wanted, kinds: frozenset[str]) -> Reading[Any]:
         signs = self._signs
-        is_text = kinds == TEXT_ALONE or ("string" in kinds and what.kinds == TEXT_ALONE and what.free)
+        is_text = kinds == TEXT_ALONE or (
+            "string" in kinds and what.kinds == TEXT_ALONE and what.free
+        )
         then = (signs.key, *signs.ends, *signs.closes)
         if not is_text:
             text = self._bare((yield from cursor.value(signs.value_end, then)))
@@ -342,7 +351,9 @@ class _Nested(_Between):
             tag, sign, rest = left.removeprefix(key).partition(">")
             close = f"{end}{tag}>"
             body, is_closed, left = rest.partition(close)
-            while is_closed and body.count(f"{key}{tag}>") > body.count(close):  # of the same name within it
+            while is_closed and body.count(f"{key}{tag}>") > body.count(
+                close
+            ):  # of the same name within it
                 more, is_closed, left = left.partition(close)
                 body += close + more
             if not sign or not is_closed:
@@ -352,7 +363,11 @@ class _Nested(_Between):
         if found and left:
             raise ValueError("something stands behind it")
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        if found and all(tag == "item" for tag, _ in found) and not (properties and "item" in properties):
+        if (
+            found
+            and all(tag == "item" for tag, _ in found)
+            and not (properties and "item" in properties)
+        ):
             items = schema.get("items") if isinstance(schema, Mapping) else None
             return [self._elements(body, items, root) for _, body in found]
         if found or schema is root:
@@ -369,10 +384,8 @@ class _Python(_Between):
         yield from cursor.blanks()
         if cursor.text[cursor.at : cursor.at + 1] not in ("", "["):
             return Marked(cursor.text[:begin], [], cursor.text[begin:])
-        try:
+        with suppress(Short):  # its end may be left out
             yield from cursor.until(self._signs.closes[0])
-        except Short:
-            pass  # its end was left out
         inner = cursor.text[begin : cursor.at].removesuffix(self._signs.closes[0])
         if cursor.at_end and self._signs.closes[0] not in cursor.text[begin:]:
             inner, cursor.at = cursor.text[begin:], len(cursor.text)

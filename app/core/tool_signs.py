@@ -15,14 +15,14 @@ BEFORE_SIGN = re.compile(r"\s+(?=[<\[\]])")
 JSON_HEAD = re.compile(r"\s*\[?\s*$")
 TO = "to=functions."
 MESSAGE, CHANNEL, START, CALL_END = "<|message|>", "<|channel|>", "<|start|>assistant", "<|call|>"
+MISTRAL, MISTRAL_ID, MISTRAL_ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 KIMI = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")  # its models write either
 KIMI_TOO = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
-HARMONY = tuple(
-    f"{start}{to}"
-    for start in (START, "")
-    for to in (f"{CHANNEL}commentary {TO}", f"{CHANNEL}analysis {TO}", f" {TO}", TO)
-    if start or to != TO
-) + (TO,)
+HARMONY = (
+    *(f"{START}{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
+    *(f"{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
+    f"{START} {TO}", f"{START}{TO}", TO,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Signs:
         one = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
                *self.closes, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip
+        if MISTRAL in (self.last, self.opening):
+            one = (*one, MISTRAL_ID, MISTRAL_ARGUMENTS)
         found = dict.fromkeys(
             token for text in one for token in (text, *TOKEN.findall(SLOT.sub(" ", text))) if token
         )
@@ -60,24 +62,34 @@ class Signs:
 
 @lru_cache(maxsize=64)
 def signs_of(one: CallFormat) -> Signs:
-    outer, lasts = _parts(one.section), _parts(one.lead)
+    lasts = _parts(one.lead)
+    outer: tuple[str, ...] = _parts(one.section)
     if one.payload is Payload.OBJECTS:
         opening = JSON_HEAD.sub("", one.section + one.lead).strip()
         closing = (one.trail + one.section_end).strip().removeprefix("]").strip()
         begins = (opening, *one.also) if opening else one.also
-        return Signs(begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing)
+        return Signs(
+            begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing
+        )
     if one.payload is Payload.HARMONY:
         ends = (CALL_END,)
-        return Signs(HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", "")
+        return Signs(
+            HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", ""
+        )
     if one.payload is Payload.PYTHON:
-        begin, end = one.section.strip().removesuffix("["), one.section_end.strip().removeprefix("]")
-        return Signs((begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", "")
+        begin, end = (
+            one.section.strip().removesuffix("["),
+            one.section_end.strip().removeprefix("]"),
+        )
+        return Signs(
+            (begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", ""
+        )
     if one.payload is Payload.NESTED:
-        begin = (one.section.strip(),)
-        return Signs(begin, False, (), one.section.strip(), one.lead, one.named, "", (one.trail.strip(),),
-                     (one.section_end,), one.key, one.value_end, ("", ""), (), "", "")  # fmt: skip
-    *more, last = lasts or ("",)
-    outer = (*outer, *more)
+        begin, ends = one.section.strip(), (one.trail.strip(),)
+        return Signs((begin,), False, (), begin, one.lead, one.named, "", ends, (one.section_end,), one.key,
+                     one.value_end, ("", ""), (), "", "")  # fmt: skip
+    last = lasts[-1] if lasts else ""
+    outer = (*outer, *lasts[:-1])
     inner = ""
     arguments = ""
     if one.payload is Payload.NAMED:
@@ -96,7 +108,10 @@ def signs_of(one: CallFormat) -> Signs:
     for kind, text in one.keyed:
         keyed.setdefault(tuple(TOKEN.findall(text)), set()).add(kind)
     after = next((text for _, text in one.keyed), "")
-    wrap = after[len(after.rstrip()) :], one.value_end[: len(one.value_end) - len(one.value_end.lstrip())]
+    wrap = (
+        after[len(after.rstrip()) :],
+        one.value_end[: len(one.value_end) - len(one.value_end.lstrip())],
+    )
     return Signs(
         begins, is_tagged and bool(outer), outer, last, inner, SLOT.split(one.named)[0].strip(), arguments,
         ends, closes, one.key.strip(), one.value_end.strip(), wrap,

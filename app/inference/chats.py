@@ -16,6 +16,7 @@ from app.inference.detokenizer import Detokenizer, StopFinder
 from app.inference.measure import StageFigures
 from app.inference.sequences import Finish, Request, Token
 from app.inference.text import Message, Text, local_time
+from backends.call_format import CallFormat
 from backends.contract import GREEDY, LocalTime, Sampling, Scalar
 
 MAX_STOPS = 8
@@ -129,9 +130,9 @@ class Answerer:
         return len(await self._ids(question))
 
     @property
-    def tool_style(self) -> str:
-        """How this model's chat template has tools called; empty: in no way we know."""
-        return self._text.vocabulary.tool_style
+    def call_format(self) -> CallFormat | None:
+        """How this model's chat template has tools called; None: in no way we know."""
+        return self._text.vocabulary.calls
 
     async def control_token(self, name: str) -> int | None:
         """The one token that is written so in templates and has no text of its own, if it is one."""

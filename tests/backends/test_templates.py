@@ -9,35 +9,10 @@ from typing import Any
 
 import pytest
 
-from backends.template import TemplateFailed, render, tool_style
+from backends.template import TemplateFailed, render
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}
-
-
-@pytest.mark.parametrize(
-    ("call", "style"),
-    [
-        ("<tool_call>{{ t | tojson }}</tool_call>", "hermes"),
-        ("<tool_call>\n<function=clock>\n<parameter=zone>\nUTC", "qwen_coder"),
-        ("<tool_call>clock\n<arg_key>zone</arg_key>\n<arg_value>UTC", "glm"),
-        ("[TOOL_CALLS]clock[CALL_ID]x[ARGS]{}", "ministral"),
-        ("[TOOL_CALLS][{{ t | tojson }}]", "mistral"),
-        ("<|python_tag|>", "llama3"),
-        ('{"name": x, "parameters": dictionary', "llama3"),
-        (
-            "<|tool_call_begin|>{{ t.id }}<|tool_call_argument_begin|>{{ t | tojson }}<|tool_call_end|>",
-            "kimi",
-        ),
-        ("<function=clock>{}</function>", ""),  # forms that we cannot read
-        ("<tool_call><function=clock>{}</function>", ""),
-        ("<tool_call>clock<arg_key>zone</arg_key>", ""),
-        ("<|tool_calls_section_begin|>", ""),
-    ],
-)
-def test_the_style_of_calls_is_seen_in_a_template(call: str, style: str) -> None:
-    assert tool_style("{% for t in tools %}" + call + "{% endfor %}") == style
-    assert tool_style(call) == ""  # it is given no tools
 
 
 def test_json_is_as_models_have_seen_it_in_training() -> None:

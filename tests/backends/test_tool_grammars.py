@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.core.call_formats import FORMATS
 from app.core.tool_calls import CallFinder
 from app.core.tool_grammar import calls_grammar, calls_or_json
+from app.core.tool_marks import calls_of
 from backends.contract import Layers, Role
 from backends.llamacpp.stage import LlamaStage
 from testbed import tiny
 from tests.backends import cutting
 from tests.backends.test_json_schemas import allows
+from tests.core.call_formats import FORMATS
 
 SCHEMA = {
     "type": "object",
@@ -113,7 +114,7 @@ def test_a_call_is_let_through_and_read(vocab: Any, style: str, text: str, value
     finder = CallFinder(FORMATS[style], {"clock": SCHEMA})
     (told, calls), (rest, last) = finder.push(text), finder.flush()
     assert told + rest == ""
-    assert [json.loads(call.arguments) for call in calls + last] == values
+    assert [json.loads(call.arguments) for call in calls_of([*calls, *last])] == values
 
 
 @pytest.mark.parametrize(("style", "text"), WRONG)
@@ -152,6 +153,6 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
     finder, mine = CallFinder(FORMATS[style], {"clock": odd}), call.replace("UTC", "X <y")
     for right in (call, mine, '{"done": true}'):
         assert allows(vocab, grammar, right)
-    calls = finder.push(mine)[1] + finder.flush()[1]
+    calls = calls_of([*finder.push(mine)[1], *finder.flush()[1]])
     assert [json.loads(one.arguments) for one in calls] == [{"zone": "X <y"}]
     assert not allows(vocab, grammar, call.replace("clock", "other"))

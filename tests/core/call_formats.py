@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from backends.call_format import NUMBER, CallFormat, Ids, Payload
 
 KINDS = ("string", "integer", "number", "boolean", "object", "array", "null")
 
 
-def objects(**more: str) -> CallFormat:
-    given = {"head": '{"name": "', "named": '", "arguments": ', "rest": "}"} | more
+def objects(**more: Any) -> CallFormat:
+    given: dict[str, Any] = {"head": '{"name": "', "named": '", "arguments": ', "rest": "}"} | more
     return CallFormat(Payload.OBJECTS, **given)
 
 

@@ -15,6 +15,7 @@ from app.core.json_formats import FORMATS
 from app.core.json_grammar import json_grammar
 from app.core.json_patterns import text_of
 from app.core.tool_grammar import calls_grammar
+from tests.core.call_formats import FORMATS as CALL_FORMATS
 from tests.core.test_json_ranges import pattern
 
 YEARS = (1000, 1900, 1996, 2000, 2023, 2024, 2100, 2400, 9998, 9999)
@@ -169,6 +170,6 @@ def test_a_format_stands_once_in_a_grammar_and_others_are_any_text() -> None:
 @pytest.mark.parametrize("style", ["qwen_coder", "glm", "hermes"])
 def test_arguments_of_a_call_are_of_their_format(style: str) -> None:
     schema = {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}}
-    assert FORMATS["date"][0] in calls_grammar(CALLS[style], {"book": schema}, many=False)
+    assert FORMATS["date"][0] in calls_grammar(CALL_FORMATS[style], {"book": schema}, many=False)
     either = json.loads(json.dumps(schema).replace('"string"', '["string", "null"]'))
-    assert calls_grammar(CALLS[style], {"book": either}, many=False)
+    assert calls_grammar(CALL_FORMATS[style], {"book": either}, many=False)

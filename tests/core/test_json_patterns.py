@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from app.core.errors import BadInput
 from app.core.json_grammar import json_grammar
 from app.core.json_patterns import PATTERNS, text_of
-from tests.core.call_formats import FORMATS
 from app.core.tool_grammar import calls_grammar
+from tests.core.call_formats import FORMATS
 from tests.core.test_json_ranges import pattern
 
 DATE = (
@@ -84,4 +84,6 @@ def test_a_known_one_goes_before_its_format_and_any_other_is_refused() -> None:
 def test_it_is_kept_to_between_tags_too() -> None:
     mail = {"type": "string", "pattern": next(one for one in ZOD if "@" in one)}
     tool = {"type": "object", "properties": {"to": mail}, "required": ["to"]}
-    assert text_of(mail, 0, None) in calls_grammar(FORMATS["qwen_coder"], {"send": tool}, many=False)
+    assert text_of(mail, 0, None) in calls_grammar(
+        FORMATS["qwen_coder"], {"send": tool}, many=False
+    )

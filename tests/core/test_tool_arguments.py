@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.tool_arguments import ANY, value_of, wanted
-from tests.core.call_formats import FORMATS
 from app.core.tool_calls import CallFinder
-from app.core.tool_marks import Call
+from app.core.tool_marks import Call, calls_of
+from tests.core.call_formats import FORMATS
 
 ROOT = {"$defs": {
     "size": {"enum": ["1", "2", 3]}, "loop": {"$ref": "#/$defs/loop"},
@@ -123,7 +123,7 @@ def test_every_call_that_a_template_writes_is_read_cut_anywhere(
     told, calls = "", list[Call]()
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         more, found = finder.push(text[start:end])
-        told, calls = told + more, calls + found
+        told, calls = told + more, calls + calls_of(found)
     rest, found = finder.flush()
     assert told + rest == "I look."
-    assert [json.loads(call.arguments) for call in calls + found] == several
+    assert [json.loads(call.arguments) for call in calls + calls_of(found)] == several

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.call_formats import FORMATS
 from app.core.tool_calls import CallFinder
-from app.core.tool_marks import Call
+from app.core.tool_marks import Call, calls_of
+from tests.core.call_formats import FORMATS
 
 CLOCK = '{"name": "clock", "arguments": {"zone": "UTC"}}'
 LLAMA = CLOCK.replace("arguments", "parameters")
@@ -33,7 +33,7 @@ def found(style: str, parts: list[str]) -> tuple[str, list[Call]]:
     told, calls = "", list[Call]()
     for text, some in [*(finder.push(part) for part in parts), finder.flush()]:
         told += text
-        calls += some
+        calls += calls_of(some)
     return told, calls
 
 
@@ -145,7 +145,7 @@ def test_a_name_may_have_dots_and_colons_in_kimis_form_too() -> None:
         ("e:12", "e"),
     ):
         _, calls = finder.push(ONE.replace("functions.clock:0", head) + " ")
-        assert [call.name for call in calls + finder.flush()[1]] == [name]
+        assert [call.name for call in calls_of([*calls, *finder.flush()[1]])] == [name]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -206,7 +206,11 @@ def steps(style: str, n_parts: int) -> int:
     """How many functions are called to read a call of so many parts, token by token."""
     first, part, last = PARTS[style]
     text = first.format() + "".join(part.format(n=n) for n in range(n_parts)) + last.format()
-    finder, found, n_calls = CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}), list[Call](), 0
+    finder, found, n_calls = (
+        CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}),
+        list[Call](),
+        0,
+    )
 
     def count(_frame: FrameType, _event: str, _of: object) -> None:
         nonlocal n_calls
@@ -215,7 +219,7 @@ def steps(style: str, n_parts: int) -> int:
     sys.setprofile(count)
     try:
         for at in range(0, len(text), 4):
-            found += finder.push(text[at : at + 4])[1]
+            found += calls_of(finder.push(text[at : at + 4])[1])
     finally:
         sys.setprofile(None)
     assert [one.name for one in found] == ["clock"]
@@ -265,8 +269,8 @@ def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> No
         text = WITH[style].replace("VALUE", value)
         told, calls = finder.push(text)
         rest, more = finder.flush(is_cut=is_cut)
-        if calls := calls + more:  # arguments between tags can be text
-            (call,) = calls
+        if whole := calls_of([*calls, *more]):  # arguments between tags can be text
+            (call,) = whole
             assert json.loads(call.arguments) == {"zone": value}
         else:
             assert told + rest == text

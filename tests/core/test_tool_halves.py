@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.json_cut import whole_of
-from tests.core.call_formats import FORMATS
 from app.core.tool_calls import CallFinder
 from app.core.tool_halves import begun_calls
+from app.core.tool_marks import Call, calls_of
 from app.core.tool_signs import signs_of
-from app.core.tool_marks import Call
+from tests.core.call_formats import FORMATS
 
 TOOLS: dict[str, object] = {"clock": {"properties": {"n": {"type": "integer"}}}}
 ARGUMENTS = {"zone": "UTC", "n": 12}
@@ -36,7 +36,7 @@ def read(style: str, text: str, *, is_cut: bool) -> tuple[str, list[Call]]:
     finder = CallFinder(FORMATS[style], TOOLS)
     told, calls = finder.push(text)
     rest, last = finder.flush(is_cut=is_cut)
-    return told + rest, calls + last
+    return told + rest, calls_of([*calls, *last])
 
 
 @pytest.mark.parametrize("style", WHOLE)
@@ -99,7 +99,7 @@ VALUES = st.recursive(
     lambda of: st.lists(of, max_size=2) | st.dictionaries(KEYS, of, max_size=3),
     max_leaves=6,
 )
-SIGNS = [ "functions.clock:0", "clock", "n", "{", "[", ", ", "; ", "\n"] + [
+SIGNS = ["functions.clock:0", "clock", "n", "{", "[", ", ", "; ", "\n"] + [
     sign for one in FORMATS.values() for sign in signs_of(one).all
 ]
 PIECES = st.lists(st.sampled_from(SIGNS) | VALUES.map(json.dumps), min_size=1, max_size=8)

@@ -318,7 +318,7 @@ async def test_a_template_is_given_the_tools() -> None:
         render(template, messages, tools=[tool]) == '[clock]userassistant<tool_call>{"zone": "UTC"}'
     )
     async with await Text.open("fake:") as text:
-        assert text.vocabulary.tool_style == ""
+        assert text.vocabulary.calls is None
         assert (await text.prompt(messages, (tool,))).ids  # one that knows none is none the worse
 
 

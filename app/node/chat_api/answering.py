@@ -275,7 +275,7 @@ class Answering:
                             yield piece
 
     async def _question(self, wish: Wish, asker: Asker, index: int, running: Running) -> Question:
-        if wish.tools and not (running.answerer and running.answerer.tool_style):
+        if wish.tools and not (running.answerer and running.answerer.call_format):
             raise BadInput("api_tools_unknown", model=running.entry.name)
         most = running.context
         max_tokens = wish.max_tokens or max(LEAST_ROOM, most // 4)
@@ -352,11 +352,12 @@ def _messages(wish: Wish, answerer: Answerer | None) -> Sequence[Json] | None:
     """As the model's chat template takes them."""
     if wish.messages is None or answerer is None:
         return wish.messages
-    return as_told(answerer.tool_style, one_system(wish.messages))
+    return as_told(answerer.call_format, one_system(wish.messages))
 
 
 def _grammar(wish: Wish, answerer: Answerer | None) -> str:
     """What the answer must be. Raises BadInput."""
+    one = answerer.call_format if answerer is not None else None
     if wish.must_call is not None and answerer is not None:
         tools = {
             tool.name: tool.parameters for tool in wish.tools if wish.must_call in ("", tool.name)
@@ -365,12 +366,13 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
             raise BadInput("api_no_tools", field="tool_choice")
         if not tools:
             raise BadInput("api_tool_missing", name=wish.must_call[:100], field="tool_choice")
-        return calls_grammar(answerer.tool_style, tools, wish.many_calls is not False)
+        assert one is not None  # else there were no tools
+        return calls_grammar(one, tools, wish.many_calls is not False)
     if wish.schema is None:
         return ""
-    if wish.tools and answerer is not None:
+    if wish.tools and one is not None:
         tools = {tool.name: tool.parameters for tool in wish.tools}
-        return calls_or_json(answerer.tool_style, tools, wish.many_calls is not False, wish.schema)
+        return calls_or_json(one, tools, wish.many_calls is not False, wish.schema)
     return json_grammar(wish.schema)
 
 

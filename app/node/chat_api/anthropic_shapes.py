@@ -24,7 +24,9 @@ from app.node.chat_api.wish import (
     MOST_STOPS,
     MOST_TOOLS,
     USUAL,
+    CallBegun,
     Called,
+    CallText,
     Ended,
     Json,
     Origin,
@@ -115,6 +117,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             else None,
             tools=() if choice.type == "none" else tools,
             must_call=must[choice.type],
+            calls_in_pieces=bool(self.stream),
             many_calls=False if choice.disable_parallel_tool_use else None,
             user=(self.metadata and self.metadata.user_id) or "",
             further=as_given(self, "temperature", "top_p", "top_k"),
@@ -203,6 +206,12 @@ class Answer:
                     *self._opened(),
                     ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta}),
                 ]
+            case CallBegun(id=name):
+                return [*self._closed(), self._tool_use(name, piece.name)]
+            case CallText(text=text):
+                return [self._arguments(text)]
+            case Called(was_begun=True):
+                return [("content_block_stop", {"index": self.n_blocks - 1})]
             case Called():
                 return [*self._closed(), *self._call(piece)]
             case Ended():
@@ -242,10 +251,16 @@ class Answer:
         return [("content_block_stop", {"index": self.n_blocks - 1})] if was else []
 
     def _call(self, call: Called) -> list[tuple[str, Json]]:
-        begin = self._block({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
-        at = {"index": self.n_blocks - 1}
-        delta = {"type": "input_json_delta", "partial_json": call.arguments}
-        return [begin, ("content_block_delta", at | {"delta": delta}), ("content_block_stop", at)]
+        begin = self._tool_use(call.id, call.name)
+        stop = ("content_block_stop", {"index": self.n_blocks - 1})
+        return [begin, self._arguments(call.arguments), stop]
+
+    def _tool_use(self, call_id: str, name: str) -> tuple[str, Json]:
+        return self._block({"type": "tool_use", "id": call_id, "name": name, "input": {}})
+
+    def _arguments(self, text: str) -> tuple[str, Json]:
+        delta = {"type": "input_json_delta", "partial_json": text}
+        return "content_block_delta", {"index": self.n_blocks - 1, "delta": delta}
 
     def _block(self, what: Json) -> tuple[str, Json]:
         self.n_blocks += 1

@@ -67,7 +67,7 @@ class OllamaRoutes:
         if name not in known:
             name = await self._answering.model(name)  # raises what says which there are
         there = self._answering.ready().get(name)
-        has_tools = bool(there and there.answerer and there.answerer.tool_style)
+        has_tools = bool(there and there.answerer and there.answerer.call_format)
         model = known.get(name, {"name": name})
         return web.json_response(shown(model, self._since, has_tools=has_tools))
 

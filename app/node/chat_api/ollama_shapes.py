@@ -29,7 +29,9 @@ from app.node.chat_api.wish import (
     MAX_SEED,
     MOST_TOOLS,
     USUAL,
+    CallBegun,
     Called,
+    CallText,
     Ended,
     Json,
     Origin,
@@ -193,6 +195,8 @@ class Answer:
         match piece:
             case Said(text=text):
                 return self._frame(text, [], now) | {"done": False}
+            case CallBegun() | CallText():  # it is told of whole calls alone
+                return self._frame("", [], now) | {"done": False}
             case Called(half=str(half)):  # its clients look at no reason, and would make it
                 return self._frame(half, [], now) | {"done": False}
             case Called():

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from app.node.chat_api.wish import Called, Ended, Json, Likely, Origin, Piece, Said, Whole
+from app.node.chat_api.wish import (
+    CallBegun,
+    Called,
+    CallText,
+    Ended,
+    Json,
+    Likely,
+    Origin,
+    Piece,
+    Said,
+    Whole,
+)
 
 REASONS = {"stop": "stop", "length": "length", "calls": "tool_calls"}
 
@@ -43,7 +54,14 @@ class Answers:
         match piece:
             case Said(text=text):
                 deltas.append(({"content": text}, _chat_likely(piece.likely), None))
-            case Called(number=number):
+            case CallBegun(number=number, id=name):
+                begun = {"name": piece.name, "arguments": ""}
+                call = {"index": number, "id": name, "type": "function", "function": begun}
+                deltas.append(({"tool_calls": [call]}, None, None))
+            case CallText(number=number, text=text):
+                more = {"index": number, "function": {"arguments": text}}
+                deltas.append(({"tool_calls": [more]}, None, None))
+            case Called(number=number) if not piece.was_begun:
                 deltas.append(({"tool_calls": [{"index": number, **_call(piece)}]}, None, None))
             case Ended(reason=reason):
                 deltas.append(({}, None, REASONS[reason]))

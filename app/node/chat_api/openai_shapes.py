@@ -185,6 +185,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             ),
             tools=() if choice == "none" else tools,
             must_call=choice if choice not in FREE else None,
+            calls_in_pieces=bool(self.stream),
             many_calls=self.parallel_tool_calls,
             user=self.user or "",
             further=as_given(

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.node.chat_api.responses_tools import Own
-from app.node.chat_api.wish import Called, Ended, Json, Origin, Piece, Said, Whole
+from app.node.chat_api.wish import (
+    CallBegun,
+    Called,
+    CallText,
+    Ended,
+    Json,
+    Origin,
+    Piece,
+    Said,
+    Whole,
+)
 
 Events = list[tuple[str, Json]]
 
@@ -26,6 +36,7 @@ class Response:
     meant: Mapping[str, Own] = field(default_factory=dict)  # by what the model calls each tool
     number: int = 0  # of the next event
     open: bool = False  # a message has begun and not ended
+    item: Json = field(default_factory=dict)  # the call that comes
 
     def object(self) -> Json:
         """The whole response, once all pieces are there."""
@@ -51,8 +62,16 @@ class Response:
                     *self._opened(),
                     self._event("response.output_text.delta", **at, delta=text, logprobs=[]),
                 ]
+            case CallBegun():
+                return [*self._closed(), self._call_begun(self._item(piece.id, piece.name))]
+            case CallText(text=text):
+                return [self._arguments(text)]
+            case Called(was_begun=True):
+                return self._call_done(piece)
             case Called():
-                return [*self._closed(), *self._call(piece)]
+                item = self._item(piece.id, piece.name)
+                told = [*self._closed(), self._call_begun(item), self._arguments(piece.arguments)]
+                return [*told, *self._call_done(piece)]
             case Ended():
                 told = self._closed(is_cut=piece.reason == "length")
                 last = "response.incomplete" if piece.reason == "length" else "response.completed"
@@ -114,26 +133,30 @@ class Response:
         self.whole.said.clear()
         return told
 
-    def _call(self, call: Called) -> Events:
-        at = len(self.output)
-        namespace, name = self.meant.get(call.name, ("", call.name))
-        item = {
-            "id": f"fc_{call.id}", "type": "function_call", "status": _status(call.half is not None),
-            "call_id": call.id, "name": name, "arguments": call.arguments,
-            **({"namespace": namespace} if namespace else {}),
+    def _item(self, call_id: str, name: str) -> Json:
+        namespace, own = self.meant.get(name, ("", name))
+        return {
+            "id": f"fc_{call_id}", "type": "function_call", "status": "in_progress", "call_id": call_id, "name": own,
+            "arguments": "", **({"namespace": namespace} if namespace else {}),
         }  # fmt: skip
+
+    def _call_begun(self, item: Json) -> tuple[str, Json]:
+        self.item = item
+        return self._event("response.output_item.added", output_index=len(self.output), item=item)
+
+    def _arguments(self, text: str) -> tuple[str, Json]:
+        named = {"item_id": self.item["id"], "output_index": len(self.output)}
+        return self._event("response.function_call_arguments.delta", **named, delta=text)
+
+    def _call_done(self, call: Called) -> Events:
+        at = len(self.output)
+        status, item = _status(call.half is not None), self.item
+        item = item | {"status": status, "arguments": call.arguments}
         self.output.append(item)
         named = {"item_id": item["id"], "output_index": at}
-        begun = item | {"status": "in_progress", "arguments": ""}
+        done = {"name": item["name"], "arguments": call.arguments}
         return [
-            self._event("response.output_item.added", output_index=at, item=begun),
-            self._event("response.function_call_arguments.delta", **named, delta=call.arguments),
-            self._event(
-                "response.function_call_arguments.done",
-                **named,
-                name=name,
-                arguments=call.arguments,
-            ),
+            self._event("response.function_call_arguments.done", **named, **done),
             self._event("response.output_item.done", output_index=at, item=item),
         ]
 

@@ -73,6 +73,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             schema=schema_asked(form, lambda one: one, "text.format", "text"),
             tools=() if choice == "none" else each(self.own_tools)[0],
             must_call=choice if choice not in FREE else None,
+            calls_in_pieces=bool(self.stream),
             many_calls=self.parallel_tool_calls,
             user=self.user or "",
             further=self._further(),

@@ -6,9 +6,20 @@ import secrets
 from collections import deque
 from typing import Any
 
-from app.core.tool_calls import MAY_BE_CONTROL, CallFinder
-from app.core.tool_marks import Call
-from app.node.chat_api.wish import Called, Ended, Likely, Piece, Said, Wish
+from app.core.tool_calls import CallFinder
+from app.core.tool_marks import Begun, Call, More, News
+from app.core.tool_signs import signs_of
+from app.node.chat_api.wish import (
+    MOST_CALLS_OF_ALL,
+    CallBegun,
+    Called,
+    CallText,
+    Ended,
+    Likely,
+    Piece,
+    Said,
+    Wish,
+)
 from app.node.running import Running
 
 Json = dict[str, Any]
@@ -24,14 +35,16 @@ class Talk:
         self._held = deque[tuple[int, int, Likely]]()  # tokens by the bytes of text they are
         self._n_sampled = self._n_told = 0  # bytes
         self._n_calls = 0
+        self._open = ""  # the id of the call that is told in pieces
 
     async def hear(self, running: Running) -> dict[int, bytes]:
         """Learn how this model calls tools: the control tokens around calls, with the text that each is here."""
         answerer = running.answerer
-        if answerer is None or not self._wish.tools or not (style := answerer.tool_style):
+        if answerer is None or not self._wish.tools or not (one := answerer.call_format):
             return {}
-        self._finder = CallFinder(style, {tool.name: tool.parameters for tool in self._wish.tools})
-        signs = [(await answerer.control_token(sign), sign) for sign in MAY_BE_CONTROL[style]]
+        tools = {tool.name: tool.parameters for tool in self._wish.tools}
+        self._finder = CallFinder(one, tools, in_pieces=self._wish.calls_in_pieces)
+        signs = [(await answerer.control_token(sign), sign) for sign in signs_of(one).all]
         self._signs = {token: sign.encode() for token, sign in signs if token is not None}
         return self._signs
 
@@ -42,7 +55,7 @@ class Talk:
         return self._pieces(*self._finder.push(text), likely)
 
     def ended(self, done: Json, queued_s: float) -> list[Piece]:
-        text, calls = "", list[Call]()
+        text, calls = "", list[News]()
         if self._finder is not None:
             text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
         is_whole = done["finish_reason"] == "stop" or self._is_cut_behind(calls)
@@ -75,23 +88,33 @@ class Talk:
             told.append(self._held.popleft()[2])
         return tuple(told)
 
-    def _is_cut_behind(self, calls: list[Call]) -> bool:
+    def _is_cut_behind(self, news: list[News]) -> bool:
         """Whether the answer was cut within a call that nobody is told of, so that what is told is whole."""
-        return bool(calls) and bool(calls[-1].half) and calls != self._wanted(calls)
+        calls = [one for one in news if isinstance(one, Call)]
+        return bool(calls) and bool(calls[-1].half) and len(calls) + self._n_calls > self._most()
 
-    def _wanted(self, calls: list[Call]) -> list[Call]:
-        """Those of the next calls that are told. No grammar ends an answer behind its first one, where that is free."""
-        return calls if self._wish.many_calls is not False else calls[: 1 - self._n_calls]
+    def _most(self) -> int:
+        """Calls that are told. No grammar ends an answer behind its first one, where that is free."""
+        return MOST_CALLS_OF_ALL if self._wish.many_calls is not False else 1
 
-    def _pieces(self, text: str, calls: list[Call], likely: tuple[Likely, ...]) -> list[Piece]:
+    def _pieces(self, text: str, news: list[News], likely: tuple[Likely, ...]) -> list[Piece]:
         """Of several calls the first alone, where one at once is wanted."""
         pieces: list[Piece] = [Said(self._index, text, likely)] if text or likely else []
-        for call in self._wanted(calls):
-            name = f"call_{secrets.token_hex(12)}"
-            pieces.append(
-                Called(
-                    self._index, self._n_calls, name, call.name, call.arguments, call.half or None
-                )
-            )
-            self._n_calls += 1
+        for one in news:
+            if self._n_calls >= self._most():
+                break
+            match one:
+                case Begun(name):
+                    self._open = f"call_{secrets.token_hex(12)}"
+                    pieces.append(CallBegun(self._index, self._n_calls, self._open, name))
+                case More(some):
+                    pieces.append(CallText(self._index, self._n_calls, some))
+                case Call():
+                    pieces.append(
+                        Called(
+                            self._index, self._n_calls, self._open or f"call_{secrets.token_hex(12)}",
+                            one.name, one.arguments, one.half or None, bool(self._open),
+                        )
+                    )  # fmt: skip
+                    self._open, self._n_calls = "", self._n_calls + 1
         return pieces

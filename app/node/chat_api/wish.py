@@ -63,6 +63,7 @@ class Wish:
     tools: tuple[Tool, ...] = ()
     must_call: str | None = None  # "": any tool; a name: that one
     many_calls: bool | None = None  # at once; None: nobody said, and they may be
+    calls_in_pieces: bool = False  # what is sure of a call is told while it comes
     user: str = ""  # one program may tell its own users apart
     further: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
 
@@ -94,6 +95,25 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class CallBegun:
+    """A call of a tool has begun; pieces of its arguments come, and then all of it as a Called."""
+
+    index: int
+    number: int  # of this answer's calls
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallText:
+    """The next piece of the arguments of the call that has begun."""
+
+    index: int
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """A call of a tool; `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short;
     then `half` is what the model wrote, where that is known."""
@@ -104,6 +124,7 @@ class Called:
     name: str
     arguments: str
     half: str | None = None
+    was_begun: bool = False  # it was told in pieces
 
     @property
     def values(self) -> Json:
@@ -127,7 +148,7 @@ class Ended:
     decode_tok_s: float
 
 
-Piece = Said | Called | Ended
+Piece = Said | CallBegun | CallText | Called | Ended
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from app.node.chat_api.wish import Called, Ended, Json, Piece, Said, Tool, Wish,
 from app.node.loaded import Loaded
 from app.node.requests import Ask
 from app.node.running import Running
+from tests.core.call_formats import FORMATS
 from tests.node.chat_api.test_fair_queue import all_had_a_turn
 
 T = TypeVar("T")
@@ -45,7 +46,8 @@ class Answerer:
     """A model of a family, with these control tokens."""
 
     def __init__(self, style: str, **control: int) -> None:
-        self.tool_style, self._control = style, control
+        self.call_format = FORMATS.get(style)
+        self._control = control
 
     async def control_token(self, name: str) -> int | None:
         return self._control.get(name.strip("<>[]/").lower() + ("_end" if "/" in name else ""))
@@ -161,7 +163,7 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
 async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
     item = {"role": "developer", "content": "b"}, {"role": "user", "content": "c"}
     wish = Responses(instructions="a", input=list(item)).wish(0)
-    entry, answerer = SimpleNamespace(name="m"), SimpleNamespace(tool_style="")
+    entry, answerer = SimpleNamespace(name="m"), SimpleNamespace(call_format=None)
     running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
     question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Running", running))
     assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]

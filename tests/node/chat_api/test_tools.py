@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import aiohttp
@@ -79,7 +80,11 @@ def test_openai_calls_what_is_forced(tooled: Open, stream: bool) -> None:
             chunks = [
                 chunk.choices[0] for chunk in client.chat.completions.create(**asked, stream=True)
             ]
-            calls = [call for chunk in chunks for call in chunk.delta.tool_calls or ()]
+            pieces = [call for chunk in chunks for call in chunk.delta.tool_calls or ()]
+            calls = [call for call in pieces if call.id]
+            for call, piece in product(calls, pieces):
+                if piece.index == call.index and not piece.id:
+                    call.function.arguments += piece.function.arguments
             reason = chunks[-1].finish_reason
         else:
             choice = client.chat.completions.create(**asked).choices[0]

@@ -58,8 +58,18 @@ class Call(Exact):
     function: CalledFunction
 
 
-class CallDelta(Call):
+class FunctionDelta(Exact):
+    arguments: str
+    name: str | UnsetType = UNSET
+
+
+class CallDelta(Exact):
+    """The first one of a call names it; those behind it bring pieces of its arguments."""
+
     index: int
+    function: FunctionDelta
+    id: str | UnsetType = UNSET
+    type: Literal["function"] | UnsetType = UNSET
 
 
 class Token(Exact):
