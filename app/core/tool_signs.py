@@ -67,12 +67,12 @@ def signs_of(one: CallFormat) -> Signs:
     if one.payload is Payload.OBJECTS:
         opening = JSON_HEAD.sub("", one.section + one.lead).strip()
         closing = (one.trail + one.section_end).strip().removeprefix("]").strip()
-        begins = (opening, *one.also) if opening else one.also
+        begins: tuple[str, ...] = (opening, *one.also) if opening else one.also
         return Signs(
             begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing
         )
     if one.payload is Payload.HARMONY:
-        ends = (CALL_END,)
+        ends: tuple[str, ...] = (CALL_END,)
         return Signs(
             HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", ""
         )
@@ -101,8 +101,9 @@ def signs_of(one: CallFormat) -> Signs:
     is_tagged = one.payload is Payload.TAGGED
     ends = _parts(one.trail) if is_tagged else tuple(TOKEN.findall(one.trail))
     closes = _parts(one.section_end) if is_tagged else tuple(TOKEN.findall(one.section_end))
-    if outer[:1] == KIMI[:1]:
-        outer, closes = (*outer, KIMI_TOO[0]), (*closes, KIMI_TOO[1])
+    if one.section == KIMI[0]:
+        outer += KIMI_TOO[:1]
+        closes += KIMI_TOO[1:]
     begins = (*outer, *([] if one.payload is Payload.TAGGED and outer else [last]), *one.also)
     keyed: dict[tuple[str, ...], set[str]] = {}
     for kind, text in one.keyed:

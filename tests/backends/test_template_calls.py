@@ -22,7 +22,7 @@ def of(call: str) -> str:
 
 
 def test_objects_between_signs() -> None:
-    found = call_format(of("\n<tool_call>\n{{ c.function | tojson }}\n</tool_call>"))
+    found = call_format(of("{{ '\\n' }}<tool_call>\n{{ c.function | tojson }}\n</tool_call>"))
     assert found is not None
     assert (found.payload, found.name_key, found.arguments_key) == (
         Payload.OBJECTS,
@@ -106,7 +106,8 @@ def test_what_ends_an_answer_is_no_sign_of_a_call() -> None:
     [
         ('<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>', Payload.OBJECTS, "",
          "<tool_call>\n"),
-        ("respond only with <|tool_call|> followed by a JSON list of tools used", Payload.OBJECTS, "<|tool_call|>[", ""),
+        ("respond only with <|tool_call|> followed by a JSON list of tools used", Payload.OBJECTS, "<|tool_call|>[",
+         ""),
     ],
 )  # fmt: skip
 def test_words_that_tell_a_model_how_to_call(
