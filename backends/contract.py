@@ -208,12 +208,15 @@ class StageConfig:
     slots: int  # sequences at once
     kv_cells: int  # positions kept over all slots
     batch_rows: int  # most rows of one step, at most MAX_BATCH_TOKENS
-    threads: int
+    threads: int  # at most
     flash_attention: bool = True  # llama.cpp's own default: faster prefill, far less memory
     apart: bool = False  # each slot has cells of its own, an equal share; else all share them
     traits: Traits = USUAL
     kv: KvType = KvType.F16
     keep: Keep = KEEP_ALL
+    begin_threads: int = (
+        0  # looks for the best number from here on (thread_choice.py); 0: always `threads`
+    )
     any_engine: bool = (
         False  # also one with which no cut was proved: for a trial, and the proof itself
     )

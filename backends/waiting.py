@@ -6,13 +6,13 @@ import os
 import select
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from backends.quota import quota_cores
 
 # While an answer is made, the next step comes soon. A processor that went to sleep meanwhile wakes late and
 # slow: virtual machines lost 5 ms of a token of 50 that way (README). Longer waits are not worth the power.
 AWAKE_S = 0.1
 READY_S = 0.001  # from one rehearsal to the next, while awake
-QUOTAS = {"": ("cpu.max", "max"), "cpu": ("cpu/cpu.cfs_quota_us", "-1")}  # how each says "no limit"
 
 
 class Waiting:
@@ -23,7 +23,7 @@ class Waiting:
         """rehearse: goes the way of a frame as far as it can without one. Weights that streamed through the
         processor's caches have driven its code out of them, and the next frame would wait for its return."""
         self._rehearse = rehearse
-        can = hasattr(select, "poll") and hasattr(os, "sched_yield") and not has_quota()
+        can = hasattr(select, "poll") and hasattr(os, "sched_yield") and quota_cores() is None
         self._poll = select.poll() if can else None
         if self._poll is not None:
             self._poll.register(fd, select.POLLIN)
@@ -43,30 +43,3 @@ class Waiting:
             if now >= ready_until and not self._poll.poll(0):
                 self._rehearse()
                 ready_until = now + READY_S
-
-
-def has_quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> bool:
-    """Whether a control group, this process's or one above it, limits its processor time (Linux)."""
-    try:
-        lines = own.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return False
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        kind = "" if not controllers else "cpu" if "cpu" in controllers.split(",") else None
-        if kind is not None and _is_limited(groups, kind, Path(path)):
-            return True
-    return False
-
-
-def _is_limited(groups: Path, kind: str, path: Path) -> bool:
-    file, unlimited = QUOTAS[kind]
-    folder, _, name = file.rpartition("/")
-    for group in (path, *path.parents):
-        try:
-            said = (groups / folder / group.relative_to("/") / name).read_text(encoding="utf-8")
-        except OSError:
-            continue  # the root has none
-        if not said.startswith(unlimited):
-            return True
-    return False

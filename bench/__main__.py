@@ -36,6 +36,7 @@ from bench.sides import EngineSide, RpcSide, Side
 from bench.steady import steady
 from bench.ten import ten
 from bench.thirds import three
+from bench.threads import threads
 from bench.transfer import transfer
 from bench.window import window
 
@@ -82,6 +83,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "planner": planner,
         "placements": placements,
         "guesses": guesses,
+        "threads": threads,
         "replicas": replicas,
         "steady": steady,
         "ten": ten,

@@ -17,6 +17,7 @@ PARTS = (
     "planner",
     "placements",
     "guesses",
+    "threads",
     "replicas",
     "steady",
     "ten",

@@ -34,10 +34,12 @@ class Node:
         flags: Sequence[str] = (),
         talks: bool = True,  # False: its loopback is not ours
         program: Sequence[str] | None = None,
+        threads: int = 1,  # of each worker; 0: as a node chooses by itself
     ) -> None:
         self.home, self.name = home, name
         argv = [*(program or POOLHOUSE), "node", "--home", str(home), "--name", name]
-        argv += ["--port", "0", "--no-discovery", "--threads", "1", *flags]
+        argv += ["--port", "0", "--no-discovery", *flags]
+        argv += ["--threads", str(threads)] if threads else []
         self.child: Child = family.start(name, argv, place)
         self.ready = self.child.hear(READY_SECONDS)
         if talks:

@@ -20,6 +20,7 @@ from app.core.model import Model
 from app.core.model_shape import LayerKind, ModelShape
 from app.core.plan import work_bytes
 from app.core.speed import Speed
+from app.core.threads import Threads
 from app.inference.links import close_run, open_run, own_stage
 from app.inference.step import Run
 from app.inference.trial_run import Report, TrialRun, Watched, silent
@@ -47,7 +48,7 @@ _VALUES = struct.pack(
 class Gauge:
     """How the node would run such layers."""
 
-    threads: int
+    threads: Threads
     batch_rows: int
     allowed_bytes: int  # memory that the trial may take
     head: bool  # also the output matrix: on the host
@@ -126,7 +127,7 @@ async def measure(
 async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
     n_layers = how_many_layers(shape, gauge)
     start = Worker.start(
-        WORKER, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
+        WORKER, threads=gauge.threads.most, low_priority=gauge.low_priority, reads=[folder]
     )
     try:
         async with await start as worker, asyncio.TaskGroup() as group:
@@ -272,7 +273,8 @@ class _Trial:
         return StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
-            batch_rows=self._gauge.batch_rows, threads=self._gauge.threads, any_engine=True,
+            batch_rows=self._gauge.batch_rows, threads=self._gauge.threads.most,
+            begin_threads=self._gauge.threads.begin, any_engine=True,
         )  # fmt: skip
 
 

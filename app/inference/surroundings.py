@@ -13,6 +13,15 @@ from backends.process import ALLOCATOR
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
+# How long a thread waits awake for the others, at the end of each of a layer's operations, before it sleeps. By
+# itself OpenMP spins for milliseconds: where anything else computes, threads that have nothing to do then keep those
+# from running that they wait for. Three nodes on two cores answered five times as slowly (README). So many turns are
+# some ten microseconds: as quick as endless ones on a quiet machine (bench/threads.py).
+SPINNING = {
+    "GOMP_SPINCOUNT": "10000",
+    "KMP_BLOCKTIME": "1",
+}  # of GCC's OpenMP, in turns; of LLVM's, in ms
+
 Reads = Sequence[str | Path]
 
 
@@ -23,6 +32,7 @@ def environment(threads: int, reads: Reads | None = None) -> dict[str, str]:
     told = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
     return {
         **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
+        **SPINNING,
         **os.environ,
         **dict.fromkeys(THREADS, str(threads)),
         **told,

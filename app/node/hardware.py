@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from app.core.threads import Threads
 from app.machine import devices, engines
 from app.machine.engines import Engine
 from app.node.speed_book import Setup
@@ -19,7 +20,7 @@ MAX_DEVICE_TEXT = 200  # as other machines take it
 class Hardware:
     """One line for faces and other machines, and what a measured speed depends on."""
 
-    def __init__(self, threads: int, changed: Callable[[], None]) -> None:
+    def __init__(self, threads: Threads, changed: Callable[[], None]) -> None:
         self.threads, self._changed = threads, changed
         self.processor = devices.processor_name()
         self._engines: list[Engine] = []
@@ -54,4 +55,4 @@ class Hardware:
     async def setup(self, batch_rows: int) -> Setup:
         """What a speed measured now would hold for."""
         build = "".join(one.build for one in await self.engines() if one.name == ENGINE)
-        return Setup(build, self.processor, self.threads, batch_rows)
+        return Setup(build, self.processor, self.threads.most, batch_rows)

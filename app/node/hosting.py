@@ -16,6 +16,7 @@ from app.core.errors import BadInput, DoesNotFit, StageLost, Unreachable
 from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.recovery import MAX_RECOVERIES, Notice
+from app.core.threads import Threads
 from app.inference.chats import Delta, Question
 from app.node import requests as asked
 from app.node.answers import short_lender, worth_again
@@ -56,14 +57,16 @@ class Hosting:
         stages: StageStore,
         lenders: Lenders,
         outlook: Outlook,
-        threads: int,
+        threads: Threads,
         group: asyncio.TaskGroup,
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
         self.loaded, self._quiet = Loaded(), Quiet()
         here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
-        self.embeddings = Embeddings(shelf, here, threads, changed, outlook.checks)
+        self.embeddings = Embeddings(
+            shelf, here, threads.begin or threads.most, changed, outlook.checks
+        )
         self.rooms: Rooms = Rooms(self.loaded, outlook, self.embeddings.make_room, self._quiet)
         self._shelf = shelf
         self._sources = partial(Sources, shelf, stages, lenders, outlook)

@@ -18,6 +18,7 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
 from app.core.reasons import said
+from app.core.threads import Threads
 from app.inference.lend import KEEP_S, Lender, Passed
 from app.inference.stage_client import FrameChannel
 from app.lan import messages
@@ -84,7 +85,7 @@ class Lending:
         shelf: Shelf,
         stages: StageStore,
         terms: Terms,
-        threads: int,
+        threads: Threads,
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
     ) -> None:
@@ -315,13 +316,13 @@ class Lending:
         await _answer(send, answer)
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
-        offer, threads = run.offer, min(self._threads, self._terms.threads() or self._threads)
+        offer, threads = run.offer, self._threads.at_most(self._terms.threads())
         path = await self._few_threads.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
         wanted = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
         self._terms.require()  # reading and hashing took a while
-        opened = await self._lender.open(wanted, threads=threads)
+        opened = await self._lender.open(wanted, threads=threads.most)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,

@@ -20,13 +20,14 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.link import End
 from app.core.membership import Member
 from app.core.plan import Candidate
+from app.core.threads import Threads
 from app.inference.lend import Lender
 from app.lan import identity, messages
 from app.lan.channel import FrameChannel
 from app.lan.handlers import Offer
 from app.lan.network import Network
 from app.lan.peer import PeerLink, Work
-from app.machine import devices, keystore, paths, runtime_file
+from app.machine import cores, devices, keystore, paths, runtime_file
 from app.machine.settings import Choices, Settings
 from app.node import doctor, link_limits, pairings
 from app.node.answers import Ready, StageAnswers
@@ -80,7 +81,7 @@ class Node:
         self.naming, self._between = Naming(self.choices, self._named), LinksBetween()
         network, asked_of = lambda: self.network, lambda: self.hosting.loaded.asked_of()  # noqa: PLW0108  made later
         self._telling = Telling(self._status, lambda: self.links.measured(), network, asked_of)  # noqa: PLW0108  also
-        self._threads = options.threads or devices.usable_cores()
+        self._threads = Threads(options.threads) if options.threads else cores.threads()
         self.hardware = Hardware(self._threads, self.changed)
         self._answers, self._closings = StageAnswers(), Closings(self.link)
         most_bytes, reserve_bytes = disk_limits(home.root)

@@ -17,4 +17,4 @@ class NodeOptions:
     bind: str = "0.0.0.0"  # noqa: S104  the household reaches it from other machines
     discovery: bool = True
     interfaces: tuple[str, ...] = ()  # to use besides those that join a household anyway
-    threads: int | None = None  # of each worker; None: every core this process may use
+    threads: int | None = None  # of each worker; None: as many as are found to be best

@@ -10,6 +10,7 @@ from app.catalog.legal import unproved_stage
 from app.catalog.manifest import Manifest
 from app.core.errors import BadInput
 from app.core.plan import work_bytes
+from app.core.threads import Threads
 from app.inference.lend import Wanted
 from app.inference.step import Run
 from app.lan import messages
@@ -19,7 +20,9 @@ MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
 
 
-def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads: int) -> Wanted:
+def wanted_of(
+    order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads
+) -> Wanted:
     """Reads the file. Raises BadInput for an order that does not go with it."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
@@ -39,7 +42,8 @@ def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads
         slots=order.slots,
         kv_cells=order.kv_cells,
         batch_rows=order.batch_rows,
-        threads=threads,
+        threads=threads.most,
+        begin_threads=threads.begin,
         apart=keeps_apart(order.slots, order.kv_cells, order.context),
         traits=model.traits(role),
         kv=order.kv,

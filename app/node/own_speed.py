@@ -13,6 +13,7 @@ from typing import Protocol
 from app.core.errors import Busy
 from app.core.model_shape import ModelShape
 from app.core.speed import Speed
+from app.core.threads import Threads
 from app.inference.speedometer import Gauge, measure
 from app.inference.trial_run import Report, silent
 from app.machine import devices
@@ -67,9 +68,9 @@ class Here:
         """Whether an answer is computed here, for whomever, or layers are being loaded for others."""
         return self.own.answering or self.borrowed.busy()
 
-    def lent_threads(self, every: int) -> int:
+    def lent_threads(self) -> Threads:
         """Threads that layers of others get."""
-        return min(every, self.terms.threads() or every)
+        return self.hardware.threads.at_most(self.terms.threads())
 
     def lent_bytes(self) -> int:
         """What a host may still use. Raises Refused when nothing new may begin."""
@@ -105,7 +106,9 @@ class OwnSpeed:
             if known := self._book.get(key):
                 return known
             free = int(devices.memory().free_bytes * OWN_SHARE)
-            gauge = Gauge(setup.threads, batch_rows, free, head=True, low_priority=False)
+            gauge = Gauge(
+                self._here.hardware.threads, batch_rows, free, head=True, low_priority=False
+            )
             return await self._tried(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
@@ -115,7 +118,8 @@ class OwnSpeed:
         or rests.
         """
         setup = await self._here.hardware.setup(batch_rows)
-        setup = replace(setup, threads=self._here.lent_threads(setup.threads))
+        threads = self._here.lent_threads()
+        setup = replace(setup, threads=threads.most)
         key = key_of(setup, shape, head=False)
         known = self._book.get(key)
         if known and not (again and self._may_doubt(key)):
@@ -124,7 +128,7 @@ class OwnSpeed:
             raise Busy("speed_busy")
         async with self._turn:
             began = time.monotonic()
-            gauge = Gauge(setup.threads, batch_rows, self._here.lent_bytes(), head=False)
+            gauge = Gauge(threads, batch_rows, self._here.lent_bytes(), head=False)
             try:
                 speed = await self._tried(key, shape, gauge, self._unwelcome, silent)
                 if again:

@@ -13,6 +13,7 @@ from app.core.placement import LEAST_SLOTS, SHAPES, Forecast, Shape
 from app.core.plan import Plan, Workload, plan, plan_with_wire
 from app.core.proved import with_proved
 from app.core.reasons import said
+from app.core.threads import Threads
 from app.machine import devices
 from app.node import requests as asked
 from app.node.outlook import Outlook, Speeds
@@ -31,7 +32,7 @@ NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Numbe
 class Planner:
     """Plans for one host. `threads`: of its own worker."""
 
-    def __init__(self, outlook: Outlook, threads: int) -> None:
+    def __init__(self, outlook: Outlook, threads: Threads) -> None:
         self._outlook, self._threads = outlook, threads
         self._states = StateRule(outlook.lessons.reading)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.catalog.shelf import Entry
 from app.core.model import Model
 from app.core.plan import PlannedStage
+from app.core.threads import Threads
 from app.inference.step import Run
 from app.lan import messages
 from backends.contract import KEEP_ALL, Keep, KvType, Number, StageConfig, keeps_apart
@@ -23,7 +24,7 @@ class Sizes:
     kv_cells: int
     context: int
     batch_rows: int
-    threads: int  # of this machine's worker
+    threads: Threads  # of this machine's worker
     kv: KvType = KvType.F16
     keep: Keep = KEEP_ALL
 
@@ -39,7 +40,8 @@ class Sizes:
             slots=self.slots,
             kv_cells=self.kv_cells,
             batch_rows=self.batch_rows,
-            threads=self.threads,
+            threads=self.threads.most,
+            begin_threads=self.threads.begin,
             apart=keeps_apart(self.slots, self.kv_cells, self.context),
             traits=entry.model.traits(stage.role),
             kv=self.kv,

@@ -29,7 +29,7 @@ async def told(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json
         "system": await asyncio.to_thread(system),
         "processor": hardware.processor,
         "cores": devices.usable_cores(),
-        "threads": hardware.threads,
+        "threads": hardware.threads.most,
         "hottest_c": await asyncio.to_thread(senses.hottest_celsius),
         "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
         "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -17,6 +18,7 @@ from backends.llamacpp.embedding import Embedding
 from backends.llamacpp.passes import Parts, by_length, neighbours, prompts_alone
 from backends.llamacpp.states import States
 from backends.numbers import VALUE, Rows, bytes_of
+from backends.thread_choice import ThreadChoice
 
 
 class LlamaStage:
@@ -29,6 +31,8 @@ class LlamaStage:
         self._context: Any = None
         self._vocabulary: Any = None
         self._embedding: Embedding | None = None
+        self._choice = ThreadChoice(config.threads, config.begin_threads)
+        self._threads = self._choice.used  # as the context was told
         self._scores_at, self._view = (0, 0), memoryview(b"")
         if config.batch_rows > config.kv_cells:
             raise StageError(f"{config.kv_cells} cells cannot hold a step of {config.batch_rows}")
@@ -107,11 +111,11 @@ class LlamaStage:
         rows = np.empty((n_rows, self._config.width), dtype=VALUE)
         self._batch.flag_all(n_rows)
         self._boundary.expect(rows)
-        self._decode()
+        self._decode(n_rows)
         if not self._boundary.reached:  # the graph was built anew, elsewhere in memory
             self._take_back(segments)
             self._boundary.search()
-            self._decode()
+            self._decode(n_rows)
         self._boundary.came()
         return Hidden(segments, bytes_of(rows))
 
@@ -160,7 +164,7 @@ class LlamaStage:
     def _scores(self, segments: tuple[Segment, ...], n_rows: int, due: Sequence[int]) -> Logits:
         ends = list(accumulate(segment.n_tokens for segment in segments))
         self._batch.flag(n_rows, [ends[index] - 1 for index in due])
-        self._decode()
+        self._decode(n_rows)
         asked = tuple(segments[index] for index in due)
         if not asked:
             return Logits(asked, memoryview(b""))
@@ -175,8 +179,14 @@ class LlamaStage:
             self._scores_at = (address, n_rows)
         return self._view
 
-    def _decode(self) -> None:
+    def _decode(self, n_rows: int) -> None:
+        threads = self._choice.next(n_rows)
+        if threads != self._threads:
+            self._llama.llama_set_n_threads(self._context, threads, threads)
+            self._threads = threads
+        began = time.perf_counter()
         code = self._llama.llama_decode(self._context, self._batch.struct)
+        self._choice.took(time.perf_counter() - began)
         if code == 1:
             raise StageError(f"the {self._config.kv_cells} cells of the KV cache are full")
         if code:
@@ -200,7 +210,7 @@ class LlamaStage:
         params.n_ctx = config.kv_cells
         params.n_batch = params.n_ubatch = config.batch_rows
         params.n_seq_max = config.slots
-        params.n_threads = params.n_threads_batch = config.threads
+        params.n_threads = params.n_threads_batch = self._threads
         params.kv_unified = not config.apart
         if config.kv is KvType.Q8_0:
             params.type_k = params.type_v = self._llama.GGML_TYPE_Q8_0

@@ -109,7 +109,7 @@ def test_large_steps_are_not_rehearsed(model: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes have no poll() there")
 def test_it_is_done_now_and_then_while_awake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "has_quota", lambda: False)
+    monkeypatch.setattr(waiting, "quota_cores", lambda: None)
     read, write = os.pipe()
     times: list[int] = []
     waits = Waiting(read, lambda: times.append(1))

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from backends import waiting
-from backends.waiting import Waiting, has_quota
+from backends.quota import quota_cores
+from backends.waiting import Waiting
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes have no poll() there")
 AWAKE_S, LATE_S = 1.0, 20.0  # long enough to be told from what a crowded machine adds
@@ -21,7 +22,7 @@ AWAKE_S, LATE_S = 1.0, 20.0  # long enough to be told from what a crowded machin
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever limits the tests themselves."""
-    monkeypatch.setattr(waiting, "has_quota", lambda: False)
+    monkeypatch.setattr(waiting, "quota_cores", lambda: None)
     monkeypatch.setattr(waiting, "AWAKE_S", AWAKE_S)
 
 
@@ -72,7 +73,7 @@ def test_the_end_of_the_pipe_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_under_a_quota_it_sleeps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "has_quota", lambda: True)
+    monkeypatch.setattr(waiting, "quota_cores", lambda: 0.5)
     waits = Waiting(pipe[0])
     waits.computed()
     assert taken(waits) < AWAKE_S / 2
@@ -94,5 +95,5 @@ def test_a_quota_is_seen(tmp_path: Path, own: str, file: str, said: str, limited
     (tmp_path / "groups" / file).parent.mkdir(parents=True)
     (tmp_path / "groups" / file).write_text(said + "\n")
     (tmp_path / "own").write_text(own + "\n")
-    assert has_quota(tmp_path / "groups", tmp_path / "own") is limited
-    assert not has_quota(tmp_path / "groups", tmp_path / "none")
+    assert (quota_cores(tmp_path / "groups", tmp_path / "own") is not None) is limited
+    assert quota_cores(tmp_path / "groups", tmp_path / "none") is None

@@ -20,6 +20,7 @@ from app.catalog.shape import mean_layer_bytes, shape_of
 from app.core.errors import Busy, DoesNotFit, StageLost
 from app.core.model_shape import ModelShape, Setting
 from app.core.speed import Speed
+from app.core.threads import Threads
 from app.inference import speedometer, trial_run
 from app.inference.links import open_run, own_stage
 from app.inference.speedometer import Gauge, how_many_layers, measure
@@ -33,8 +34,8 @@ MIB = 1 << 20
 MOST_TRIES = 10
 DEPTH = 192
 MIDDLE = 96  # positions before the middle one of the chunks that count
-GAUGE = Gauge(threads=1, batch_rows=64, allowed_bytes=512 * MIB, head=True)
-NO_HEAD = Gauge(threads=1, batch_rows=64, allowed_bytes=512 * MIB, head=False)
+GAUGE = Gauge(threads=Threads(1), batch_rows=64, allowed_bytes=512 * MIB, head=True)
+NO_HEAD = Gauge(threads=Threads(1), batch_rows=64, allowed_bytes=512 * MIB, head=False)
 
 
 def shape_in(path: Path) -> ModelShape:
@@ -83,7 +84,7 @@ def test_so_many_layers_that_no_cache_holds_them(tmp_path: Path) -> None:
     made = replace(small, layers=(replace(small.layers[0], count=40),))
     assert 12 * mean_layer_bytes(made) < speedometer.LEAST_WEIGHTS_BYTES
     assert how_many_layers(made, GAUGE) == 13
-    tight = Gauge(1, 64, 128 * MIB, head=False)
+    tight = Gauge(Threads(1), 64, 128 * MIB, head=False)
     few = how_many_layers(made, tight)
     assert 1 <= few < 13
     assert speedometer.needed_bytes(made, few, tight) <= tight.allowed_bytes
@@ -92,7 +93,7 @@ def test_so_many_layers_that_no_cache_holds_them(tmp_path: Path) -> None:
 
 async def test_no_memory_is_said_before_anything_begins(tmp_path: Path) -> None:
     with pytest.raises(DoesNotFit) as short:
-        await measure(shape(tmp_path), tmp_path / "trial", Gauge(1, 64, MIB, head=False))
+        await measure(shape(tmp_path), tmp_path / "trial", Gauge(Threads(1), 64, MIB, head=False))
     assert short.value.reason.code == "speed_no_room"
     assert not (tmp_path / "trial").exists()
 

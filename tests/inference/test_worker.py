@@ -51,6 +51,16 @@ async def test_threads_are_set_on_purpose() -> None:
         assert psutil.Process(worker.pid).environ()["OMP_NUM_THREADS"] == "3"
 
 
+@pytest.mark.parametrize("chosen", ["", "500"])
+def test_threads_that_wait_for_each_other_soon_sleep_unless_somebody_chose_otherwise(
+    monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    if chosen:
+        monkeypatch.setenv("GOMP_SPINCOUNT", chosen)
+    assert environment(1)["GOMP_SPINCOUNT"] == (chosen or "10000")
+
+
 @pytest.mark.parametrize("chosen", ["", "glibc.malloc.tcache_count=0"])
 def test_the_allocator_is_told_from_the_start_unless_somebody_chose_another(
     monkeypatch: pytest.MonkeyPatch, chosen: str

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.cut import Cut
+from app.core.threads import Threads
 from app.node.lending import Lending
 from backends.contract import Layers, Role
 from testbed import tiny
@@ -30,7 +31,7 @@ async def bench(tmp_path: Path, cut: Cut) -> AsyncGenerator[Bench, None]:
     changes: list[int] = []
     async with asyncio.TaskGroup() as group:
         lending = Lending(
-            lender, home.shelf, home.stages, terms, 3, group, lambda: changes.append(1)
+            lender, home.shelf, home.stages, terms, Threads(3), group, lambda: changes.append(1)
         )
         yield Bench(lending, lender, home, cut, terms, changes=changes)
         lending.end()

@@ -16,6 +16,7 @@ from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, DoesNotFit
 from app.core.ids import MachineId
 from app.core.plan import Candidate, Plan, Workload, plan
+from app.core.threads import Threads
 from app.inference.samples import Sample
 from app.inference.step import Run
 from app.inference.worker import Worker
@@ -26,7 +27,7 @@ from backends.contract import Layers, Number, Role
 from testbed import tiny
 
 GIB, WIDTH = 1 << 30, 256
-SIZES = Sizes(Number.F16, 4, 512, 512, 64, 1)
+SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
 DEN, ATTIC = (MachineId(c * 64) for c in "da")
 SAMPLE = Sample(Run(bytes(16), Role.MIDDLE, WIDTH, Number.F16), 16, bytes(32 * WIDTH), b"")
 

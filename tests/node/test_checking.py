@@ -21,6 +21,7 @@ from app.core.hidden_rows import apart, rows_of
 from app.core.ids import MachineId
 from app.core.plan import Candidate, Plan, PlannedStage, Workload, plan
 from app.core.sample import Finding
+from app.core.threads import Threads
 from app.inference.links import open_run, own_stage
 from app.inference.samples import Sample, Samples
 from app.inference.step import Run, Step
@@ -37,7 +38,7 @@ from backends.numbers import to_wire
 from testbed import tiny
 
 DEN, ATTIC, SHED = (MachineId(c * 64) for c in "das")
-SIZES = Sizes(Number.F16, 4, 512, 512, 64, 1)
+SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
 WIDTH, MUCH = 256, 1 << 40
 PROCESSOR = "the same processor"
 SEED = 11

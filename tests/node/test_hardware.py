@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.core.threads import Threads
 from app.machine import devices, engines
 from app.machine.engines import Device, Engine
 from app.node.hardware import MAX_DEVICE_TEXT, Hardware
@@ -29,7 +30,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[list[Engine]]:
 
 async def test_engines_are_asked_once_and_the_faces_are_told(answers: Any) -> None:
     news: list[str] = []
-    hardware = Hardware(4, lambda: news.append(hardware.device))
+    hardware = Hardware(Threads(4), lambda: news.append(hardware.device))
     assert hardware.device == "Chip 9"
     answers.append([FOUND])
     await hardware.run()
@@ -38,7 +39,7 @@ async def test_engines_are_asked_once_and_the_faces_are_told(answers: Any) -> No
 
 
 async def test_engines_that_failed_are_asked_again(answers: Any) -> None:
-    hardware = Hardware(1, lambda: None)
+    hardware = Hardware(Threads(1), lambda: None)
     answers.extend([[Engine("llamacpp", missing="gone")], [FOUND]])
     await hardware.run()
     assert hardware.device == "Chip 9"
@@ -46,7 +47,7 @@ async def test_engines_that_failed_are_asked_again(answers: Any) -> None:
 
 
 async def test_the_line_is_not_longer_than_others_take_it(answers: Any) -> None:
-    hardware = Hardware(1, lambda: None)
+    hardware = Hardware(Threads(1), lambda: None)
     answers.append([Engine("llamacpp", devices=[Device("x" * 199, kind="gpu")])])
     await hardware.run()
     assert len(hardware.device) == MAX_DEVICE_TEXT

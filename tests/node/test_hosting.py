@@ -19,6 +19,7 @@ from app.core.household import About, Told
 from app.core.ids import MachineId
 from app.core.plan import Candidate
 from app.core.recovery import MAX_RECOVERIES
+from app.core.threads import Threads
 from app.inference.chats import Delta, Question
 from app.node import hosting as hosting_module
 from app.node import requests as asked
@@ -156,7 +157,7 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
             NoSpeeds, NoLinks, Lessons(tmp_path / "lessons.json"), Doubts(tmp_path / "d.json"), CheckRoom(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
-        made = Hosting(shelf, nothing, nothing, outlook, 1, group, journal, lambda: None)
+        made = Hosting(shelf, nothing, nothing, outlook, Threads(1), group, journal, lambda: None)
         yield made
         made.close()
         await made.unload()

@@ -19,6 +19,7 @@ from app.core.household import About
 from app.core.ids import MachineId
 from app.core.operations import Role as HouseholdRole
 from app.core.reasons import said
+from app.core.threads import Threads
 from app.inference.lend import Lender
 from app.lan import messages
 from app.lan.channel import MemoryChannel
@@ -45,7 +46,7 @@ async def test_the_owner_says_how_many_threads_others_get(
         home, lender = bench.home, bench.lender
         lender.may_open.set()
         bench.lending = Lending(
-            lender, home.shelf, home.stages, Few(), of_worker, group, bench.changed
+            lender, home.shelf, home.stages, Few(), Threads(of_worker, 8), group, bench.changed
         )
         pipeline = new()
         await bench.bring(pipeline)
@@ -62,7 +63,9 @@ async def test_layers_come_compute_and_are_given_back(
     """With a real worker and the real engine."""
     async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
-        bench.lending = Lending(lender, home.shelf, home.stages, OPEN, 3, group, bench.changed)
+        bench.lending = Lending(
+            lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
+        )
         pipeline = new()
         await bench.bring(pipeline)
         await bench.open(pipeline, kv_cells=kv_cells, context=context)
@@ -367,7 +370,9 @@ async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: 
     """Its layers stay loaded; nothing is offered or sent again."""
     async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
-        bench.lending = Lending(lender, home.shelf, home.stages, OPEN, 3, group, bench.changed)
+        bench.lending = Lending(
+            lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
+        )
         pipeline = new()
         await bench.bring(pipeline)
         await bench.open(pipeline)

@@ -19,6 +19,7 @@ from app.core.ids import MachineId
 from app.core.membership import Member
 from app.core.operations import Role
 from app.core.speed import Speed
+from app.core.threads import Threads
 from app.inference import speedometer, trial_run
 from app.lan import messages
 from app.lan.messages import MeasureSpeed, SpeedMeasured, SpeedRefused
@@ -119,7 +120,7 @@ async def side(folder: Path, link: Callable[[MachineId], Any] | None = None) -> 
     """A machine with one tiny model."""
     shelf, entry = shelf_in(folder)
     machine = Machine()
-    own = OwnSpeed(Here(Known(1, lambda: None), machine, machine, machine), folder)
+    own = OwnSpeed(Here(Known(Threads(1), lambda: None), machine, machine, machine), folder)
     async with asyncio.TaskGroup() as group:
         yield Side(Measuring(own, shelf, link or nobody, group), machine, own, entry)
 

@@ -21,6 +21,7 @@ from app.catalog.stage_store import StageStore
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.plan import Candidate, Plan, PlannedStage, Workload, plan
+from app.core.threads import Threads
 from app.inference.stage_client import FrameChannel
 from app.lan import messages
 from app.node import sending
@@ -32,7 +33,7 @@ from backends.contract import Number
 from testbed import tiny
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
-SIZES = Sizes(Number.F16, 4, 512, 512, 64, 1)
+SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
 Json = dict[str, Any]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import BadInput
+from app.core.threads import Threads
 from app.machine import engines, graphics
 from app.machine.engines import Device, Engine
 from app.machine.models_folders import ModelsFolders
@@ -83,7 +84,7 @@ async def test_a_card_is_told_with_why_it_is_not_used(
 
     monkeypatch.setattr(engines, "probe_all", answer)
     monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
-    hardware, home = Hardware(1, lambda: None), Home.at(tmp_path).create()
+    hardware, home = Hardware(Threads(1), lambda: None), Home.at(tmp_path).create()
     told = await this_machine.told(hardware, home, ModelsFolders(home.downloaded))
     unused = told["unused_graphics"]
     assert unused["reason"].startswith("This computer has a graphics card (NVIDIA GA106), but ")

@@ -1,0 +1,19 @@
+"""The app on a computer that says it has more cores: `python -m bench.many_cores 8 node ...`."""
+
+from __future__ import annotations
+
+import sys
+
+from app.machine import cores
+
+
+def main() -> None:
+    n_cores = int(sys.argv.pop(1))
+    cores.fast = lambda: cores.Cores(n_cores, n_cores)
+    from app.cli import main as app
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What nodes choose by themselves against fixed numbers of threads: alone, beside work, three on a computer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.machine.others import others_share
+from bench import report
+from bench.children import Children, Place
+from bench.figures import Summary, summary
+from bench.job import Bench, say
+from bench.pool import Node, pair
+from bench.quota import NoQuota, quotas
+from bench.rounds import Questions
+
+TITLE = "Threads, chosen and fixed"
+OWN = 0  # as a node chooses by itself
+BUSY = [sys.executable, "-c", "while True: pass"]
+MANY = 8  # cores that one machine believes it has
+MANY_QUOTA = 2.0  # cores of processor time that its control group leaves it
+PERIOD_US = 100_000  # of that quota: what containers have
+WARM = 2  # answers before the first that counts
+DISTURBED = 0.1  # of the processor, by other programs before a round
+PROMPT, ASKED = 32, 128
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Case:
+    """A situation, and the tokens a second of each choice in it, round by round."""
+
+    words: str
+    bar: float  # of what a node chooses by itself, to the best fixed number
+    speeds: dict[int, list[float]] = field(default_factory=dict)
+    disturbed: int = 0  # rounds before which other programs computed
+
+    def ratios(self) -> list[float]:
+        """Of each round, to the number that is best over all of them."""
+        best = self.speeds[self.best]
+        return [own / other for own, other in zip(self.speeds[OWN], best, strict=True)]
+
+    @property
+    def best(self) -> int:
+        fixed = {n: statistics.median(found) for n, found in self.speeds.items() if n != OWN}
+        return max(fixed, key=lambda n: fixed[n])
+
+    def row(self) -> list[str]:
+        ratio = summary(self.ratios())
+        fixed = "; ".join(f"{n}: {_told(summary(self.speeds[n]))}" for n in self.speeds if n != OWN)
+        return [
+            self.words,
+            fixed,
+            _told(summary(self.speeds[OWN])),
+            f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f}, {ratio.n_runs})",
+            f"{self.bar:.2f}",
+            "yes" if ratio.median >= self.bar else "NO",
+            str(self.disturbed),
+        ]
+
+
+def threads(bench: Bench) -> None:
+    """One situation after another; in each, all choices take turns."""
+    cases: list[Case] = []
+    for measure in (_household, _alone, _beside, _many_cores):
+        try:
+            cases.append(measure(bench))
+        except NoQuota as reason:
+            say(f"threads: {measure.__name__} is not measurable: {reason}")
+            continue
+        say(f"threads: {' | '.join(cases[-1].row())}")
+    head = [
+        "situation",
+        "fixed threads, tok/s",
+        "chosen, tok/s",
+        "chosen to best",
+        "bar",
+        "holds",
+        "disturbed",
+    ]
+    note = (
+        f"Answers of {ASKED} tokens by turns, {bench.options.runs} rounds (median; lowest–highest, rounds) on "
+        f"{os.cpu_count()} cores. Disturbed: rounds before which other programs used more than {DISTURBED:.0%} of the "
+        "processor.\n"
+    )  # fmt: skip
+    table = report.table(head, [case.row() for case in cases])
+    bench.add("threads", {"cases": cases}, f"## {TITLE}\n\n{note}\n{table}")
+
+
+def _household(bench: Bench) -> Case:
+    """Three nodes on these cores, split as evenly as the host's two runs allow; `--threads 1` is what it is held
+    against."""
+    n_layers = bench.model.n_layers
+    share = n_layers // 4
+    split = [share, share, n_layers - 3 * share, share]
+    case = Case(f"three nodes on this computer, layers {'+'.join(map(str, split))}, f32", 0.875)
+    with bench.family() as family:
+        choices = {
+            n: _nodes(bench, family, f"three-{n}", n, split=split, number="f32") for n in (1, OWN)
+        }
+        _rounds(bench, case, choices)
+    return case
+
+
+def _alone(bench: Bench) -> Case:
+    case = Case("alone", 0.97)
+    with bench.family() as family:
+        every = len(bench.options.cores)
+        choices = {n: _nodes(bench, family, f"alone-{n}", n) for n in (*range(1, every + 1), OWN)}
+        _rounds(bench, case, choices)
+    return case
+
+
+def _beside(bench: Bench) -> Case:
+    case = Case("beside one busy process", 0.8)
+    with bench.family() as family:
+        every = len(bench.options.cores)
+        choices = {n: _nodes(bench, family, f"beside-{n}", n) for n in (*range(1, every + 1), OWN)}
+        with _busy(family):
+            _rounds(bench, case, choices)
+    return case
+
+
+def _many_cores(bench: Bench) -> Case:
+    case = Case(f"{MANY} cores, a quota of {MANY_QUOTA:.0f}, beside one busy process", 0.8)
+    program = [sys.executable, "-m", "bench.many_cores", str(MANY)]
+    with quotas([MANY_QUOTA], PERIOD_US) as (group,), bench.family() as family:
+        choices = {
+            n: _nodes(bench, family, f"many-{n}", n, place=Place(cgroup=group), program=program)
+            for n in (1, 2, 4, MANY, OWN)
+        }
+        with _busy(family):
+            _rounds(bench, case, choices)
+    return case
+
+
+@contextlib.contextmanager
+def _busy(family: Children) -> Iterator[None]:
+    child = family.start("busy", BUSY, Place())
+    try:
+        yield
+    finally:
+        child.end()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A node with the model, whole or split over its household."""
+
+    host: Node
+    model: str
+
+    def ask(self, prompt: Sequence[int], n_out: int) -> float:
+        order = {
+            "model": self.model, "prompt_ids": list(prompt), "max_tokens": n_out, "ignore_end": True,
+            "guesses": False, "sampling": {"temperature": 0},
+        }  # fmt: skip
+        return float(self.host.control.finish("/ask", order)["decode_tok_s"])
+
+
+def _nodes(
+    bench: Bench, family: Children, name: str, n_threads: int, *, split: Sequence[int] = (),
+    number: str = "f16", place: Place = Place(), program: Sequence[str] | None = None,  # noqa: B008  frozen
+) -> Loaded:  # fmt: skip
+    homes: Path = bench.homes / name
+    made = [
+        Node(family, f"{name}-{one}", homes / one, place, ["--lend", bench.options.lend],
+             program=program, threads=n_threads)
+        for one in ("host", *(f"lender-{n}" for n in range(len(split) - 2)))
+    ]  # fmt: skip
+    host = made[0]
+    for lender in made[1:]:
+        pair(host, lender)
+    body = {"path": str(bench.options.model), "name": None}
+    model = host.control.finish("/models", body)["model"]["name"]
+    order: Json = {"model": model, "number": number, "context": 512, "measure": False}
+    order |= {"split": list(split)} if split else {"shape": "one"}
+    host.control.finish("/load", order)
+    return Loaded(host, model)
+
+
+def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
+    """Every choice in turns, whichever was last the other time first."""
+    asked = Questions(bench.options.seed, bench.model.n_vocab)
+    for n in range(-WARM, bench.options.runs):
+        [prompt] = asked.prompts(f"threads {n}", 1, PROMPT)
+        if n >= 0 and others_share() > DISTURBED + _expected(case):
+            case.disturbed += 1
+        order = list(choices.items())
+        for threads, loaded in order if n % 2 == 0 else order[::-1]:
+            speed = loaded.ask(prompt, ASKED)
+            if n >= 0:
+                case.speeds.setdefault(threads, []).append(speed)
+    case.speeds = {n: case.speeds[n] for n in sorted(case.speeds)}
+
+
+def _expected(case: Case) -> float:
+    """The part of the processor that this benchmark's own busy process takes."""
+    return 1 / (os.cpu_count() or 1) if "busy" in case.words else 0.0
+
+
+def _told(found: Summary) -> str:
+    return f"{found.median:.1f} ({found.low:.1f}–{found.high:.1f})"
