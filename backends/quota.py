@@ -26,10 +26,8 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
         folder = groups / ("cpu" if controllers else "") / group.relative_to("/")
         try:
             if controllers:
-                quota, period = (
-                    (folder / f"cpu.cfs_{what}_us").read_text(encoding="utf-8").strip()
-                    for what in ("quota", "period")
-                )
+                quota = (folder / "cpu.cfs_quota_us").read_text(encoding="utf-8").strip()
+                period = (folder / "cpu.cfs_period_us").read_text(encoding="utf-8").strip()
             else:
                 quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()
         except (OSError, ValueError):

@@ -7,12 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from backends import waiting
-from backends.quota import quota_cores
 from backends.waiting import Waiting
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes have no poll() there")
@@ -77,23 +75,3 @@ def test_under_a_quota_it_sleeps(pipe: tuple[int, int], monkeypatch: pytest.Monk
     waits = Waiting(pipe[0])
     waits.computed()
     assert taken(waits) < AWAKE_S / 2
-
-
-@pytest.mark.parametrize(
-    ("own", "file", "said", "limited"),
-    [
-        ("0::/a/b", "a/b/cpu.max", "max 100000", False),
-        ("0::/a/b", "a/b/cpu.max", "50000 100000", True),
-        ("0::/a/b", "a/cpu.max", "50000 100000", True),
-        ("0::/", "cpu.stat", "", False),
-        ("4:memory:/x\n3:cpu,cpuacct:/a", "cpu/a/cpu.cfs_quota_us", "-1", False),
-        ("4:memory:/x\n3:cpu,cpuacct:/a", "cpu/a/cpu.cfs_quota_us", "6667", True),
-        ("4:memory:/a", "cpu/a/cpu.cfs_quota_us", "6667", False),
-    ],
-)
-def test_a_quota_is_seen(tmp_path: Path, own: str, file: str, said: str, limited: bool) -> None:
-    (tmp_path / "groups" / file).parent.mkdir(parents=True)
-    (tmp_path / "groups" / file).write_text(said + "\n")
-    (tmp_path / "own").write_text(own + "\n")
-    assert (quota_cores(tmp_path / "groups", tmp_path / "own") is not None) is limited
-    assert quota_cores(tmp_path / "groups", tmp_path / "none") is None
