@@ -71,7 +71,12 @@ def node(  # noqa: PLR0913  one for each option
     interface: InterfaceOption = None,
     threads: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--threads", min=1, help="Of each worker, always; else found by trying.", show_default=False),
+        typer.Option(
+            "--threads",
+            min=1,
+            help="Of each worker, always; else found by trying.",
+            show_default=False,
+        ),
     ] = None,
     stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
     home: HomeOption = None,
