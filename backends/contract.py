@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
@@ -261,3 +261,36 @@ class StageError(Exception):
 
 class UnprovedEngine(StageError):
     """This engine would compute a part of a model, and nobody knows whether rightly."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSigns:
+    """Signs of a model that writes several messages, each with a header that says to whom: gpt-oss, Muse."""
+
+    start: str
+    header_end: str
+    ends: tuple[str, ...]
+    to_reader: str  # the header of the answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningFormat:
+    """How a model's thoughts stand in what it writes, and what its chat template reads of them."""
+
+    begin: str
+    end: tuple[str, ...]
+    messages: MessageSigns | None = None  # thoughts are messages of their own
+    answer_begin: tuple[str, ...] = ()  # signs around the answer, which are no part of it
+    answer_end: tuple[str, ...] = ()
+    thought_field: str = (
+        ""  # of a message, where its thought is given to the template; empty: nowhere
+    )
+    switch_on: dict[str, Scalar] = field(default_factory=dict)  # variables of the template
+    switch_off: dict[str, Scalar] | None = None  # None: it cannot be turned off
+    effort_option: str = ""  # the variable that says how hard to think; empty: none does
+    efforts: tuple[str, ...] = ()
+    is_habit: bool = False  # the template says nothing of thoughts
+
+
+# Most models that think learned these signs; one whose template says nothing of thoughts may write them as well.
+HABIT = ReasoningFormat("<think>", ("</think>",), is_habit=True)

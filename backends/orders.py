@@ -10,7 +10,16 @@ from typing import Any
 import msgspec
 
 from backends.call_format import CallFormat
-from backends.contract import Layers, LocalTime, Role, Sampling, Scalar, StageConfig
+from backends.contract import (
+    HABIT,
+    Layers,
+    LocalTime,
+    ReasoningFormat,
+    Role,
+    Sampling,
+    Scalar,
+    StageConfig,
+)
 
 
 class Order(
@@ -141,6 +150,7 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
     calls: CallFormat | None = (
         None  # of tools, as its template writes them; None: in no way we know
     )
+    reasoning: ReasoningFormat = HABIT  # how its template has thoughts written
 
 
 class Pieces(Order, frozen=True, tag="pieces"):

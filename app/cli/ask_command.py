@@ -43,6 +43,22 @@ NoGuessesOption = Annotated[
 ]
 
 
+ThinkOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--think/--no-think",
+        help="Think before it answers, or not; else as the model usually does.",
+        show_default=False,
+    ),
+]
+ThinkTokensOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--think-tokens", min=0, max=1 << 20, help="Think for so many at most.", show_default=False
+    ),
+]
+
+
 def add_to(program: typer.Typer) -> None:
     example = 'For example: poolhouse ask "Why is the sky blue?"'
     program.command(rich_help_panel="Every day", epilog=example)(ask)
@@ -78,6 +94,8 @@ def ask(  # noqa: PLR0913  one for each option
         Optional[int],  # noqa: UP045
         typer.Option("--seed", min=0, max=MAX_SEED, help="Repeat a choice.", show_default=False),
     ] = None,
+    think: ThinkOption = None,
+    think_tokens: ThinkTokensOption = None,
     no_guesses: NoGuessesOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -85,6 +103,8 @@ def ask(  # noqa: PLR0913  one for each option
     """Ask the loaded model one question. It stays in the household: other servers answer programs only."""
     if raw and system is not None:
         raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
+    if raw and (think is not None or think_tokens is not None):
+        raise typer.BadParameter("Thinking needs a chat template, and --raw leaves it out.")
     face = Face(as_json)
     body = {
         **_words(_read(prompt), system, raw),
@@ -92,6 +112,8 @@ def ask(  # noqa: PLR0913  one for each option
         "max_tokens": max_tokens,
         "sampling": {"temperature": temperature, "seed": seed},
         **({"guesses": False} if no_guesses else {}),
+        **({"think": think} if think is not None else {}),
+        **({"think_tokens": think_tokens} if think_tokens is not None else {}),
     }
     answer = ask_node(home, lambda node: streamed(node, face, body))
     if as_json:
@@ -122,7 +144,7 @@ def _words(prompt: str, system: str | None, raw: bool) -> Json:
 
 async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
     """The answer; unless the face speaks JSON its text is written while it comes."""
-    begun = ends_line = False
+    begun = ends_line = thinks = False
     try:
         async with aclosing(node.stream("POST", "/ask", body)) as lines:
             line = await _loaded(lines, face)
@@ -131,7 +153,14 @@ async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
                     if begun and not ends_line and face.is_live:
                         face.note("")  # the answer goes on below
                     face.note(str(notice.get("text") or ""))
-                text = str(line.get("delta", {}).get("text", ""))
+                delta = line.get("delta", {})
+                if thought := str(delta.get("thought", "")):
+                    face.whisper(thought)
+                    thinks = True
+                text = str(delta.get("text", ""))
+                if text and thinks:
+                    face.whisper("\n\n")
+                    thinks = False
                 if text and not face.as_json:
                     face.write(text)
                     begun, ends_line = True, text.endswith("\n")

@@ -83,6 +83,13 @@ class Face:
         sys.stdout.write(safe_text.text(foreign))
         sys.stdout.flush()
 
+    def whisper(self, foreign: str) -> None:
+        """A piece of streamed text that is no result: for people who watch, and of less weight."""
+        from rich.text import Text
+
+        if not self.as_json and self.out.is_terminal:
+            self.out.print(Text(safe_text.text(foreign), style="dim"), end="", soft_wrap=True)
+
     def note(self, sentence: str) -> None:
         """A message beside the result."""
         sys.stderr.write(safe_text.line(sentence) + "\n")

@@ -355,6 +355,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     model: str = ""
     text: str = ""
+    thought: str = ""
     token_ids: list[int] = []
     prompt_tokens: int = 0
     reused_tokens: int = 0

@@ -16,6 +16,9 @@ API_SENTENCES: dict[str, str] = {
     "api_model_asked": "{name} is asked by others now. Let it go when they are done.",
     "api_tools_unknown": "Poolhouse does not know how {model} calls tools. Ask without them, or load a model whose "
     "chat template names tools in a form that Poolhouse reads.",
+    "thinking_always": "This model always thinks before it answers. Ask without turning that off, "
+    "or limit its thought.",
+    "thinking_never": "This model does not think before it answers. Ask without that, or choose a model that does.",
     "api_tool_missing": "There is no tool called {name} in this request. Choose one of its tools.",
     "bias_unknown": "There is a bias for token {token}, and the model's last is {most}. Leave it out of the request.",
     "api_no_tools": "This request must call a tool, and it holds none. Send some with it, or leave tool_choice out.",

@@ -38,6 +38,7 @@ class Message:
 # Names in `details`: "model" who answered; "figures" the node's `done` without its text; "attachments"
 # a list of {"name", "text"}; "notes" sentences; "ended" why the text stops where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
+THOUGHT, THOUGHT_S = "thought", "thought_s"  # what was thought before an answer, and for how long
 BEFORE = "before"  # of an answer that still comes: characters of it that were there when it went on
 UNFINISHED = "unfinished"  # how an answer has ended while it still comes: the app may end first
 FULL = "full"  # the context, while "length" is the longest answer that was allowed

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, Protocol
 
 from app.core.errors import BadInput
+from app.core.reasoning import (
+    AS_IT_IS,
+    Begins,
+    Kind,
+    Part,
+    Thinking,
+    ThoughtSplitter,
+    before_answer,
+    begins,
+    ended_early,
+    marks,
+    template_options,
+)
 from app.core.recovery import Notice, Recovered
 from app.core.whose import OWNER, Whose
 from app.inference.detokenizer import Detokenizer, StopFinder
@@ -17,7 +32,7 @@ from app.inference.measure import StageFigures
 from app.inference.sequences import Finish, Request, Token
 from app.inference.text import Message, Text, local_time
 from backends.call_format import CallFormat
-from backends.contract import GREEDY, LocalTime, Sampling, Scalar
+from backends.contract import GREEDY, LocalTime, ReasoningFormat, Sampling, Scalar
 
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
@@ -38,6 +53,7 @@ class Question:
     sampling: Sampling = GREEDY
     max_tokens: int = DEFAULT_MAX_TOKENS
     stop: tuple[str, ...] = ()
+    thinking: Thinking = AS_IT_IS  # before an answer in a chat
     conversation: str | None = None  # a later question of it reuses what it shares with this one
     ignore_end: bool = False  # go on past end tokens, for benchmarks
     request: str = ""  # its id, for logs
@@ -55,6 +71,9 @@ class Delta:
     text: str
     token_ids: tuple[int, ...]
     likely: tuple[tuple[bytes, float], ...] = ()  # as Token.likely, with the bytes of each
+    thought: str = ""  # more of what the model thinks before it answers
+    hidden_bytes: int = 0  # written before this text, and no part of it: thoughts and signs
+    was_thought: bool = False  # all text before turned out to be a thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,9 @@ class Summary:
     guessed: int = 0  # tokens that were computed before they were known
     guessed_right: int = 0  # those of them that came
     place: int = 0  # of several pipelines of the model, which one ended it
+    thought: str = ""
+    thought_tokens: int = 0
+    thought_s: float = 0.0  # from the first token to the end of the thought
 
 
 class Generates(Protocol):
@@ -99,27 +121,39 @@ class Answerer:
         Raises BadInput, Busy or StageLost; Deltas yielded before are right.
         """
         _check(question)
-        reader = Reader(self._text.detokenizer(question.signs), question.stop)
-        request = await self._request(question, reader)
+        reader, request = await self._begin(question)
         before_s = max(0.0, time.monotonic() - question.came_at)
-        parts: list[str] = []
-        ids: list[int] = []
-        async with aclosing(self._pipeline.generate(request)) as stream:
-            async for item in stream:
-                if isinstance(item, Finish):
-                    finish = item
+        told, ids = _Told(), list[int]()
+        finish: Finish | None = None
+        while True:
+            if reader.pause is not None:
+                request, finish, is_over = await self._resumed(
+                    question, reader, request, ids, finish
+                )
+                for delta in reader.deltas((), ()):
+                    yield told.take(delta)
+                if is_over:
                     break
-                if isinstance(item, Notice):
-                    yield item
-                    continue
-                ids.append(item.id)
-                parts.append(reader.texts.popleft())
-                likely = tuple((self._piece(token), log) for token, log in item.likely)
-                yield Delta(parts[-1], (item.id,), likely)
-        if rest := reader.flush():
-            parts.append(rest)
-            yield Delta(rest, ())
-        yield _summary("".join(parts), ids, finish, reader.stop, before_s)
+            begun = len(ids)
+            async with aclosing(self._pipeline.generate(request)) as stream:
+                async for item in stream:
+                    if isinstance(item, Finish):
+                        finish = _joined(finish, item)
+                        break
+                    if isinstance(item, Notice):
+                        yield item
+                        continue
+                    ids.append(item.id)
+                    for delta in reader.deltas((item.id,), self._likely(item, reader)):
+                        yield told.take(delta)
+            if reader.pause is None:
+                break
+            request = replace(request, ids=(*request.ids, *ids[begun:]))
+        assert finish is not None
+        reader.flush()
+        for delta in reader.deltas((), ()):
+            yield told.take(delta)
+        yield _summary(told, reader, ids, finish, before_s)
 
     async def count(self, text: str) -> int:
         """How many tokens a text is. Raises BadInput or StageLost."""
@@ -127,7 +161,12 @@ class Answerer:
 
     async def prompt_tokens(self, question: Question) -> int:
         """How many tokens a question is. Raises as `answer`."""
-        return len(await self._ids(question))
+        return len((await self._prompt(question)).ids)
+
+    @property
+    def reasoning(self) -> ReasoningFormat:
+        """How this model's thoughts stand in what it writes."""
+        return self._text.vocabulary.reasoning
 
     @property
     def call_format(self) -> CallFormat | None:
@@ -146,32 +185,193 @@ class Answerer:
         pieces = self._text.pieces
         return pieces[token] if 0 <= token < len(pieces) else b""
 
-    async def _ids(self, question: Question) -> tuple[int, ...]:
+    def _likely(self, token: Token, reader: Reader) -> tuple[tuple[bytes, float], ...]:
+        """A sign that was sampled is told by the text that it is here."""
+        return tuple(
+            (self._piece(one) or (reader.sign(one) if not at else b""), log)
+            for at, (one, log) in enumerate(token.likely)
+        )
+
+    async def _prompt(self, question: Question) -> _Asked:
+        """What the model is given, and where its answer begins then."""
         if question.prompt_ids is not None:
-            return question.prompt_ids
+            return _Asked(question.prompt_ids, None)
         if question.prompt is not None:
-            return await self._text.tokenize(question.prompt)
+            return _Asked(await self._text.tokenize(question.prompt), None)
         prompt = await self._text.prompt(
             question.messages or (),
             question.tools,
-            options=question.template_options,
+            options={
+                **question.template_options,
+                **template_options(self.reasoning, question.thinking),
+            },
             begun_at=self._beginnings.of(question),
         )
-        return prompt.ids
+        said, thought = _begun(question.messages or ())
+        if said or thought:
+            where = Begins(in_thought=not said, in_answer=bool(said), goes_on=True)
+        else:
+            where = begins(self.reasoning, prompt.text)
+        return _Asked(prompt.ids, replace(where, passes_calls=bool(question.tools)))
 
-    async def _request(self, question: Question, reader: Reader) -> Request:
-        return Request(
-            await self._ids(question),
-            question.sampling,
+    async def _begin(self, question: Question) -> tuple[Reader, Request]:
+        asked, sampling = await self._prompt(question), question.sampling
+        signs, splitter, waits = dict(question.signs), None, False
+        if asked.where is not None:
+            own = await self._signs()
+            signs |= own
+            splitter = _splitter(self.reasoning, asked.where, own)
+            waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
+        most = question.thinking.most_tokens
+        reader = Reader(
+            self._text.detokenizer(signs), question.stop, splitter,
+            signs=signs, most_thought=most, waits=waits,
+        )  # fmt: skip
+        conversation = question.conversation
+        if (waits or most is not None) and conversation is None:
+            conversation = f"thought {secrets.token_hex(8)}"  # its parts share what was computed
+        request = Request(
+            asked.ids,
+            replace(sampling, grammar="") if waits else sampling,
             question.max_tokens,
             () if question.ignore_end else self._text.vocabulary.end_tokens,
-            question.conversation,
+            conversation,
             reader.push,
             question.request,
             question.guesses,
             goes_first=question.whose == OWNER,
             read=question.read,
         )
+        return reader, request
+
+    async def _signs(self) -> dict[int, bytes]:
+        """The control tokens among the signs of thoughts, with the text that each is here."""
+        found = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
+        return {token: mark.encode() for token, mark in found if token is not None}
+
+    async def _resumed(
+        self,
+        question: Question,
+        reader: Reader,
+        request: Request,
+        ids: list[int],
+        finish: Finish | None,
+    ) -> tuple[Request, Finish | None, bool]:
+        """What is asked next of an answer whose thought is over, or has had its tokens; True: nothing is left to ask.
+
+        What was sampled behind the thought is dropped where its form was not kept to yet.
+        """
+        calls, pause = bool(question.tools), reader.pause
+        assert pause is not None
+        dropped = len(ids) - reader.n_kept
+        if dropped > 0:
+            del ids[len(ids) - dropped :]
+            request = replace(request, ids=request.ids[: len(request.ids) - dropped])
+        if pause is Pause.SPENT:
+            forced = ended_early(self.reasoning, calls=calls)
+        else:
+            forced = before_answer(self.reasoning, calls=calls, thought=bool(ids))
+        more = await self._text.tokenize(forced, special=True, bos=False) if forced else ()
+        where = Begins(in_answer=not (calls and self.reasoning.messages), passes_calls=calls)
+        reader.resume(forced, _splitter(self.reasoning, where, await self._signs()))
+        ids += more
+        left = question.max_tokens - len(ids)
+        next_one = replace(
+            request, ids=(*request.ids, *more), sampling=question.sampling, max_tokens=max(1, left)
+        )
+        if left < 1 and finish is not None:
+            return next_one, replace(finish, reason="length"), True
+        return next_one, finish, False
+
+
+THOUGHT = "reasoning_content"  # of a message of the model: what it thought
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A prompt. where: its answer begins; None: it is no chat, and nothing is parted from its text."""
+
+    ids: tuple[int, ...]
+    where: Begins | None
+
+
+def _begun(messages: Sequence[Message]) -> tuple[str, str]:
+    """What there is already of an answer that goes on: its words, and what was thought before."""
+    last = messages[-1] if len(messages) > 1 else {"role": ""}
+    if last["role"] != "assistant" or "tool_calls" in last:
+        return "", ""
+    return str(last["content"]), str(last.get(THOUGHT) or "")
+
+
+def _splitter(form: ReasoningFormat, where: Begins, signs: Mapping[int, bytes]) -> ThoughtSplitter:
+    controls = {sign.decode() for sign in signs.values()}
+    return ThoughtSplitter(form, where, frozenset(controls))
+
+
+def _joined(first: Finish | None, then: Finish) -> Finish:
+    """The figures of an answer that was asked for in two parts."""
+    if first is None:
+        return then
+    one, two = first.figures, then.figures
+    rates = [part for part in (one, two) if part.decode_tok_s > 0]
+    seconds = sum(part.answer_tokens / part.decode_tok_s for part in rates)
+    figures = replace(
+        two,
+        prompt_tokens=one.prompt_tokens,
+        reused_tokens=one.reused_tokens,
+        answer_tokens=one.answer_tokens + two.answer_tokens,
+        queued_s=one.queued_s + two.queued_s,
+        ttft_s=one.ttft_s,
+        decode_tok_s=sum(part.answer_tokens for part in rates) / seconds if seconds else 0.0,
+        stages=_added(one.stages, two.stages),
+        recoveries=(*one.recoveries, *two.recoveries),
+        guessed=one.guessed + two.guessed,
+        guessed_right=one.guessed_right + two.guessed_right,
+    )
+    return replace(then, figures=figures)
+
+
+def _added(
+    one: tuple[StageFigures, ...], two: tuple[StageFigures, ...]
+) -> tuple[StageFigures, ...]:
+    """What both parts took; of stages that are others now, what the second did."""
+    if [stage.name for stage in one] != [stage.name for stage in two]:
+        return two
+    return tuple(
+        StageFigures(
+            after.name,
+            before.steps + after.steps,
+            before.busy_s + after.busy_s,
+            before.wait_s + after.wait_s,
+            before.bytes_out + after.bytes_out,
+            before.bytes_in + after.bytes_in,
+        )
+        for before, after in zip(one, two, strict=True)
+    )
+
+
+class _Told:
+    """What was told of an answer so far."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._thought: list[str] = []
+
+    def take(self, delta: Delta) -> Delta:
+        if delta.was_thought:
+            self._thought += self._text
+            self._text.clear()
+        self._text.append(delta.text)
+        self._thought.append(delta.thought)
+        return delta
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def thought(self) -> str:
+        return "".join(self._thought)
 
 
 class Beginnings:
@@ -194,27 +394,138 @@ class Beginnings:
         return found
 
 
-class Reader:
-    """Reads an answer's tokens as they are sampled, so that a stop string ends it at once."""
+class Pause(Enum):
+    """Why an answer stops before its end, to go on in another way."""
 
-    def __init__(self, detokenizer: Detokenizer, stops: Sequence[str]) -> None:
+    SPENT = "spent"  # its thought has had its tokens
+    OVER = "over"  # its thought is over, and what follows has a form
+
+
+class Reader:
+    """Reads an answer's tokens as they are sampled, so that a stop string ends it at once.
+
+    splitter: parts thoughts from the text, None where there are none. A stop string is looked for in the text alone.
+    most_thought: tokens after which a thought is to be ended. waits: what follows the thought has a form, and is asked
+    for when that is over.
+    """
+
+    def __init__(
+        self,
+        detokenizer: Detokenizer,
+        stops: Sequence[str],
+        splitter: ThoughtSplitter | None = None,
+        *,
+        signs: Mapping[int, bytes] | None = None,
+        most_thought: int | None = None,
+        waits: bool = False,
+    ) -> None:
         self._detokenizer = detokenizer
         self._stops = StopFinder(stops)
-        self.texts: deque[str] = deque()  # of each token, until it is told
+        self._splitter, self._signs = splitter, signs or {}
+        self._most, self._waits = most_thought, waits
+        self._parts: deque[tuple[Part, ...]] = deque()  # of each token, until it is told
+        self._flushed: list[Part] = []
+        self._began = 0.0
+        self.n_thought = 0  # tokens of thoughts, with their signs
+        self.n_kept = 0  # tokens that count, should it pause
+        self._n = 0
+        self.thought_s = 0.0
+        in_thought = splitter is not None and splitter.in_thought
+        self.pause = Pause.SPENT if in_thought and most_thought == 0 else None
+
+    def sign(self, token: int) -> bytes:
+        """What a control token is told as."""
+        return self._signs.get(token, b"")
 
     def push(self, token: int) -> bool:
-        """Take in a token; True when the answer ends with it."""
-        self.texts.append(self._stops.push(self._detokenizer.push(token)))
-        return self._stops.found
+        """Take in a token; True when the answer ends with it, or pauses."""
+        self._n += 1
+        raw = self._detokenizer.push(token)
+        if self._splitter is None:
+            self._parts.append(self._stopped([Part(Kind.ANSWER, raw, raw)]))
+            return self._stops.found
+        self._began = self._began or time.monotonic()
+        was_in = self._splitter.in_thought
+        parts = self._splitter.push(raw)
+        is_in = self._splitter.in_thought
+        if was_in or is_in:
+            self.n_thought += 1
+            self.thought_s = time.monotonic() - self._began
+        if self._waits and not self._splitter.may_think:
+            self.pause = Pause.OVER
+            parts = [part for part in parts if part.kind is not Kind.ANSWER]
+            self.n_kept = (
+                self._n if was_in else 0
+            )  # what came in place of a thought has no form yet
+        elif self._most is not None and is_in and raw and self.n_thought >= self._most:
+            self.pause, self.n_kept = Pause.SPENT, self._n
+        self._parts.append(self._stopped(parts))
+        return self._stops.found or self.pause is not None
+
+    def resume(self, forced: str, splitter: ThoughtSplitter) -> None:
+        """Go on behind what was put there in the model's place."""
+        left: list[Part] = []
+        if self._splitter is not None and self.pause is Pause.SPENT:
+            left = [part for part in self._splitter.flush() if part.kind is Kind.THOUGHT]
+        self._flushed += [*left, Part(Kind.HIDDEN, "", forced)]
+        self._splitter, self.pause, self._waits, self._most = splitter, None, False, None
+        self._n = 0
 
     @property
     def stop(self) -> str | None:
         """The stop string that has come."""
         return self._stops.match
 
-    def flush(self) -> str:
-        """What was held back, at the end."""
-        return self._stops.push(self._detokenizer.flush()) + self._stops.flush()
+    def flush(self) -> None:
+        """What was held back is told now, at the end."""
+        raw = self._detokenizer.flush()
+        if self._splitter is None:
+            self._flushed += self._stopped([Part(Kind.ANSWER, raw, raw)])
+        else:
+            self._flushed += self._stopped([*self._splitter.push(raw), *self._splitter.flush()])
+        if rest := self._stops.flush():
+            self._flushed.append(Part(Kind.ANSWER, rest, rest))
+
+    def deltas(
+        self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]
+    ) -> list[Delta]:
+        """What the next token is told as; without one, what was held back."""
+        if token_ids:
+            parts: Sequence[Part] = self._parts.popleft()
+        else:
+            parts, self._flushed = self._flushed, []
+            if not parts:
+                return []
+        found, hidden = list[Delta](), 0
+        for part in parts:
+            hidden += len(part.written.encode()) - (
+                len(part.text.encode()) if part.kind is Kind.ANSWER else 0
+            )
+            if part.kind is Kind.TURN:
+                found.append(Delta("", (), hidden_bytes=hidden, was_thought=True))
+                hidden = 0
+            if part.kind in (Kind.HIDDEN, Kind.TURN) or not part.text:
+                continue
+            is_text = part.kind is Kind.ANSWER
+            text, thought = (part.text, "") if is_text else ("", part.text)
+            found.append(Delta(text, (), (), thought, hidden))
+            hidden = 0
+        if hidden or not found:
+            found.append(Delta("", (), hidden_bytes=hidden))
+        found[0] = replace(found[0], token_ids=token_ids, likely=likely)
+        return found
+
+    def _stopped(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """Without what a stop string takes away, or holds back."""
+        found = list[Part]()
+        for part in parts:
+            if part.kind is not Kind.ANSWER:
+                found.append(part)
+                continue
+            added = len(part.text) - len(part.written)  # a paragraph that was put before it
+            text = self._stops.push(part.text)
+            found.append(Part(Kind.ANSWER, text, text[max(0, added) :]))
+        return tuple(found)
 
 
 def _check(question: Question) -> None:
@@ -226,11 +537,11 @@ def _check(question: Question) -> None:
 
 
 def _summary(
-    text: str, ids: list[int], finish: Finish, stop: str | None, before_s: float
+    told: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float
 ) -> Summary:
     figures = finish.figures
     return Summary(
-        text=text,
+        text=told.text,
         token_ids=tuple(ids),
         prompt_tokens=figures.prompt_tokens,
         reused_tokens=figures.reused_tokens,
@@ -239,10 +550,13 @@ def _summary(
         ttft_s=figures.ttft_s,
         decode_tok_s=figures.decode_tok_s,
         finish_reason=finish.reason,
-        stop=stop,
+        stop=reader.stop,
         stages=figures.stages,
         recoveries=figures.recoveries,
         guessed=figures.guessed,
         guessed_right=figures.guessed_right,
         place=figures.place,
+        thought=told.thought,
+        thought_tokens=reader.n_thought,
+        thought_s=reader.thought_s,
     )

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from app.core.errors import BadInput
 from app.core.placement import Forecast
 from app.core.plan import PlannedStage
+from app.core.reasoning import Thinking
 from app.core.reasons import said
-from app.inference.chats import DEFAULT_MAX_TOKENS, Delta, Question, Summary
+from app.inference.chats import DEFAULT_MAX_TOKENS, THOUGHT, Delta, Question, Summary
 from app.inference.text import local_time
 from app.node import requests as asked
 from app.node.snapshot import Json, stage_json
@@ -27,7 +28,10 @@ def question_of(order: asked.Ask) -> Question:
         raise BadInput("prompt_unclear")
     messages = None
     if order.messages is not None:
-        messages = [{"role": m.role, "content": m.content} for m in order.messages]
+        messages = [
+            {"role": m.role, "content": m.content, **({THOUGHT: m.thought} if m.thought else {})}
+            for m in order.messages
+        ]
     elif order.prompt is not None and not order.raw:
         messages = [{"role": "user", "content": order.prompt}]
     return Question(
@@ -41,6 +45,7 @@ def question_of(order: asked.Ask) -> Question:
         ignore_end=order.ignore_end,
         guesses=order.guesses,
         max_tokens=order.max_tokens or DEFAULT_MAX_TOKENS,
+        thinking=Thinking(order.think, order.effort, order.think_tokens, must=True),
     )
 
 
@@ -74,6 +79,12 @@ async def kept_here(
 def delta_json(delta: Delta) -> Json:
     """`likely` is there only for who asked for it, and never goes through JSON: it holds bytes."""
     told: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
+    if delta.thought:
+        told["thought"] = delta.thought
+    if delta.was_thought:
+        told["was_thought"] = True
+    if delta.hidden_bytes:
+        told["hidden_bytes"] = delta.hidden_bytes
     return {"delta": told | {"likely": delta.likely} if delta.likely else told}
 
 
@@ -83,6 +94,9 @@ def answer_json(
     """The end of an answer, with all its figures beside what was forecast for just these tokens."""
     return {
         "text": summary.text,
+        "thought": summary.thought,
+        "thought_tokens": summary.thought_tokens,
+        "thought_s": summary.thought_s,
         "token_ids": list(summary.token_ids),
         "prompt_tokens": summary.prompt_tokens,
         "reused_tokens": summary.reused_tokens,

@@ -25,6 +25,7 @@ class _Kept:
     """One answer as far as it has come. It is held in memory alone."""
 
     pieces: list[str] = field(default_factory=list)  # of its text
+    thoughts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     news: Json | None = None  # what was said last, if nothing was written since
     done: Json | None = None
@@ -38,14 +39,21 @@ class _Kept:
             self.done = line
             return
         if "delta" in line:
+            if line["delta"].get("was_thought"):
+                self.thoughts += self.pieces
+                self.pieces.clear()
             self.pieces.append(line["delta"]["text"])
+            self.thoughts.append(line["delta"].get("thought", ""))
             self.token_ids += line["delta"]["token_ids"]
         self.news = None if "delta" in line else line
         for follower in self.followers:
             follower.put_nowait(line)
 
     def so_far(self) -> list[Json]:
-        told = [{"delta": {"text": "".join(self.pieces), "token_ids": list(self.token_ids)}}]
+        delta: Json = {"text": "".join(self.pieces), "token_ids": list(self.token_ids)}
+        if thought := "".join(self.thoughts):
+            delta["thought"] = thought
+        told = [{"delta": delta}]
         return [*(told if self.token_ids else ()), *([self.news] if self.news else ())]
 
     def end(self, over_s: float) -> None:

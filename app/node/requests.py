@@ -234,6 +234,7 @@ class UnloadModel(Request, frozen=True):
 class Message(Request, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: Text
+    thought: Text = ""  # of an answer: what was thought before it
 
 
 class SamplingValues(Request, frozen=True):
@@ -283,6 +284,9 @@ class Ask(Request, frozen=True):
     ignore_end: bool = False  # benchmarks want exactly max_tokens
     guesses: bool = True  # idle machines may compute what is likely to come next
     sampling: SamplingValues = SamplingValues()
+    think: bool | None = None  # before it answers; None: as the model's template has it
+    effort: Annotated[str, Meta(max_length=32)] = ""  # how hard: low, medium, high
+    think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # then a thought is ended
 
 
 async def body(request: web.Request, kind: type[R]) -> R:

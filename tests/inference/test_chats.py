@@ -28,7 +28,7 @@ from backends import orders
 from backends.contract import GREEDY, LocalTime, Scalar
 from backends.service import SHORT_CHARS
 from backends.template import render
-from tests import tiny
+from testbed import tiny
 from tests.inference.pool import pool, shape
 
 HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
@@ -387,5 +387,5 @@ def test_a_control_token_that_counts_as_text_stands_where_it_came() -> None:
     """What was held back before it, because a stop string might have begun, is told first."""
     pieces = [b"<|end|>", b'{"a": 1}', b" "]
     reader = Reader(Detokenizer([b"", *pieces[1:]], {0: pieces[0]}), ["}\n"])
-    told = [reader.push(token) or reader.texts.popleft() for token in (1, 0, 2)]
+    told = [reader.push(token) or reader.deltas((token,), ())[0].text for token in (1, 0, 2)]
     assert told == ['{"a": 1', "}<|end|>", " "]

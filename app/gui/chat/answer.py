@@ -9,17 +9,18 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.core.chat import ATTACHMENTS, Chat, Message, path_to
+from app.core.chat import ATTACHMENTS, THOUGHT, Chat, Message, path_to
 from app.core.errors import AppError
 from app.gui.node_client import Call, NodeClient
 from app.gui.sentences import here
 
 Json = dict[str, Any]
 
+THINK, THINK_TOKENS = "think", "think_tokens"  # of a chat's sampling: 1 or 0; the longest thought
 MAX_TOKENS = 2_048  # of an answer, when nobody says
 FIGURES = (
     "prompt_tokens", "reused_tokens", "queued_s", "ttft_s", "decode_tok_s", "guessed",
-    "guessed_right", "predicted", "recoveries", "recovered", "doubted", "placement",
+    "guessed_right", "thought_tokens", "predicted", "recoveries", "recovered", "doubted", "placement",
 )  # fmt: skip
 
 
@@ -48,7 +49,9 @@ class Answer(QObject):
     ) -> None:
         super().__init__(parent)
         self._client, self._path, self._question = client, f"/answers/{key}", question
-        self.text = ""
+        self.text = self.thought = ""
+        self.thought_s = 0.0  # until the thought was over
+        self.thought_tokens = 0
         self.n_tokens = 0
         self.progress: Json | None = None
         self.trouble = ""  # a machine is gone: what happened, and what is done about it
@@ -97,7 +100,7 @@ class Answer(QObject):
                 self._first, self._first_tokens = now, n_tokens
             self._last = now
             self.n_tokens += n_tokens
-            self.text += str(line["delta"].get("text") or "")
+            self._take_text(line["delta"], now, n_tokens)
             self.progress = None
             self.trouble, self.is_short = "", False
             self.grew.emit()
@@ -109,9 +112,19 @@ class Answer(QObject):
             self.is_short = line["recovery"].get("state") == "short"
             self.progressed.emit()
 
+    def _take_text(self, delta: Json, now: float, n_tokens: int) -> None:
+        if delta.get("was_thought"):  # what was told as the answer
+            self.thought, self.text = self.thought + self.text, ""
+        self.thought += str(delta.get("thought") or "")
+        self.text += str(delta.get("text") or "")
+        if self.thought and not self.text:
+            self.thought_s = now - self._first
+            self.thought_tokens += n_tokens
+
     def _done(self, done: Json) -> None:
         figures = {name: done[name] for name in FIGURES if done.get(name) is not None}
         figures["tokens"] = len(done.get("token_ids") or ())
+        self.thought_s = float(done.get("thought_s") or self.thought_s)  # also of what came before
         how = "length" if done.get("finish_reason") == "length" else "stop"
         self._end(Ending(how, figures, done.get("model")))
 
@@ -137,8 +150,13 @@ def question(chat: Chat, branch: Sequence[Message], usual: Mapping[str, float]) 
     """The body of POST /ask for the next words after `branch`. usual: sampling where the chat says nothing of it."""
     sampling = {**usual, **chat.sampling}
     most = sampling.pop("max_tokens", MAX_TOKENS)
+    thinking: Json = {}
+    if (think := sampling.pop(THINK, None)) is not None:
+        thinking["think"] = bool(think)
+    if (limit := sampling.pop(THINK_TOKENS, None)) is not None:
+        thinking["think_tokens"] = int(limit)
     messages = [{"role": "system", "content": chat.system}] if chat.system.strip() else []
-    messages += [{"role": str(one.role), "content": content(one)} for one in branch]
+    messages += [_said(one) for one in branch]
     return {
         "messages": messages,
         "model": chat.model,
@@ -146,7 +164,15 @@ def question(chat: Chat, branch: Sequence[Message], usual: Mapping[str, float]) 
         "begun_at": _begun_at(chat, branch),
         "max_tokens": int(most),
         "sampling": sampling,
+        **thinking,
     }
+
+
+def _said(message: Message) -> Json:
+    """An answer with what was thought before it: the model's template says what of that is told again."""
+    said = {"role": str(message.role), "content": content(message)}
+    thought = message.details.get(THOUGHT)
+    return said | ({"thought": str(thought)} if thought else {})
 
 
 def _begun_at(chat: Chat, branch: Sequence[Message]) -> float | None:

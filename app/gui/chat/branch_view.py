@@ -25,11 +25,18 @@ def branch(chat: Chat, running: Running | None, pool: Pool) -> list[Shown]:
     found, told = [], {one.id for one in tree.told(messages)}
     for place, message in enumerate(messages, 1):
         own = running if running is not None and running.message == message.id else None
-        now = replace(message, text=own.text) if own is not None else message
+        now = message
+        if own is not None:
+            details = {**message.details, **own.thoughts()}
+            now = replace(message, text=own.text, details=details)
         state = state_of(own, pool) if own is not None else None
         is_last = place == len(messages)
         is_told, busy = message.id in told, running is not None
-        found.append(Shown(now, versions[message.id], is_last, busy, state, is_told))
+        thinks = own is not None and own.thinks
+        tokens = own.answer.thought_tokens if own is not None else None
+        found.append(
+            Shown(now, versions[message.id], is_last, busy, state, is_told, thinks, tokens)
+        )
     return found
 
 
@@ -42,7 +49,7 @@ def state_of(running: Running, pool: Pool) -> str:
         return " ".join((answer.trouble, *_rebuilding(pool.asked(running.model))))
     if answer.progress is not None:
         return figures.step(answer.progress)
-    if answer.text:
+    if answer.text or answer.thought:
         return figures.caption(running.measured(answer.measured()))
     answers = pool.snapshot.get("answers") or {}
     own = next(

@@ -170,6 +170,13 @@ class ChatList(QWidget):
         ids = self._history.inside(folder) if folder is not None else self._ids()
         self._desk.export(form, ids, folder or self._one_title())
 
+    @property
+    def exports_thoughts(self) -> bool:
+        return self._desk.exports_thoughts
+
+    def export_thoughts(self, on: bool) -> None:
+        self._desk.export_thoughts(on)
+
     def export_all(self, form: Format) -> None:
         self._desk.export(form, None, "")
 

@@ -285,7 +285,7 @@ class ChatPage(Page):
         if running is None or chat != self.chat.id:
             return
         if (view := self.conversation.view(running.message)) is not None:
-            view.grow(running.text)
+            view.grow(running)
             view.tell_state(state_of(running, self.services.pool))
         self._tell_shortage()
 

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.core.chat import Chat
 from app.gui import formats
 from app.gui import theme as sizes
-from app.gui.chat.answer import MAX_TOKENS
+from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
 from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
 from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.dialog import Compact
@@ -79,6 +79,8 @@ class ChatSettings(Compact):
         self.sampling_presets = DropDown()
         self.knobs = {knob.name: self._knob(knob) for knob in KNOBS}
         self.longest = QSpinBox()
+        self.thinking = DropDown()
+        self.longest_thought = QSpinBox()
         self._lay_out()
         self._fill(chat)
         self._fill_presets()
@@ -92,6 +94,8 @@ class ChatSettings(Compact):
             (self.tr("Model"), self.model),
             (self.tr("Context"), self.context),
             (self.tr("Longest answer"), self.longest),
+            (self.tr("Thinking"), self.thinking),
+            (self.tr("Longest thought"), self.longest_thought),
         )
         names = _names(self)
         fields = [(names[name], field) for name, field in self.knobs.items()]
@@ -120,6 +124,17 @@ class ChatSettings(Compact):
         self.longest.setRange(1, MOST_TOKENS)
         self.longest.setGroupSeparatorShown(True)
         self.longest.setSuffix(self.tr(" tokens"))
+        self.thinking.addItem(self.tr("As the model does"), None)
+        self.thinking.addItem(self.tr("On"), 1)
+        self.thinking.addItem(self.tr("Off"), 0)
+        self.longest_thought.setRange(0, MOST_TOKENS)
+        self.longest_thought.setGroupSeparatorShown(True)
+        self.longest_thought.setSuffix(self.tr(" tokens"))
+        self.longest_thought.setSpecialValueText(self.tr("No limit"))
+        self.thinking.setToolTip(
+            self.tr("Some models think before they answer. Not every one can be told not to.")
+        )
+        self.thinking.setAccessibleDescription(self.thinking.toolTip())
         self._keep_system = button(self.tr("Keep as preset…"), self._ask_system)
         self._keep_sampling = button(self.tr("Keep as preset…"), self._ask_sampling)
         remove = self.tr("Remove preset")
@@ -209,6 +224,10 @@ class ChatSettings(Compact):
         self.context.setCurrentIndex(max(0, self.context.findData(chat.context)))
         self.system.setPlainText(chat.system)
         self.longest.setValue(int(chat.sampling.get("max_tokens", MAX_TOKENS)))
+        self.thinking.setCurrentIndex(
+            max(0, self.thinking.findData(chat.sampling.get(THINK, None)))
+        )
+        self.longest_thought.setValue(int(chat.sampling.get(THINK_TOKENS, 0)))
         self._fill_knobs(chat.sampling)
 
     def _fill_knobs(self, values: object) -> None:
@@ -297,6 +316,14 @@ class ChatSettings(Compact):
             found["max_tokens"] = self.longest.value()
         return found
 
+    def _thinking(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        if (chosen := self.thinking.currentData()) is not None:
+            found[THINK] = int(chosen)
+        if self.longest_thought.value():
+            found[THINK_TOKENS] = self.longest_thought.value()
+        return found
+
     def _save(self) -> None:
         self._changed(
             replace(
@@ -304,7 +331,7 @@ class ChatSettings(Compact):
                 model=self.model.currentData(),
                 context=self.context.currentData(),
                 system=self.system.toPlainText(),
-                sampling=self._sampling(),
+                sampling=self._sampling() | self._thinking(),
             )
         )
         self.accept()

@@ -13,6 +13,8 @@ from app.core.chat import (
     FIGURES,
     MODEL,
     NOTES,
+    THOUGHT,
+    THOUGHT_S,
     Chat,
     ChatId,
     Details,
@@ -185,6 +187,9 @@ def _details(found: object) -> Details:
     for name in (MODEL, ENDED):
         if isinstance(value := given.get(name), str):
             kept[name] = value[:NAME_CHARACTERS]
+    if THOUGHT in given:
+        kept[THOUGHT] = _text(given[THOUGHT], THOUGHT)
+        kept |= _numbers({name: given[name] for name in (THOUGHT_S,) if name in given})
     if NOTES in given:
         kept[NOTES] = [_text(one, NOTES) for one in _list(given[NOTES], NOTES, MAX_LIST)]
     if ATTACHMENTS in given:

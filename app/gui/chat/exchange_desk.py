@@ -32,6 +32,7 @@ from app.gui.services import Services
 
 Done = Callable[[Any], None]
 
+EXPORT_THOUGHTS = "chat/export_thoughts"  # whether they are written beside the answers
 SLICE_S = 0.02  # of the window's time for each turn of an import
 _NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
 
@@ -45,6 +46,7 @@ class ExchangeDesk(QWidget):
         super().__init__(parent)
         self._history, self._notice = history, notice
         self._go = services.go
+        self._preferences = services.preferences
         self._written = LastFolder(services.preferences, "export")
         self._taken_from = LastFolder(services.preferences, "import")
         self._work: Work | None = None
@@ -74,6 +76,14 @@ class ExchangeDesk(QWidget):
         if target is not None:
             self.write(form, ids, target)
 
+    @property
+    def exports_thoughts(self) -> bool:
+        """Whether what was thought before answers is exported with them."""
+        return self._preferences.flag(EXPORT_THOUGHTS)
+
+    def export_thoughts(self, on: bool) -> None:
+        self._preferences.keep(EXPORT_THOUGHTS, on)
+
     def write(self, form: Format, ids: Sequence[ChatId] | None, target: Path) -> None:
         """Export into `target`."""
         self._history.flush()
@@ -81,10 +91,11 @@ class ExchangeDesk(QWidget):
         file, codec = self._history.file, self._history.codec
         chats = [found for one in ids if not file and (found := self._history.chat(one))]
         title = target.stem
+        thoughts = self._preferences.flag(EXPORT_THOUGHTS)
 
         def job(told: Told) -> int:
             source = stored(file, ids, codec) if file else (chat for chat in chats)
-            return export(source, form, target, title, told)
+            return export(source, form, target, title, told, thoughts=thoughts)
 
         words = self.tr("Exporting %n chat(s)…", "", len(ids))
         self._begin(Work(job), words, len(ids), partial(self._exported, target))

@@ -17,6 +17,7 @@ from app.gui.chat import export_html, history_rows
 from app.gui.chat.exchange import HEAD, TAIL, chat_json
 from app.gui.chat.export_markdown import markdown
 from app.gui.chat.export_pdf import PdfBook
+from app.gui.chat.export_words import without_thoughts
 from app.gui.chat.history_cipher import Codec
 from app.gui.chat.history_file import connect
 
@@ -48,8 +49,15 @@ def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
                 yield chat
 
 
-def export(chats: Chats, form: Format, target: Path, title: str, told: Told) -> int:
-    """How many were written. Raises AppError; an older file stays as it was then."""
+def export(
+    chats: Chats, form: Format, target: Path, title: str, told: Told, *, thoughts: bool = True
+) -> int:
+    """How many were written. Raises AppError; an older file stays as it was then.
+
+    thoughts: what was thought before each answer is written too, as it always is in what can be imported again.
+    """
+    if not thoughts and form != JSON:
+        chats = _without_thoughts(chats)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         write = _pdf if form == PDF else _text
@@ -65,6 +73,12 @@ def export(chats: Chats, form: Format, target: Path, title: str, told: Told) -> 
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def _without_thoughts(chats: Chats) -> Chats:
+    with contextlib.closing(chats):
+        for chat in chats:
+            yield without_thoughts(chat)
 
 
 def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, told: Told) -> int:

@@ -30,6 +30,7 @@ section.mine { border-color: var(--accent); }
 h1 { font-size: 1.5rem; } h2 { font-size: .85rem; color: var(--muted); }
 p.h1, p.h2, p.h3, p.h4, p.h5, p.h6 { font-weight: 600; }
 .facts { color: var(--muted); }
+details { color: var(--muted); }
 .typed, pre { white-space: pre-wrap; }
 pre, code { background: var(--code); border-radius: .3rem; font-family: monospace; }
 pre { padding: .75rem; } code { padding: 0 .2rem; } pre code { padding: 0; }
@@ -59,6 +60,11 @@ def article(chat: Chat) -> str:
             f"<p><b>{escape(words.attachment_words(name))}</b></p><pre>{escape(text)}</pre>"
             for name, text in said.attachments
         )
+        if said.thought:
+            inside = rendered(said.thought)
+            files += (
+                f"<details><summary>{escape(words.thought_words())}</summary>{inside}</details>"
+            )
         body = _typed(said.text) if said.mine else rendered(said.text)
         parts.append(_section(title, files + body, mine=said.mine))
     return "\n".join((*parts, "</article>\n"))

@@ -19,8 +19,14 @@ def markdown(chat: Chat) -> str:
         parts.append(f"## {said.who}" + (f" · {said.when}" if said.when else ""))
         for name, text in said.attachments:
             parts += [f"**{words.attachment_words(name)}**", _fenced(text)]
+        if said.thought:
+            parts += [f"**{words.thought_words()}**", _quoted(said.thought)]
         parts.append(said.text)
     return "\n\n".join(parts) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
 def _fenced(text: str) -> str:

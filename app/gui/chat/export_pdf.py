@@ -124,6 +124,9 @@ def _html(chat: Chat) -> str:
         parts.append(_who(f"{said.who} · {said.when}" if said.when else said.who))
         for name, text in said.attachments:
             parts.append(f"<p><b>{escape(words.attachment_words(name))}</b></p>{_typed(text)}")
+        if said.thought:
+            parts.append(f"<p><b>{escape(words.thought_words())}</b></p>")
+            parts.append(rendered(said.thought))
         parts.append(_typed(said.text) if said.mine else rendered(said.text))
     return "".join(parts).replace("\n</code></pre>", "</code></pre>")
 

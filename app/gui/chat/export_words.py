@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 
-from app.core.chat import ATTACHMENTS, MODEL, Chat, Message, Role, path, title_of
+from app.core.chat import ATTACHMENTS, MODEL, THOUGHT, Chat, Message, Role, path, title_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class Spoken:
     text: str
     attachments: tuple[tuple[str, str], ...]  # name and text
     mine: bool
+    thought: str = ""  # empty also where it is left out
 
 
 def title(chat: Chat) -> str:
@@ -43,6 +44,19 @@ def attachment_words(name: str) -> str:
     return QCoreApplication.translate("Export", "Attachment {name}").format(name=name)
 
 
+def thought_words() -> str:
+    return QCoreApplication.translate("Export", "Thought before the answer")
+
+
+def without_thoughts(chat: Chat) -> Chat:
+    """The same chat, where only answers are to be read."""
+    kept = {
+        ident: replace(one, details={k: v for k, v in one.details.items() if k != THOUGHT})
+        for ident, one in chat.messages.items()
+    }
+    return replace(chat, messages=kept)
+
+
 def when(seconds: float) -> str:
     """A time in the person's own form; "" for none."""
     if seconds <= 0:
@@ -62,4 +76,5 @@ def _spoken(message: Message) -> Spoken:
         message.text,
         tuple((str(one["name"]), str(one["text"])) for one in attached),
         mine,
+        str(message.details.get(THOUGHT) or ""),
     )

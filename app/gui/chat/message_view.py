@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QResizeEvent
@@ -25,6 +26,8 @@ from app.core.chat import (
     FULL,
     MODEL,
     NOTES,
+    THOUGHT,
+    THOUGHT_S,
     UNFINISHED,
     Message,
     MessageId,
@@ -36,6 +39,7 @@ from app.gui.chat.blocks import Look
 from app.gui.chat.body import Body
 from app.gui.chat.composer import file_words
 from app.gui.chat.editor import Editor
+from app.gui.chat.thought_view import ThoughtView
 from app.gui.chat.wrapped import Wrapped
 from app.gui.icons import icon
 from app.gui.parts.buttons import IconButton, button
@@ -44,6 +48,9 @@ from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Chip, label, tooltip
 from app.gui.sentences import model_name
 from app.gui.theme import set_role
+
+if TYPE_CHECKING:
+    from app.gui.chat.session import Running
 
 CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
 NAME_CHARACTERS = 80
@@ -72,6 +79,8 @@ class Shown:
     is_busy: bool = False  # something in this chat is under way: nothing else can begin
     state: str | None = None
     is_told: bool = True  # to the model, with what follows: a question that got no answer is not
+    thinks: bool = False  # before it answers
+    thought_tokens: int | None = None  # while it comes
 
 
 class _Head(QWidget):
@@ -123,11 +132,12 @@ class MessageView(QFrame):
         self._head = _Head(Flow(self._who, self._turn, self._tools, right_from=2))
         self._who.setMinimumHeight(look.theme.px(sizes.XXL))
         self.body = Body(look, is_markdown=self._is_answer)
+        self.thought = ThoughtView(look)
         self._files = row(gap=sizes.S)
         self._foot = column(gap=sizes.XS)
         self._editor: Editor | None = None
         self._more: QPushButton | None = None  # goes on with an answer that was cut
-        box = column(self._head, self.body, self._files, self._foot, gap=sizes.XS)
+        box = column(self._head, self.thought, self.body, self._files, self._foot, gap=sizes.XS)
         box.setContentsMargins(sizes.M, sizes.XS, sizes.M, sizes.M)
         self.setLayout(box)
         self.show_message(shown, first=True)
@@ -146,6 +156,8 @@ class MessageView(QFrame):
         growing = shown.state is not None
         if first or growing or shown.message.text != before.message.text or before.state:
             self.body.show_text(shown.message.text, growing=growing)
+        if self._is_answer:
+            self._tell_thought()
         if self._editor is not None:
             self._editor.accept.setEnabled(not shown.is_busy)
         if not first and replace(before, is_busy=shown.is_busy) == shown:
@@ -154,9 +166,16 @@ class MessageView(QFrame):
         else:
             self._tell()
 
-    def grow(self, text: str) -> None:
-        """More text of an answer under way."""
-        self.body.show_text(text, growing=True)
+    def grow(self, running: Running) -> None:
+        """More of an answer under way."""
+        self.body.show_text(running.text, growing=True)
+        if running.thought:
+            self.thought.show_thought(
+                running.thought,
+                running.thought_s,
+                running.answer.thought_tokens,
+                growing=running.thinks,
+            )
 
     def tell_state(self, state: str) -> None:
         """What happens while nothing comes yet."""
@@ -164,7 +183,17 @@ class MessageView(QFrame):
             self._state.setText(state)
             self._state.setVisible(bool(state))
 
+    def _tell_thought(self) -> None:
+        details, shown = self.message.details, self._shown
+        self.thought.show_thought(
+            str(details.get(THOUGHT) or ""),
+            float(details.get(THOUGHT_S) or 0),
+            shown.thought_tokens,
+            growing=shown.thinks,
+        )
+
     def restyle(self) -> None:
+        self.thought.restyle()
         self._who.setMinimumHeight(self._look.theme.px(sizes.XXL))
         self.body.restyle()
 

@@ -16,6 +16,8 @@ from app.core.chat import (
     FULL,
     MODEL,
     NOTES,
+    THOUGHT,
+    THOUGHT_S,
     UNFINISHED,
     Chat,
     ChatId,
@@ -33,6 +35,8 @@ from app.gui.sentences import GUIDE, said
 
 Json = dict[str, Any]
 
+THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # of an answer that goes on
+PASSING = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # of one that still comes
 PAINT_MS = 40  # text is shown 25 times a second, however fast it comes
 KEEP_EVERY = 25  # of these: an answer under way is written once a second
 FULL_TOKENS = 2  # that a full context may still have room for
@@ -58,10 +62,30 @@ class Running:
     waits: bool = False
     model: str = ""
     figures: Json = field(default_factory=dict)
+    thought_before: str = ""  # in what it continues
+    thought_s_before: float = 0.0
 
     @property
     def text(self) -> str:
         return self.before + self.answer.text
+
+    @property
+    def thought(self) -> str:
+        """What was thought, also in what it continues."""
+        return self.thought_before + self.answer.thought
+
+    @property
+    def thought_s(self) -> float:
+        return self.thought_s_before + self.answer.thought_s
+
+    @property
+    def thinks(self) -> bool:
+        """Whether a thought comes now, and no answer yet."""
+        return bool(self.answer.thought) and not self.text
+
+    def thoughts(self) -> Json:
+        """As details of a message."""
+        return {THOUGHT: self.thought, THOUGHT_S: self.thought_s} if self.thought else {}
 
     def measured(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
         """Of the whole answer, with these figures of what came now."""
@@ -175,7 +199,10 @@ class Session(QObject):
         self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message],
         notes: tuple[str, ...],
     ) -> None:  # fmt: skip
-        details = {**chat.messages[message].details, ENDED: UNFINISHED, BEFORE: len(before)}
+        kept = chat.messages[message].details
+        details = {**kept, ENDED: UNFINISHED, BEFORE: len(before)}
+        if kept.get(THOUGHT):
+            details |= {THOUGHT_BEFORE: kept[THOUGHT], THOUGHT_S_BEFORE: kept.get(THOUGHT_S) or 0}
         if (
             self._pool.link is Link.THERE and self._pool.hosts is None
         ):  # else nobody knows yet who answers
@@ -215,6 +242,9 @@ class Session(QObject):
         """From now on it is shown as it comes."""
         answer = running.answer
         running.figures = dict(chat.messages[running.message].details.get(FIGURES) or {})
+        kept = chat.messages[running.message].details
+        running.thought_before = str(kept.get(THOUGHT_BEFORE) or "")
+        running.thought_s_before = float(kept.get(THOUGHT_S_BEFORE) or 0)
         self.running[chat.id] = running
         self._history.keep_soon(chat)
         self.changed.emit(chat.id)
@@ -284,7 +314,8 @@ class Session(QObject):
     def _keep_text(self, running: Running) -> None:
         known = self._history.chat(running.chat)
         if known is not None and running.message in known.messages:
-            self._history.keep_soon(tree.say(known, running.message, running.text))
+            details = {**known.messages[running.message].details, **running.thoughts()}
+            self._history.keep_soon(tree.say(known, running.message, running.text, details))
 
     def _end(self, running: Running, ending: Ending) -> None:
         del self.running[running.chat]
@@ -292,7 +323,7 @@ class Session(QObject):
         self._note_cut(running, ending)
         known = self._history.chat(running.chat)
         if known is not None and running.message in known.messages:
-            if running.text or ending.how in ("stop", "length"):
+            if running.text or running.thought or ending.how in ("stop", "length"):
                 details = _details(known.messages[running.message], running, ending)
                 if self._is_full(running, ending):
                     details[ENDED] = FULL
@@ -353,7 +384,8 @@ def _details(message: Message, running: Running, ending: Ending) -> Json:
     if ending.error is not None:
         notes.append(_sentence(ending.error))
     found: Json = {
-        **{name: one for name, one in message.details.items() if name != BEFORE},
+        **{name: one for name, one in message.details.items() if name not in PASSING},
+        **running.thoughts(),
         FIGURES: dict(running.measured(ending.figures)),
         ENDED: ending.how,
     }

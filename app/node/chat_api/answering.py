@@ -289,6 +289,8 @@ class Answering:
             sampling=sampling,
             max_tokens=min(max_tokens, most),
             stop=wish.stop,
+            thinking=wish.thinking,
+            template_options=wish.template_options,
             conversation=_conversation(wish, asker),
             request=asker.request,
             whose=asker.whose,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -9,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import BadInput
+from app.core.reasoning import Thinking
 from app.node.chat_api.openai_shapes import (
     Count,
     Fraction,
@@ -32,10 +34,12 @@ from app.node.chat_api.wish import (
     Origin,
     Piece,
     Said,
+    Thought,
     Tool,
     Whole,
     Wish,
     text_of,
+    thought_with,
 )
 
 USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -65,6 +69,15 @@ class Metadata(msgspec.Struct, frozen=True):
     user_id: Annotated[str, Meta(max_length=1000)] | None = None
 
 
+class ThinkingGiven(msgspec.Struct, frozen=True):
+    type: Literal["enabled", "disabled", "adaptive"] = "enabled"
+    budget_tokens: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
+
+    def asked(self, effort: str) -> Thinking:
+        """Many programs send it whatever the model can: nothing of it is refused."""
+        return Thinking(self.type != "disabled", effort, self.budget_tokens)
+
+
 class Format(msgspec.Struct, frozen=True):
     schema: Json
     type: Literal["json_schema"] = "json_schema"
@@ -72,6 +85,7 @@ class Format(msgspec.Struct, frozen=True):
 
 class OutputConfig(msgspec.Struct, frozen=True):
     format: Format | None = None
+    effort: Annotated[str, Meta(max_length=32)] | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +102,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: Choice | None = None
     metadata: Metadata | None = None
     output_config: OutputConfig | None = None
+    thinking: ThinkingGiven | None = None
 
     def wish(self, chance: int) -> Wish:
         """Raises BadInput."""
@@ -119,9 +134,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             must_call=must[choice.type],
             calls_in_pieces=bool(self.stream),
             many_calls=False if choice.disable_parallel_tool_use else None,
+            thinking=self._thinking(),
             user=(self.metadata and self.metadata.user_id) or "",
             further=as_given(self, "temperature", "top_p", "top_k"),
         )
+
+    def _thinking(self) -> Thinking:
+        effort = (self.output_config and self.output_config.effort) or ""
+        return self.thinking.asked(effort) if self.thinking else Thinking(effort=effort)
 
 
 def _tool(one: ToolGiven) -> Tool:
@@ -145,11 +165,13 @@ def _messages(message: Message) -> list[Json]:
         if block.get("type") not in ("thinking", "redacted_thinking")
     ]
     if message.role == "assistant":
+        thoughts = [block.get("thinking") for block in message.content]
+        thought = "\n\n".join(one for one in thoughts if isinstance(one, str))
         calls = [block for block in blocks if block.get("type") == "tool_use"]
         text = text_of([block for block in blocks if block.get("type") != "tool_use"])
         if not calls:
-            return [{"role": "assistant", "content": text}]
-        return [assistant(text, [_used(call) for call in calls])]
+            return [thought_with({"role": "assistant", "content": text}, thought)]
+        return [thought_with(assistant(text, [_used(call) for call in calls]), thought)]
     found: list[Json] = []
     for block in blocks:
         if block.get("type") == "tool_result":
@@ -174,11 +196,17 @@ class Answer:
     origin: Origin = field(default_factory=Origin)
     whole: Whole = field(default_factory=Whole)
     n_blocks: int = 0
-    open: bool = False  # a block of text has begun and not ended
+    open: Literal["", "text", "thinking"] = ""  # a block that has begun and not ended
 
     def message(self) -> Json:
         """The whole message."""
-        content: list[Json] = [{"type": "text", "text": self.whole.text}] if self.whole.text else []
+        thought = self.whole.thought
+        content: list[Json] = (
+            [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}]
+            if thought
+            else []
+        )
+        content += [{"type": "text", "text": self.whole.text}] if self.whole.text else []
         content += [
             {
                 "type": "tool_use",
@@ -201,17 +229,16 @@ class Answer:
         self.whole.add(piece)
         match piece:
             case Said(text=text):
-                delta = {"type": "text_delta", "text": text}
-                return [
-                    *self._opened(),
-                    ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta}),
-                ]
+                return self._grown("text", {"type": "text_delta", "text": text})
             case CallBegun(id=name):
                 return [*self._closed(), self._tool_use(name, piece.name)]
             case CallText(text=text):
                 return [self._arguments(text)]
             case Called(was_begun=True):
                 return [("content_block_stop", {"index": self.n_blocks - 1})]
+            case Thought(text=text):
+                more = {"type": "thinking_delta", "thinking": text}
+                return self._grown("thinking", more) if text else []
             case Called():
                 return [*self._closed(), *self._call(piece)]
             case Ended():
@@ -240,15 +267,23 @@ class Answer:
             "stop_sequence": end.stop if reason == "stop_sequence" else None,
         }
 
-    def _opened(self) -> list[tuple[str, Json]]:
-        if self.open:
-            return []
-        self.open = True
-        return [self._block({"type": "text", "text": ""})]
+    def _grown(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
+        """More of a block of this kind, begun if the last one is another."""
+        told = [] if self.open == kind else self._closed()
+        if self.open != kind:
+            self.open = kind
+            empty = {"text": ""} if kind == "text" else {"thinking": "", "signature": ""}
+            told.append(self._block({"type": kind, **empty}))
+        return [*told, ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta})]
 
     def _closed(self) -> list[tuple[str, Json]]:
-        was, self.open = self.open, False
-        return [("content_block_stop", {"index": self.n_blocks - 1})] if was else []
+        was, self.open = self.open, ""
+        at = {"index": self.n_blocks - 1}
+        told: list[tuple[str, Json]] = []
+        if was == "thinking":
+            sign = {"type": "signature_delta", "signature": _signature(self.whole.thought)}
+            told.append(("content_block_delta", at | {"delta": sign}))
+        return [*told, ("content_block_stop", at)] if was else []
 
     def _call(self, call: Called) -> list[tuple[str, Json]]:
         begin = self._tool_use(call.id, call.name)
@@ -265,6 +300,11 @@ class Answer:
     def _block(self, what: Json) -> tuple[str, Json]:
         self.n_blocks += 1
         return "content_block_start", {"index": self.n_blocks - 1, "content_block": what}
+
+
+def _signature(thought: str) -> str:
+    """Clients keep it with the thought and send it back. There is nobody here whom it would have to convince."""
+    return hashlib.sha256(thought.encode()).hexdigest()
 
 
 def _usage(end: Ended) -> Json:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import BadInput
+from app.core.reasoning import Thinking
 from app.node.chat_api.openai_shapes import (
     SAMPLING_FIELDS,
     Fraction,
@@ -37,8 +38,10 @@ from app.node.chat_api.wish import (
     Origin,
     Piece,
     Said,
+    Thought,
     Whole,
     Wish,
+    thought_with,
 )
 from backends.contract import Sampling
 
@@ -91,6 +94,7 @@ class Message(msgspec.Struct, frozen=True):
     images: list[str] | None = None
     tool_calls: list[ToolCall] | None = None
     tool_name: str | None = None
+    thinking: str | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +105,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     options: Options | None = None
     format: str | Json | None = None
     keep_alive: str | float | None = None
+    think: bool | Annotated[str, Meta(max_length=32)] | None = None
 
     @property
     def lets_go(self) -> bool:
@@ -115,6 +120,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             max_tokens=options.max_tokens,
             stop=stops(options.stop),
             schema=_schema(self.format),
+            thinking=_thinking(self.think),
             further=as_given(options, *SAMPLING_FIELDS),
         )
 
@@ -152,6 +158,13 @@ class GenerateAsked(Asked, frozen=True, kw_only=True):
         return replace(self.common(chance), messages=tuple(messages))
 
 
+def _thinking(think: bool | str | None) -> Thinking:
+    """On, off, or how hard. As with Ollama, a model that cannot do it is refused."""
+    if isinstance(think, str) and think:
+        return Thinking(think != "none", "" if think == "none" else think, must=True)
+    return Thinking(think if isinstance(think, bool) else None, must=True)
+
+
 def _schema(given: str | Json | None) -> object:
     match given:
         case None | "":
@@ -172,9 +185,9 @@ def _message(message: Message) -> Json:
             return {"role": message.role, "content": text}
         case "assistant" if message.tool_calls:
             calls = [("", one.function.name, one.function.arguments) for one in message.tool_calls]
-            return assistant(text, calls)
+            return thought_with(assistant(text, calls), message.thinking)
         case "assistant":
-            return {"role": "assistant", "content": text}
+            return thought_with({"role": "assistant", "content": text}, message.thinking)
         case "tool":
             return {"role": "tool", "content": text, "name": message.tool_name or ""}
     raise no_role(message.role, "system, user, assistant and tool")
@@ -197,6 +210,8 @@ class Answer:
                 return self._frame(text, [], now) | {"done": False}
             case CallBegun() | CallText():  # it is told of whole calls alone
                 return self._frame("", [], now) | {"done": False}
+            case Thought(text=text):
+                return self._frame("", [], now, text) | {"done": False}
             case Called(half=str(half)):  # its clients look at no reason, and would make it
                 return self._frame(half, [], now) | {"done": False}
             case Called():
@@ -208,18 +223,20 @@ class Answer:
         """The whole answer."""
         whole = [call for call in self.whole.calls if call.half is None]
         text = self.whole.text + "".join(call.half or "" for call in self.whole.calls)
-        return self._frame(text, whole, now) | self._end(took_s)
+        return self._frame(text, whole, now, self.whole.thought) | self._end(took_s)
 
     def brought(self, now: float, reason: Literal["load", "unload"] = "load") -> Json:
         """What is said to who asked nothing."""
         return self._frame("", [], now) | {"done": True, "done_reason": reason}
 
-    def _frame(self, text: str, calls: list[Called], now: float) -> Json:
+    def _frame(self, text: str, calls: list[Called], now: float, thought: str = "") -> Json:
         moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")
         frame: Json = {"model": self.model, "created_at": moment, **self.origin.told()}
         if not self.chat:
-            return frame | {"response": text}
+            return frame | {"response": text} | ({"thinking": thought} if thought else {})
         message: Json = {"role": "assistant", "content": text}
+        if thought:
+            message["thinking"] = thought
         if calls:
             message["tool_calls"] = [
                 {"function": {"name": call.name, "arguments": call.values}} for call in calls

@@ -15,6 +15,7 @@ from app.node.chat_api.wish import (
     Origin,
     Piece,
     Said,
+    Thought,
     Whole,
 )
 
@@ -61,6 +62,9 @@ class Answers:
             case CallText(number=number, text=text):
                 more = {"index": number, "function": {"arguments": text}}
                 deltas.append(({"tool_calls": [more]}, None, None))
+            case Thought(text=text):
+                if text:
+                    deltas.append(({"reasoning_content": text}, None, None))
             case Called(number=number) if not piece.was_begun:
                 deltas.append(({"tool_calls": [{"index": number, **_call(piece)}]}, None, None))
             case Ended(reason=reason):
@@ -82,12 +86,14 @@ class Answers:
         ends = [one.ended for one in self.wholes.values()]
         prompt = max(end.prompt_tokens for end in ends)
         answer = sum(end.answer_tokens for end in ends)
+        thought = sum(end.thought_tokens for end in ends)
         reused = max(end.reused_tokens for end in ends)
         return {
             "prompt_tokens": prompt,
             "completion_tokens": answer,
             "total_tokens": prompt + answer,
             "prompt_tokens_details": {"cached_tokens": reused},
+            **({"completion_tokens_details": {"reasoning_tokens": thought}} if thought else {}),
         }
 
     def _frame(self, kind: str, choices: list[Json]) -> Json:
@@ -106,6 +112,8 @@ class Answers:
             likely = _text_likely(one.likely, 0)
             return {"index": index, "text": one.text, "logprobs": likely, "finish_reason": reason}
         message: Json = {"role": "assistant", "content": one.text or (None if one.calls else "")}
+        if one.thought:
+            message["reasoning_content"] = one.thought
         if one.calls:
             message["tool_calls"] = [_call(call) for call in one.calls]
         return {

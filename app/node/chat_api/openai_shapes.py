@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import BadInput
+from app.core.reasoning import Thinking
 from app.node.chat_api.choices import FREE, schema_asked, tool_choice
 from app.node.chat_api.wish import (
     MAX_SEED,
@@ -27,6 +28,7 @@ from app.node.chat_api.wish import (
     arguments_of,
     object_of,
     text_of,
+    thought_with,
 )
 from backends.contract import MOST_LIKELY, Sampling
 
@@ -88,6 +90,13 @@ class ChatMessage(msgspec.Struct, frozen=True):
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
     name: str | None = None
+    reasoning_content: str | None = None
+    reasoning: Any = None  # the same, where some servers and programs have it
+
+    @property
+    def thought(self) -> str | None:
+        """What the model thought before."""
+        return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +162,10 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
     parallel_tool_calls: bool | None = None
     functions: Any = None
     audio: Any = None
-    reasoning_effort: Any = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: Json | None = None  # llama.cpp's and vLLM's, as are the next two
+    reasoning_budget_tokens: int | None = None
+    thinking_budget_tokens: int | None = None
     verbosity: Any = None
     service_tier: Any = None
     prompt_cache_key: Any = None
@@ -187,11 +199,33 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             must_call=choice if choice not in FREE else None,
             calls_in_pieces=bool(self.stream),
             many_calls=self.parallel_tool_calls,
+            thinking=self._thinking(),
+            template_options=template_kwargs(self.chat_template_kwargs),
             user=self.user or "",
             further=as_given(
                 self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *PASSED_FIELDS
             ),
         )
+
+    def _thinking(self) -> Thinking:
+        most = self.reasoning_budget_tokens
+        most = self.thinking_budget_tokens if most is None else most
+        switch = (self.chat_template_kwargs or {}).get("enable_thinking")
+        on = switch if isinstance(switch, bool) else None
+        return thinking_asked(on, self.reasoning_effort, most)
+
+
+def thinking_asked(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
+    """What is asked of thinking. That it be left out is refused where it cannot be; how hard a model that does not
+    think at all is to think says nothing."""
+    on = False if effort == "none" else on
+    most = None if most_tokens is None or most_tokens < 0 else most_tokens
+    return Thinking(on, "" if effort in (None, "none") else effort[:32], most, must=on is False)
+
+
+def template_kwargs(given: Json | None) -> Json:
+    """Variables of the chat template, but for the one that is told it by the name that it has there."""
+    return {name: value for name, value in (given or {}).items() if name != "enable_thinking"}
 
 
 class TextAsked(Asked, frozen=True, kw_only=True):
@@ -266,8 +300,10 @@ def _message(message: ChatMessage) -> Json:
             return {"role": "system", "content": text, **named}
         case "assistant" if message.tool_calls:
             calls = [(c.id, c.function.name, c.function.arguments) for c in message.tool_calls]
-            return assistant(text, calls) | named
-        case "user" | "assistant":
+            return thought_with(assistant(text, calls) | named, message.thought)
+        case "assistant":
+            return thought_with({"role": "assistant", "content": text, **named}, message.thought)
+        case "user":
             return {"role": message.role, "content": text, **named}
         case "tool":
             answers = message.tool_call_id or ""

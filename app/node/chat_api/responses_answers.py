@@ -16,6 +16,7 @@ from app.node.chat_api.wish import (
     Origin,
     Piece,
     Said,
+    Thought,
     Whole,
 )
 
@@ -37,6 +38,7 @@ class Response:
     number: int = 0  # of the next event
     open: bool = False  # a message has begun and not ended
     item: Json = field(default_factory=dict)  # the call that comes
+    thinks: bool = False  # a reasoning item has
 
     def object(self) -> Json:
         """The whole response, once all pieces are there."""
@@ -57,9 +59,10 @@ class Response:
         self.whole.add(piece)
         match piece:
             case Said(text=text):
+                opened = self._opened()
                 at = self._message_at()
                 return [
-                    *self._opened(),
+                    *opened,
                     self._event("response.output_text.delta", **at, delta=text, logprobs=[]),
                 ]
             case CallBegun():
@@ -68,6 +71,8 @@ class Response:
                 return [self._arguments(text)]
             case Called(was_begun=True):
                 return self._call_done(piece)
+            case Thought(text=text):
+                return self._think(text) if text else []
             case Called():
                 item = self._item(piece.id, piece.name)
                 told = [*self._closed(), self._call_begun(item), self._arguments(piece.arguments)]
@@ -76,6 +81,45 @@ class Response:
                 told = self._closed(is_cut=piece.reason == "length")
                 last = "response.incomplete" if piece.reason == "length" else "response.completed"
                 return [*told, self._event(last, response=self.object())]
+
+    def _think(self, text: str) -> Events:
+        """More of a reasoning item, which ends where anything else begins."""
+        told = [] if self.thinks else self._closed()
+        at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
+        if not self.thinks:
+            self.thinks = True
+            item = self._thought("in_progress", [])
+            told.append(
+                self._event("response.output_item.added", output_index=len(self.output), item=item)
+            )
+        return [*told, self._event("response.reasoning_text.delta", **at, delta=text)]
+
+    def _thought_id(self) -> str:
+        return f"rs_{self.id.removeprefix('resp_')}_{len(self.output)}"
+
+    def _thought(self, status: str, content: list[Json]) -> Json:
+        return {
+            "id": self._thought_id(),
+            "type": "reasoning",
+            "status": status,
+            "summary": [],
+            "content": content,
+        }
+
+    def _thought_over(self, *, is_cut: bool) -> Events:
+        if not self.thinks:
+            return []
+        self.thinks = False
+        at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
+        text = self.whole.thought
+        item = self._thought(_status(is_cut), [{"type": "reasoning_text", "text": text}])
+        told = [
+            self._event("response.reasoning_text.done", **at, text=text),
+            self._event("response.output_item.done", output_index=len(self.output), item=item),
+        ]
+        self.output.append(item)
+        self.whole.thoughts.clear()
+        return told
 
     def failed(self, why: Json) -> tuple[str, Json]:
         """The last event of a stream that ends in the middle; `why` as OpenAI's other APIs say it."""
@@ -111,16 +155,18 @@ class Response:
     def _opened(self) -> Events:
         if self.open:
             return []
+        over = self._thought_over(is_cut=False)
         self.open = True
         item = self._message("in_progress", [])
         return [
+            *over,
             self._event("response.output_item.added", output_index=len(self.output), item=item),
             self._event("response.content_part.added", **self._message_at(), part=_text("")),
         ]
 
     def _closed(self, *, is_cut: bool = False) -> Events:
         if not self.open:
-            return []
+            return self._thought_over(is_cut=is_cut)
         self.open = False
         at, text = self._message_at(), self.whole.text
         item = self._message(_status(is_cut), [_text(text)])
@@ -174,6 +220,6 @@ def _usage(end: Ended) -> Json:
         "input_tokens": end.prompt_tokens,
         "input_tokens_details": {"cached_tokens": end.reused_tokens, "cache_write_tokens": 0},
         "output_tokens": end.answer_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": end.thought_tokens},
         "total_tokens": end.prompt_tokens + end.answer_tokens,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -18,10 +19,11 @@ from app.node.chat_api.openai_shapes import (
     assistant,
     check_calls,
     given,
+    thinking_asked,
     whole_calls,
 )
 from app.node.chat_api.responses_tools import HOSTED, ToolGiven, called, each
-from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Wish, text_of
+from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Wish, text_of, thought_with
 
 TEXTS = ("input_text", "output_text", "text", "refusal")
 
@@ -32,7 +34,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Reasoning(msgspec.Struct, frozen=True):
-    effort: Any = None
+    effort: str | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +77,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             must_call=choice if choice not in FREE else None,
             calls_in_pieces=bool(self.stream),
             many_calls=self.parallel_tool_calls,
+            thinking=thinking_asked(None, self.reasoning.effort if self.reasoning else None, None),
             user=self.user or "",
             further=self._further(),
         )
@@ -105,16 +108,32 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             found.append({"role": "system", "content": self.instructions})
         if isinstance(self.input, str):
             return (*found, {"role": "user", "content": self.input})
+        thought = ""
         for item in self.input:
-            for message in _item(item):
+            if item.get("type") == "reasoning":
+                thought = _thought(item)
+            for message in map(partial(_with_thought, thought), _item(item)):
+                thought = ""
                 # what one turn says and calls is one message: templates want it together, some refuse two in a row
                 if found and "tool_calls" in message and found[-1]["role"] == "assistant":
                     calls = [*found[-1].get("tool_calls", ()), *message["tool_calls"]]
                     check_calls(calls)
-                    found[-1] = found[-1] | {"tool_calls": calls}
+                    found[-1] = message | found[-1] | {"tool_calls": calls}
                 else:
                     found.append(message)
         return tuple(found)
+
+
+def _with_thought(thought: str, message: Json) -> Json:
+    """What was thought belongs to what the model says next."""
+    return thought_with(message, thought) if message["role"] == "assistant" else message
+
+
+def _thought(item: Json) -> str:
+    """What a model thought before what it says or calls next. Of one that is sealed nothing can be read."""
+    parts = [*(item.get("content") or ()), *(item.get("summary") or ())]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "\n\n".join(text for text in texts[:64] if isinstance(text, str))
 
 
 def _item(item: Json) -> list[Json]:
@@ -129,7 +148,7 @@ def _item(item: Json) -> list[Json]:
                 {"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}
             ]
         case {"type": "reasoning"}:
-            return []  # what was thought is no part of the conversation
+            return []  # a part of the next message
         case {"role": "system" | "developer"}:
             return [{"role": "system", "content": text_of(item.get("content"), TEXTS)}]
         case {"role": "user" | "assistant" as role}:

@@ -18,6 +18,7 @@ from app.node.chat_api.wish import (
     Likely,
     Piece,
     Said,
+    Thought,
     Wish,
 )
 from app.node.running import Running
@@ -33,6 +34,7 @@ class Talk:
         self._finder: CallFinder | None = None
         self._signs: dict[int, bytes] = {}
         self._held = deque[tuple[int, int, Likely]]()  # tokens by the bytes of text they are
+        self._hidden = deque[tuple[int, int]]()  # bytes that are no text: thoughts, and their signs
         self._n_sampled = self._n_told = 0  # bytes
         self._n_calls = 0
         self._open = ""  # the id of the call that is told in pieces
@@ -50,9 +52,12 @@ class Talk:
 
     def heard(self, delta: Json) -> list[Piece]:
         text, likely = delta["text"], self._likely(delta)
+        pieces: list[Piece] = []
+        if (thought := delta.get("thought", "")) or delta.get("was_thought"):
+            pieces.append(Thought(self._index, thought, takes_said="was_thought" in delta))
         if self._finder is None:
-            return [Said(self._index, text, likely)] if text or likely else []
-        return self._pieces(*self._finder.push(text), likely)
+            return pieces + ([Said(self._index, text, likely)] if text or likely else [])
+        return pieces + self._pieces(*self._finder.push(text), likely)
 
     def ended(self, done: Json, queued_s: float) -> list[Piece]:
         text, calls = "", list[News]()
@@ -60,7 +65,11 @@ class Talk:
             text, calls = self._finder.flush(is_cut=done["finish_reason"] == "length")
         is_whole = done["finish_reason"] == "stop" or self._is_cut_behind(calls)
         end = done["stop"] is not None
-        rest = tuple(one for begin, _, one in self._held if not end or begin < self._n_told)
+        rest = tuple(
+            one
+            for begin, last, one in self._held
+            if (not end or begin < self._n_told) and not self._is_hidden(begin, last)
+        )
         pieces = self._pieces(text, calls, rest)
         ended = Ended(
             self._index,
@@ -72,21 +81,33 @@ class Talk:
             queued_s + done["queued_s"],
             done["ttft_s"],
             done["decode_tok_s"],
+            done.get("thought_tokens", 0),
         )
         return [*pieces, ended]
 
     def _likely(self, delta: Json) -> tuple[Likely, ...]:
         """Of tokens whose text is told by now: a stop string, or half a character, may hold some back, and what a stop
         string takes away was never told."""
-        self._n_told += len(delta["text"].encode())
+        begin = self._n_told
+        if hidden := delta.get("hidden_bytes", 0):  # of thoughts and signs, before the text
+            self._hidden.append((begin, begin + hidden))
+        self._n_told += hidden + len(delta["text"].encode())
         if likely := delta.get("likely"):
             sign = self._signs.get(delta["token_ids"][0], b"") if delta["token_ids"] else b""
             begin, self._n_sampled = self._n_sampled, self._n_sampled + len(likely[0][0] or sign)
             self._held.append((begin, self._n_sampled, likely))
         told = list[Likely]()
         while self._held and self._held[0][1] <= self._n_told:
-            told.append(self._held.popleft()[2])
+            first, last, one = self._held.popleft()
+            if not self._is_hidden(first, last):
+                told.append(one)
+        while self._hidden and self._held and self._hidden[0][1] <= self._held[0][0]:
+            self._hidden.popleft()
         return tuple(told)
+
+    def _is_hidden(self, begin: int, end: int) -> bool:
+        """Whether all that a token wrote is no part of the text."""
+        return any(first <= begin and end <= last for first, last in self._hidden)
 
     def _is_cut_behind(self, news: list[News]) -> bool:
         """Whether the answer was cut within a call that nobody is told of, so that what is told is whole."""

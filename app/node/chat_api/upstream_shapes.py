@@ -11,7 +11,19 @@ import msgspec
 
 from app.core.errors import BadInput
 from app.core.json_cut import value_of_json
-from app.node.chat_api.wish import MOST_CALLS, Called, Ended, Json, Likely, Piece, Said, Tool, Wish
+from app.node.chat_api.wish import (
+    MOST_CALLS,
+    THOUGHT,
+    Called,
+    Ended,
+    Json,
+    Likely,
+    Piece,
+    Said,
+    Thought,
+    Tool,
+    Wish,
+)
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
 # Of who calls it so; most servers know the older name, and OpenAI's newer models the newer one alone.
@@ -114,7 +126,7 @@ def _messages(messages: Sequence[Json]) -> list[Json]:
             open_calls.remove(call)
             told.append({**message, "tool_call_id": call[1]})
         else:
-            told.append(message)
+            told.append({name: value for name, value in message.items() if name != THOUGHT})
     return told
 
 
@@ -126,7 +138,8 @@ def _calling(message: Json, place: int) -> Json:
         }}
         for at, call in enumerate(message["tool_calls"])
     ]  # fmt: skip
-    return {**message, "tool_calls": calls}
+    bare = {name: value for name, value in message.items() if name != THOUGHT}
+    return {**bare, "tool_calls": calls}
 
 
 @dataclass(slots=True)
@@ -138,6 +151,7 @@ class Heard:
     prompt_tokens: int = 0
     reused_tokens: int = 0
     answer_tokens: int = 0
+    thought_tokens: int = 0
     n_chunks: int = 0
     n_chars: int = 0
     is_taken: bool = False  # its prompt is being read there, which costs already
@@ -153,8 +167,11 @@ class Heard:
             likely = tuple(_likelies(choice.get("logprobs") or {}))
             if text or likely:
                 found.append(Said(self.index, text, likely))
-            if text or likely or delta.get("reasoning_content") or delta.get("reasoning"):
-                self.n_chunks += 1  # what is thought costs too, and is not told
+            thought = self._taken(delta.get("reasoning_content") or delta.get("reasoning"))
+            if thought:
+                found.insert(0, Thought(self.index, thought))
+            if text or likely or thought:
+                self.n_chunks += 1
             calls = delta.get("tool_calls") or ()
             if len(calls) > MOST_CALLS:
                 raise ValueError("too many calls")
@@ -168,6 +185,8 @@ class Heard:
             self.answer_tokens = _count(usage.get("completion_tokens"))
             details = usage.get("prompt_tokens_details") or {}
             self.reused_tokens = _count(details.get("cached_tokens"))
+            written = usage.get("completion_tokens_details") or {}
+            self.thought_tokens = _count(written.get("reasoning_tokens"))
         return found
 
     def _call(self, call: Json) -> None:
@@ -200,7 +219,7 @@ class Heard:
         rate = (tokens - 1) / (wish_s - first_s) if tokens > 1 and wish_s > first_s else 0.0
         reason = self.reason if self.reason == "length" else "calls" if called else "stop"
         return [*called, Ended(self.index, reason, None, self.prompt_tokens, self.reused_tokens,
-                               tokens, 0.0, first_s, rate)]  # fmt: skip
+                               tokens, 0.0, first_s, rate, self.thought_tokens)]  # fmt: skip
 
     @property
     def tokens(self) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from app.core.errors import BadInput
 from app.core.json_cut import MAX_DEPTH, json_of, whole_of
 from app.core.json_kinds import is_deeper
+from app.core.reasoning import AS_IT_IS, Thinking
 from app.node.requests import SamplingValues
 from backends.contract import Sampling
 
@@ -64,6 +65,8 @@ class Wish:
     must_call: str | None = None  # "": any tool; a name: that one
     many_calls: bool | None = None  # at once; None: nobody said, and they may be
     calls_in_pieces: bool = False  # what is sure of a call is told while it comes
+    thinking: Thinking = AS_IT_IS
+    template_options: Json = field(default_factory=dict)  # further variables of the chat template
     user: str = ""  # one program may tell its own users apart
     further: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
 
@@ -114,6 +117,15 @@ class CallText:
 
 
 @dataclass(frozen=True, slots=True)
+class Thought:
+    """More of what the model thinks before it answers. takes_said: all that was told as its answer so far was that."""
+
+    index: int
+    text: str
+    takes_said: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """A call of a tool; `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short;
     then `half` is what the model wrote, where that is known."""
@@ -146,9 +158,10 @@ class Ended:
     queued_s: float
     ttft_s: float
     decode_tok_s: float
+    thought_tokens: int = 0  # of the answer's
 
 
-Piece = Said | CallBegun | CallText | Called | Ended
+Piece = Said | Thought | CallBegun | CallText | Called | Ended
 
 
 @dataclass(slots=True)
@@ -157,6 +170,7 @@ class Whole:
 
     said: list[str] = field(default_factory=list)  # its text, not joined at each piece of it
     n_said: int = 0  # characters
+    thoughts: list[str] = field(default_factory=list)
     likely: list[Likely] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
     end: Ended | None = None
@@ -167,6 +181,12 @@ class Whole:
                 self.said.append(piece.text)
                 self.n_said += len(piece.text)
                 self.likely += piece.likely
+            case Thought():
+                if piece.takes_said:
+                    self.thoughts += self.said
+                    self.said.clear()
+                    self.n_said = 0
+                self.thoughts.append(piece.text)
             case Called():
                 self.calls.append(piece)
             case Ended():
@@ -177,9 +197,21 @@ class Whole:
         return "".join(self.said)
 
     @property
+    def thought(self) -> str:
+        return "".join(self.thoughts).strip()
+
+    @property
     def ended(self) -> Ended:
         assert self.end is not None
         return self.end
+
+
+THOUGHT = "reasoning_content"  # of a message of the model: what it thought
+
+
+def thought_with(message: Json, thought: str | None) -> Json:
+    """A message of the model, with what it thought."""
+    return {**message, THOUGHT: thought} if thought else message
 
 
 def arguments_of(text: str) -> Json | None:

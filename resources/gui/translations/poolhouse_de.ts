@@ -1165,6 +1165,10 @@
         <translation>Chats importieren…</translation>
     </message>
     <message>
+        <source>Include thoughts</source>
+        <translation>Mit Gedankengang</translation>
+    </message>
+    <message>
         <source>Move to folder</source>
         <translation>In Ordner verschieben</translation>
     </message>
@@ -1296,6 +1300,10 @@
         <translation>Wie das Modell geladen ist</translation>
     </message>
     <message>
+        <source>As the model does</source>
+        <translation>Wie das Modell es tut</translation>
+    </message>
+    <message>
         <source>At least {count} tokens</source>
         <translation>Mindestens {count} Token</translation>
     </message>
@@ -1328,6 +1336,10 @@
         <translation>Längste Antwort</translation>
     </message>
     <message>
+        <source>Longest thought</source>
+        <translation>Längstes Nachdenken</translation>
+    </message>
+    <message>
         <source>Min p</source>
         <translation>Min p</translation>
     </message>
@@ -1338,6 +1350,18 @@
     <message>
         <source>Name of the preset</source>
         <translation>Name der Vorlage</translation>
+    </message>
+    <message>
+        <source>No limit</source>
+        <translation>Keine Grenze</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>Aus</translation>
+    </message>
+    <message>
+        <source>On</source>
+        <translation>Ein</translation>
     </message>
     <message>
         <source>Presets</source>
@@ -1380,6 +1404,10 @@
         <translation>Einstellungen dieses Chats</translation>
     </message>
     <message>
+        <source>Some models think before they answer. Not every one can be told not to.</source>
+        <translation>Manche Modelle denken nach, bevor sie antworten. Nicht bei jedem lässt sich das ausschalten.</translation>
+    </message>
+    <message>
         <source>System message</source>
         <translation>Anweisung (Systemnachricht)</translation>
     </message>
@@ -1390,6 +1418,10 @@
     <message>
         <source>The Guide takes each question by itself, with a temperature of 0 where none is chosen.</source>
         <translation>Der Guide nimmt jede Frage für sich, mit einer Temperatur von 0, wo keine gewählt ist.</translation>
+    </message>
+    <message>
+        <source>Thinking</source>
+        <translation>Nachdenken</translation>
     </message>
     <message>
         <source>This model reads at most {count} tokens.</source>
@@ -2070,6 +2102,10 @@
     <message>
         <source>System message</source>
         <translation>Anweisung (Systemnachricht)</translation>
+    </message>
+    <message>
+        <source>Thought before the answer</source>
+        <translation>Nachgedacht vor der Antwort</translation>
     </message>
     <message>
         <source>You</source>
@@ -6586,6 +6622,36 @@
     <message>
         <source>Message as text</source>
         <translation>Nachricht als Text</translation>
+    </message>
+</context>
+<context>
+    <name>ThoughtView</name>
+    <message>
+        <source>Thinking…</source>
+        <translation>Denkt nach…</translation>
+    </message>
+    <message numerus="yes">
+        <source>Thinking… %n token(s)</source>
+        <translation>
+            <numerusform>Denkt nach… %n Token</numerusform>
+            <numerusform>Denkt nach… %n Tokens</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Thought</source>
+        <translation>Nachgedacht</translation>
+    </message>
+    <message>
+        <source>Thought for {time}</source>
+        <translation>{time} nachgedacht</translation>
+    </message>
+    <message>
+        <source>folded</source>
+        <translation>zugeklappt</translation>
+    </message>
+    <message>
+        <source>opened</source>
+        <translation>aufgeklappt</translation>
     </message>
 </context>
 <context>

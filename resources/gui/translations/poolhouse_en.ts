@@ -283,6 +283,16 @@
     </message>
 </context>
 <context>
+    <name>ThoughtView</name>
+    <message numerus="yes">
+        <source>Thinking… %n token(s)</source>
+        <translation>
+            <numerusform>Thinking… %Ln token</numerusform>
+            <numerusform>Thinking… %Ln tokens</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>Updates</name>
     <message numerus="yes">
         <source>%n with this version</source>

@@ -29,6 +29,11 @@ class TextBlock(Exact, tag_field="type", tag="text"):
     text: str
 
 
+class ThinkingBlock(Exact, tag_field="type", tag="thinking"):
+    thinking: str
+    signature: str
+
+
 class ToolUseBlock(Exact, tag_field="type", tag="tool_use"):
     id: str
     name: str
@@ -47,7 +52,7 @@ class AnthropicMessage(Told, kw_only=True):
     type: Literal["message"]
     role: Literal["assistant"]
     model: str
-    content: list[TextBlock | ToolUseBlock]
+    content: list[TextBlock | ThinkingBlock | ToolUseBlock]
     stop_reason: StopReason | None
     stop_sequence: str | None
     usage: MessageUsage
@@ -59,11 +64,19 @@ class MessageStart(Exact, tag_field="type", tag="message_start"):
 
 class ContentBlockStart(Exact, tag_field="type", tag="content_block_start"):
     index: int
-    content_block: TextBlock | ToolUseBlock
+    content_block: TextBlock | ThinkingBlock | ToolUseBlock
 
 
 class TextDelta(Exact, tag_field="type", tag="text_delta"):
     text: str
+
+
+class ThinkingDelta(Exact, tag_field="type", tag="thinking_delta"):
+    thinking: str
+
+
+class SignatureDelta(Exact, tag_field="type", tag="signature_delta"):
+    signature: str
 
 
 class InputJsonDelta(Exact, tag_field="type", tag="input_json_delta"):
@@ -72,7 +85,7 @@ class InputJsonDelta(Exact, tag_field="type", tag="input_json_delta"):
 
 class ContentBlockDelta(Exact, tag_field="type", tag="content_block_delta"):
     index: int
-    delta: TextDelta | InputJsonDelta
+    delta: TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta
 
 
 class ContentBlockStop(Exact, tag_field="type", tag="content_block_stop"):

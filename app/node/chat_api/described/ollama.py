@@ -71,6 +71,7 @@ class OllamaCall(Exact):
 class OllamaMessage(Exact):
     role: Literal["assistant"]
     content: str
+    thinking: str | UnsetType = UNSET
     tool_calls: list[OllamaCall] | UnsetType = UNSET
 
 
@@ -95,6 +96,7 @@ class OllamaChat(_Line, kw_only=True):
 
 class OllamaText(_Line, kw_only=True):
     response: str
+    thinking: str | UnsetType = UNSET
 
 
 class OllamaVectors(Exact):

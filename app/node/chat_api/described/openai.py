@@ -40,11 +40,16 @@ class CachedTokens(Exact):
     cached_tokens: int
 
 
+class ThoughtTokens(Exact):
+    reasoning_tokens: int
+
+
 class Usage(Exact):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: CachedTokens
+    completion_tokens_details: ThoughtTokens | UnsetType = UNSET
 
 
 class CalledFunction(Exact):
@@ -90,6 +95,7 @@ class ChatLogprobs(Exact):
 class ChatMessage(Exact):
     role: Literal["assistant"]
     content: str | None
+    reasoning_content: str | UnsetType = UNSET
     tool_calls: list[Call] | UnsetType = UNSET
 
 
@@ -112,6 +118,7 @@ class ChatCompletion(Told, kw_only=True):
 class ChatDelta(Exact):
     role: Literal["assistant"] | UnsetType = UNSET
     content: str | UnsetType = UNSET
+    reasoning_content: str | UnsetType = UNSET
     tool_calls: list[CallDelta] | UnsetType = UNSET
 
 

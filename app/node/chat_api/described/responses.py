@@ -24,6 +24,19 @@ class OutputMessage(Exact, tag_field="type", tag="message"):
     content: list[OutputText]
 
 
+class ReasoningText(Exact, tag_field="type", tag="reasoning_text"):
+    text: str
+
+
+class ReasoningItem(Exact, tag_field="type", tag="reasoning"):
+    """What the model thought."""
+
+    id: str
+    status: Status
+    summary: list[Any]
+    content: list[ReasoningText]
+
+
 class FunctionCall(Exact, tag_field="type", tag="function_call"):
     id: str
     status: Status
@@ -75,7 +88,7 @@ class Response(Told, kw_only=True):
     error: None
     incomplete_details: Incomplete | None
     model: str
-    output: list[OutputMessage | FunctionCall]
+    output: list[OutputMessage | ReasoningItem | FunctionCall]
     usage: ResponseUsage | None
     previous_response_id: None
     store: bool
@@ -116,12 +129,12 @@ class ResponseIncomplete(_Numbered, tag_field="type", tag="response.incomplete")
 
 class OutputItemAdded(_Numbered, tag_field="type", tag="response.output_item.added"):
     output_index: int
-    item: OutputMessage | FunctionCall
+    item: OutputMessage | ReasoningItem | FunctionCall
 
 
 class OutputItemDone(_Numbered, tag_field="type", tag="response.output_item.done"):
     output_index: int
-    item: OutputMessage | FunctionCall
+    item: OutputMessage | ReasoningItem | FunctionCall
 
 
 class _InItem(_Numbered):
@@ -151,6 +164,16 @@ class OutputTextDone(_InItem, tag_field="type", tag="response.output_text.done")
     logprobs: list[Any]
 
 
+class ReasoningTextDelta(_InItem, tag_field="type", tag="response.reasoning_text.delta"):
+    content_index: int
+    delta: str
+
+
+class ReasoningTextDone(_InItem, tag_field="type", tag="response.reasoning_text.done"):
+    content_index: int
+    text: str
+
+
 class ArgumentsDelta(_InItem, tag_field="type", tag="response.function_call_arguments.delta"):
     delta: str
 
@@ -168,6 +191,6 @@ class ResponseFailed(_Numbered, tag_field="type", tag="error"):
 
 ResponseEvent = (
     ResponseCreated | ResponseInProgress | ResponseCompleted | ResponseIncomplete | OutputItemAdded | OutputItemDone
-    | ContentPartAdded | ContentPartDone | OutputTextDelta | OutputTextDone | ArgumentsDelta | ArgumentsDone
-    | ResponseFailed
+    | ReasoningTextDelta | ReasoningTextDone | ContentPartAdded | ContentPartDone | OutputTextDelta | OutputTextDone
+    | ArgumentsDelta | ArgumentsDone | ResponseFailed
 )  # fmt: skip

@@ -1,0 +1,437 @@
+"""A model's thoughts, parted from its answer while both come. Pure.
+
+What a model writes is a row of pieces: thoughts, answer, and signs that nobody is shown. Text is held back only as long
+as it may be the beginning of a sign, and blanks beside a sign until it is known that none follows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from app.core.errors import BadInput
+from backends.contract import MessageSigns, ReasoningFormat, Scalar
+
+MARK = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
+MOST_HEADER = 256  # characters of a message's header; what is longer is none
+PARAGRAPH = "\n\n"  # between two thoughts, or two parts of an answer
+
+
+class Kind(Enum):
+    """Whom a piece is for."""
+
+    ANSWER = "answer"
+    THOUGHT = "thought"
+    HIDDEN = "hidden"  # signs, and the blanks beside them
+    TURN = "turn"  # no text: the answer so far was a thought, which was ended and never begun
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of what was written, in its order. `written` is what the model wrote of it, `text` what is told."""
+
+    kind: Kind
+    text: str
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """Where an answer begins, as the end of its prompt says."""
+
+    in_thought: bool = False  # the prompt opened one
+    in_answer: bool = False  # an answer goes on, or its thought was ended in the prompt
+    goes_on: bool = False  # what is open has words already
+    passes_calls: bool = False  # messages to tools are told as they are, for who looks for calls
+
+
+def begins(form: ReasoningFormat, prompt: str) -> Begins:
+    """Whether a prompt ends with an open thought, or with one that was ended for the model."""
+    end = prompt.rstrip()
+    in_thought = end.endswith(form.begin.strip())
+    closed = any(end.endswith(sign.strip()) for sign in (*form.end, *form.answer_begin))
+    return Begins(in_thought, not in_thought and closed)
+
+
+def marks(form: ReasoningFormat) -> tuple[str, ...]:
+    """What may be single tokens of the signs: control tokens among them are told as text, to be found."""
+    signs = [form.begin, *form.end, *form.answer_begin, *form.answer_end]
+    if form.messages is not None:
+        signs += [form.messages.start, form.messages.header_end, *form.messages.ends]
+        signs += [form.messages.to_reader, "<|channel|>", "<|constrain|>"]
+    return tuple(dict.fromkeys(mark for sign in signs for mark in MARK.findall(sign)))
+
+
+class ThoughtSplitter:
+    """One answer's thoughts and text. `controls`: signs that are control tokens, which are never part of a text."""
+
+    def __init__(
+        self,
+        form: ReasoningFormat,
+        where: Begins | None = None,
+        controls: frozenset[str] = frozenset(),
+    ) -> None:
+        where = where or Begins()
+        self._reader: _Tags | _Messages
+        if form.messages is not None:
+            self._reader = _Messages(form.messages, where)
+        else:
+            self._reader = _Tags(form, where, controls)
+
+    @property
+    def in_thought(self) -> bool:
+        """Whether a thought is open."""
+        return self._reader.in_thought
+
+    @property
+    def may_think(self) -> bool:
+        """Whether a thought is open, or may begin yet before the answer does."""
+        return self._reader.may_think
+
+    def push(self, text: str) -> list[Part]:
+        """What is known now."""
+        return self._reader.read(text, at_end=False)
+
+    def flush(self) -> list[Part]:
+        """What was held back, at the end."""
+        return self._reader.read("", at_end=True)
+
+
+class _Place(Enum):
+    BEGIN = "begin"  # nothing but blanks has come
+    THOUGHT = "thought"
+    BETWEEN = "between"  # behind a thought: blanks, and signs of the answer
+    ANSWER = "answer"
+
+
+class _Tags:
+    """Thoughts between two signs, before the answer."""
+
+    def __init__(self, form: ReasoningFormat, where: Begins, controls: frozenset[str]) -> None:
+        self._form, self._held = form, ""
+        self._place = (
+            _Place.THOUGHT
+            if where.in_thought
+            else _Place.ANSWER
+            if where.in_answer
+            else _Place.BEGIN
+        )
+        self._n_thoughts = int(where.in_thought and where.goes_on)
+        self._thought_begun = bool(self._n_thoughts)  # something but blanks was told of it
+        self._told = False  # of the answer
+        self._parted = False  # the answer goes on behind another thought
+        begin_control = bool(controls & set(MARK.findall(form.begin)))
+        self._again = (form.begin,) if begin_control else ()  # nobody quotes a control token
+        self._dropped = (*form.answer_end, *(form.answer_begin if controls else ()))
+        # An end that was never begun: only where a thought was expected, and none has come.
+        self._stray = () if where.in_answer or where.in_thought or form.is_habit else form.end
+        self._controls = tuple(controls - {form.begin})
+
+    @property
+    def in_thought(self) -> bool:
+        return self._place is _Place.THOUGHT
+
+    @property
+    def may_think(self) -> bool:
+        return self._place in (_Place.THOUGHT, _Place.BEGIN)
+
+    def read(self, text: str, *, at_end: bool) -> list[Part]:
+        self._held += text
+        found: list[Part] = []
+        while self._step(found, at_end=at_end):
+            pass
+        return found
+
+    def _step(self, found: list[Part], *, at_end: bool) -> bool:
+        """One piece; False when more text must come first."""
+        match self._place:
+            case _Place.THOUGHT:
+                return self._think(found, at_end=at_end)
+            case _Place.ANSWER:
+                return self._answer(found, at_end=at_end)
+        return self._between(found, at_end=at_end)
+
+    def _between(self, found: list[Part], *, at_end: bool) -> bool:
+        """Before the answer: a thought may begin."""
+        text = self._held.lstrip()
+        blanks = self._held[: len(self._held) - len(text)]
+        opens = (self._form.begin, *self._form.answer_begin)
+        for sign in opens:
+            if text.startswith(sign):
+                self._hide(found, len(blanks) + len(sign))
+                self._place = _Place.THOUGHT if sign == self._form.begin else _Place.BETWEEN
+                self._thought_begun = False
+                return True
+        if not at_end and (not text or any(sign.startswith(text) for sign in opens)):
+            return False
+        if self._place is _Place.BETWEEN:
+            self._hide(found, len(blanks))
+        self._place = _Place.ANSWER
+        return bool(self._held)
+
+    def _think(self, found: list[Part], *, at_end: bool) -> bool:
+        at, sign = _first(self._held, self._form.end)
+        if at >= 0:
+            self._thought(found, self._held[:at])
+            self._hide(found, self._held.index(sign) + len(sign))
+            self._place, self._stray = _Place.BETWEEN, ()
+            return True
+        keep = 0 if at_end else max(_begun(self._held, sign) for sign in self._form.end)
+        self._thought(found, self._held[: len(self._held) - keep])
+        if at_end:
+            self._hide(found, len(self._held))
+        return False
+
+    def _thought(self, found: list[Part], text: str) -> None:
+        """Without the blanks around it; those at its end are held back."""
+        bare = text.rstrip()
+        if not self._thought_begun:
+            begin = len(bare) - len(bare.lstrip())
+            if not bare:
+                return
+            self._hide(found, begin)
+            bare = bare[begin:]
+        if not bare:
+            return
+        told = bare
+        if not self._thought_begun:
+            self._thought_begun = True
+            told = PARAGRAPH + bare if self._n_thoughts else bare
+            self._n_thoughts += 1
+        found.append(Part(Kind.THOUGHT, told, bare))
+        self._held = self._held[len(bare) :]
+
+    def _answer(self, found: list[Part], *, at_end: bool) -> bool:
+        signs = (*self._again, *self._stray, *self._dropped, *self._controls)
+        at, sign = _first(self._held, signs) if signs else (-1, "")
+        if at < 0:
+            keep = 0 if at_end or not signs else max(_begun(self._held, one) for one in signs)
+            sure = self._held[: len(self._held) - keep]
+            self._tell(found, sure.rstrip() if self._again and not at_end else sure)
+            return False
+        rest = self._held[at:]
+        if not at_end and any(len(one) > len(rest) and one.startswith(rest) for one in signs):
+            sure = self._held[:at]  # it may be the beginning of a longer one
+            self._tell(found, sure.rstrip() if self._again else sure)
+            return False
+        if sign in self._stray:
+            return self._ended(found, at, sign, at_end=at_end)
+        again = sign in self._again
+        self._tell(found, self._held[:at].rstrip() if again else self._held[:at])
+        self._hide(
+            found, len(self._held) - len(self._held.lstrip()) + len(sign) if again else len(sign)
+        )
+        if again:
+            self._place, self._thought_begun = _Place.THOUGHT, False
+            self._parted = self._told
+        return True
+
+    def _ended(self, found: list[Part], at: int, sign: str, *, at_end: bool) -> bool:
+        """A thought that was never begun ends: on a line of its own, or it is only spoken of."""
+        behind = self._held[at + len(sign) :]
+        if not behind and not at_end:
+            self._tell(found, self._held[:at])
+            return False
+        own_line = self._line_begins(at) or behind[:1] in ("", "\n")
+        self._tell(found, self._held[:at])
+        self._stray = ()
+        if not own_line:
+            return True
+        self._hide(found, len(sign))
+        found.append(Part(Kind.TURN, "", ""))
+        self._place = _Place.BETWEEN
+        return True
+
+    def _line_begins(self, at: int) -> bool:
+        return self._held[:at].endswith("\n") or (at == 0 and not self._told)
+
+    def _tell(self, found: list[Part], text: str) -> None:
+        if text:
+            found.append(Part(Kind.ANSWER, PARAGRAPH + text if self._parted else text, text))
+            self._told, self._parted = self._told or not text.isspace(), False
+            self._held = self._held[len(text) :]
+
+    def _hide(self, found: list[Part], n: int) -> None:
+        if n:
+            found.append(Part(Kind.HIDDEN, "", self._held[:n]))
+            self._held = self._held[n:]
+
+
+TO = re.compile(r"\bto=([^\s<]+)")
+CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
+OWN = ("assistant", "user", "self", "all")  # recipients that are no tools
+
+
+class _Messages:
+    """Thoughts are messages of their own, each with a header that says on which channel, or to whom."""
+
+    def __init__(self, signs: MessageSigns, where: Begins) -> None:
+        self._signs, self._passes = signs, where.passes_calls
+        self._held = ""
+        self._kind: Kind | None = None  # of the message that is written; None: its header comes
+        if where.in_thought:
+            self._kind = Kind.THOUGHT
+        elif where.in_answer:
+            self._kind = Kind.ANSWER
+        self._is_call = False  # told as it is, signs and all
+        self._first = True  # the prompt has begun the first message's header
+        self._begun = where.in_thought or where.in_answer  # something of this message was told
+        self._n = {Kind.THOUGHT: 0, Kind.ANSWER: int(where.in_answer)}
+
+    @property
+    def in_thought(self) -> bool:
+        return self._kind is Kind.THOUGHT
+
+    @property
+    def may_think(self) -> bool:
+        return self._kind is Kind.THOUGHT or (self._kind is None and not any(self._n.values()))
+
+    def read(self, text: str, *, at_end: bool) -> list[Part]:
+        self._held += text
+        found: list[Part] = []
+        while (
+            self._header(found, at_end=at_end)
+            if self._kind is None
+            else self._body(found, at_end=at_end)
+        ):
+            pass
+        return found
+
+    def _header(self, found: list[Part], *, at_end: bool) -> bool:
+        signs = self._signs
+        head, sign, _ = self._held.partition(signs.header_end)
+        if not sign:
+            if (
+                not at_end
+                and len(head) <= MOST_HEADER
+                and (not self._first or self._may_be_header())
+            ):
+                return False
+            if not self._held:
+                return False
+            if at_end and self._may_be_header():  # cut within a header
+                self._hide(found, len(self._held))
+                return False
+            self._open(Kind.ANSWER)  # no header at all
+            return True
+        recipients = [one for one in TO.findall(head) if one not in OWN]
+        channels = CHANNEL.findall(head)
+        self._is_call = bool(recipients) and self._passes
+        is_thought = channels[-1:] == ["analysis"] or "to=self" in head or bool(recipients)
+        self._open(Kind.ANSWER if self._is_call or not is_thought else Kind.THOUGHT)
+        if self._is_call:
+            self._tell(found, len(head) + len(sign))
+        else:
+            self._hide(found, len(head) + len(sign))
+        return True
+
+    def _may_be_header(self) -> bool:
+        text = self._held.lstrip()
+        begins = ("<|", "to=", "assistant", self._signs.start, self._signs.header_end)
+        return any(text.startswith(one) or one.startswith(text) for one in begins)
+
+    def _open(self, kind: Kind) -> None:
+        self._kind, self._first, self._begun = kind, False, False
+
+    def _body(self, found: list[Part], *, at_end: bool) -> bool:
+        signs = (*self._signs.ends, self._signs.start)
+        at, sign = _first(self._held, signs)
+        if at < 0:
+            keep = 0 if at_end else max(_begun(self._held, one) for one in signs)
+            self._tell(found, len(self._held) - keep)
+            return False
+        self._tell(found, at)
+        if self._is_call and sign != self._signs.start:
+            self._tell(found, len(sign))
+        elif sign != self._signs.start:
+            self._hide(found, len(sign))
+        self._kind, self._is_call = None, False
+        return True
+
+    def _tell(self, found: list[Part], n: int) -> None:
+        if not n:
+            return
+        assert self._kind is not None
+        written, self._held = self._held[:n], self._held[n:]
+        told = written
+        if not self._begun and not self._is_call:
+            told = PARAGRAPH + written if self._n[self._kind] else written
+            self._n[self._kind] += 1
+        self._begun = True
+        found.append(Part(self._kind, told, written))
+
+    def _hide(self, found: list[Part], n: int) -> None:
+        if n:
+            found.append(Part(Kind.HIDDEN, "", self._held[:n]))
+            self._held = self._held[n:]
+
+
+def _first(text: str, signs: tuple[str, ...]) -> tuple[int, str]:
+    """The sign that stands first, and where; -1 for none."""
+    places = [(at, -len(sign), sign) for sign in signs if sign and (at := text.find(sign)) >= 0]
+    at, _, sign = min(places, default=(-1, 0, ""))
+    return at, sign
+
+
+def _begun(text: str, sign: str) -> int:
+    """How many characters at a text's end may be the beginning of a sign."""
+    most = min(len(sign) - 1, len(text))
+    return next((n for n in range(most, 0, -1) if text.endswith(sign[:n])), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """What is asked of a model's thinking. Nothing: it does as its template has it."""
+
+    on: bool | None = None
+    effort: str = ""  # as the models call it: low, medium, high
+    most_tokens: int | None = None  # of a thought; then it is ended
+    must: bool = False  # a model that does not think is refused where `on` is asked for
+
+
+AS_IT_IS = Thinking()
+
+
+def template_options(form: ReasoningFormat, wanted: Thinking) -> dict[str, Scalar]:
+    """The variables of the template that say so. Raises BadInput where the model cannot do it."""
+    found: dict[str, Scalar] = {}
+    if wanted.on is False:
+        if form.switch_off is None and not form.is_habit and wanted.must:
+            raise BadInput("thinking_always")
+        return dict(form.switch_off or {})
+    if wanted.on and form.is_habit and wanted.must:
+        raise BadInput("thinking_never")
+    if wanted.on or (wanted.effort and form.effort_option in form.switch_on):
+        found |= form.switch_on
+    if wanted.effort and form.effort_option:
+        found |= form.switch_on
+        found[form.effort_option] = _nearest(wanted.effort, form.efforts)
+    return found
+
+
+ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def _nearest(effort: str, known: tuple[str, ...]) -> str:
+    """The effort that a template knows and that is nearest to the one asked for."""
+    if effort in known or effort not in ORDER or not known:
+        return effort if effort in known or not known else known[-1]
+    at = ORDER.index(effort)
+    return min(known, key=lambda one: (abs(ORDER.index(one) - at), ORDER.index(one)))
+
+
+def ended_early(form: ReasoningFormat, *, calls: bool) -> str:
+    """What ends a thought that has had its tokens, up to where the answer begins."""
+    if form.messages is not None:
+        return form.end[0] + before_answer(form, calls=calls, thought=True)
+    return f"\n{form.end[0]}{before_answer(form, calls=calls, thought=True)}"
+
+
+def before_answer(form: ReasoningFormat, *, calls: bool, thought: bool) -> str:
+    """What stands before the words of an answer. calls: it may be a call instead, with a header of its own; thought:
+    one has just ended."""
+    if form.messages is None:
+        return "".join(form.answer_begin[:1]) + "\n\n" if thought else ""
+    start = form.messages.start + "assistant" if thought else ""
+    return start + ("" if calls else form.messages.to_reader + form.messages.header_end)

@@ -1,0 +1,140 @@
+"""What a model thought: folded, opened by mouse and keyboard, kept, sent back, exported by choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import ENDED, THOUGHT, THOUGHT_S, Chat, ChatId, Message, MessageId, Role, add
+from app.gui.chat.answer import THINK, THINK_TOKENS, Answer, question
+from app.gui.chat.blocks import Look
+from app.gui.chat.exchange import chats_of
+from app.gui.chat.export import FORMATS, JSON, PDF, export, stored
+from app.gui.chat.history import History
+from app.gui.chat.message_view import MessageView, Shown
+from app.gui.chat.slices import Slices
+from app.gui.theme import Scheme, Theme
+from tests.gui.chat.talk import history, talked
+
+HMM = "Hmm, let me see. **Two** and two."
+
+
+@pytest.fixture
+def look(qapp: QApplication) -> Look:
+    return Look(Theme(qapp, Scheme.LIGHT, 1.0), Slices(qapp), lambda _: None)
+
+
+def answered(text: str, thought: str, seconds: float = 12.4) -> Message:
+    details = {THOUGHT: thought, THOUGHT_S: seconds, ENDED: "stop"} if thought else {}
+    return Message(MessageId("a"), None, Role.ASSISTANT, text, 1.0, details)
+
+
+def shown(message: Message, **more: object) -> Shown:
+    return Shown(message, (message.id,), is_last=True, **more)  # type: ignore[arg-type]
+
+
+def view(qtbot: QtBot, look: Look, one: Shown) -> MessageView:
+    made = MessageView(look, one)
+    qtbot.addWidget(made)
+    made.resize(600, 400)
+    made.show()
+    return made
+
+
+def test_a_thought_is_folded_and_opened_by_mouse_and_keyboard(qtbot: QtBot, look: Look) -> None:
+    made = view(qtbot, look, shown(answered("Four.", HMM)))
+    fold = made.thought.fold
+    assert fold.text() == "Thought for 12 s"
+    assert fold.accessibleName() == "Thought for 12 s, folded"
+    assert fold.isVisible()
+    assert made.thought.body is None  # nothing of it is laid out
+    QTest.mouseClick(fold, Qt.MouseButton.LeftButton)
+    assert made.thought.is_open
+    assert made.thought.body is not None
+    assert made.thought.body.text == HMM
+    assert fold.accessibleName() == "Thought for 12 s, opened"
+    fold.setFocus()
+    QTest.keyClick(fold, Qt.Key.Key_Space)
+    assert not made.thought.is_open
+    assert made.body.text == "Four."
+    made.restyle()
+
+
+def test_nothing_thought_is_nothing_shown(qtbot: QtBot, look: Look) -> None:
+    made = view(qtbot, look, shown(answered("Four.", "")))
+    assert made.thought.isHidden()
+
+
+def test_while_it_thinks_the_count_is_told(qtbot: QtBot, look: Look) -> None:
+    thinks = shown(answered("", HMM, 0.0), state="", thinks=True, thought_tokens=132)
+    made = view(qtbot, look, thinks)
+    assert made.thought.fold.text().startswith("Thinking… 132 token")
+    made.thought.turn()
+    made.show_message(shown(answered("Four.", HMM + " Four.", 3.0)))
+    assert made.thought.fold.text() == "Thought for 3 s"
+    assert made.thought.is_open  # who reads it goes on reading
+    assert made.thought.body is not None
+    assert made.thought.body.text == HMM + " Four."
+
+
+def test_an_answer_gathers_its_thought(qtbot: QtBot) -> None:
+    answer = Answer(None, "c.m", {})  # type: ignore[arg-type]
+    answer._take({"delta": {"text": "", "thought": "Hmm, ", "token_ids": [1, 2]}})
+    answer._take({"delta": {"text": "", "thought": "so.", "token_ids": [3]}})
+    assert (answer.thought, answer.text, answer.thought_tokens) == ("Hmm, so.", "", 3)
+    answer._take({"delta": {"text": "Four.", "token_ids": [4]}})
+    assert (answer.thought, answer.text, answer.thought_tokens) == ("Hmm, so.", "Four.", 3)
+    turned = Answer(None, "c.m", {})  # type: ignore[arg-type]
+    turned._take({"delta": {"text": "Hmm.", "token_ids": [1]}})
+    turned._take({"delta": {"text": "", "was_thought": True, "token_ids": [2]}})
+    turned._take({"delta": {"text": "Four.", "token_ids": [3]}})
+    assert (turned.thought, turned.text) == ("Hmm.", "Four.")
+
+
+def test_thoughts_and_what_is_asked_of_thinking_go_to_the_node() -> None:
+    asked = Message(MessageId("q"), None, Role.USER, "2 + 2?", 1.0)
+    chat = add(Chat(ChatId("c")), asked)
+    chat = add(chat, replace(answered("Four.", HMM), parent=asked.id))
+    chat = replace(chat, sampling={THINK: 0, THINK_TOKENS: 500, "top_k": 3})
+    body = question(chat, tuple(chat.messages.values()), {})
+    assert body["messages"][1] == {"role": "assistant", "content": "Four.", "thought": HMM}
+    assert (body["think"], body["think_tokens"]) == (False, 500)
+    assert body["sampling"] == {"top_k": 3}
+    plain = question(Chat(ChatId("n")), (), {})
+    assert "think" not in plain
+    assert "think_tokens" not in plain
+
+
+@pytest.fixture
+def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
+    made = history(tmp_path)
+    chat = talked(made, "2 + 2?")
+    made.keep(add(chat, replace(answered("Four.", HMM), parent=chat.leaf)))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("form", [one for one in FORMATS if one != PDF], ids=lambda one: one.name)
+def test_thoughts_are_exported_by_choice(
+    qtbot: QtBot, kept: History, tmp_path: Path, form: object
+) -> None:
+    assert kept.file is not None
+    for thoughts in (True, False):
+        target = tmp_path / f"out{thoughts}"
+        source = stored(kept.file, None, kept.codec)
+        export(source, form, target, "Chats", lambda _: None, thoughts=thoughts)  # type: ignore[arg-type]
+        told = target.read_text("utf-8")
+        assert "Four." in told
+        assert ("let me see" in told) is (thoughts or form == JSON)  # that can be imported again
+    if form == JSON:
+        (chat,) = chats_of(target.read_bytes(), str(target))
+        answer = next(one for one in chat.messages.values() if one.role is Role.ASSISTANT)
+        assert answer.details[THOUGHT] == HMM
+        assert answer.details[THOUGHT_S] == 12.4

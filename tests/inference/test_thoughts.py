@@ -1,0 +1,204 @@
+"""Answers of a model that thinks: what is told of its thoughts, when they are ended, what form follows them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import BadInput
+from app.core.reasoning import Thinking
+from app.core.recovery import Notice
+from app.inference.chats import THOUGHT, Answerer, Delta, Question, Summary
+from app.inference.measure import RequestFigures
+from app.inference.sequences import Finish, Request, Token
+from app.inference.text import Text
+from backends.contract import Sampling
+from testbed import tiny
+
+OPENS = (
+    "{% for m in messages %}[{{ m.role }}]{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
+    "{% endif %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]"
+    "{% if enable_thinking is defined and not enable_thinking %}<think></think>{% else %}<think>{% endif %}{% endif %}"
+)
+LETS = OPENS.replace("{% else %}<think>{% endif %}", "{% endif %}")  # the model begins its thought
+HELLO = ({"role": "user", "content": "Hi"},)
+ASKED = Question(messages=HELLO, max_tokens=200)
+
+
+class Says:
+    """A pipeline whose model says these words, a request after another."""
+
+    def __init__(self, text: Text, *words: str) -> None:
+        self._text, self._words = text, list(words)
+        self.asked: list[Request] = []
+
+    async def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
+        self.asked.append(request)
+        reason, n_said = "stop", 0
+        for token in await self._text.tokenize(self._words.pop(0), bos=False):
+            n_said += 1
+            ended = request.ends_with is not None and request.ends_with(token)
+            yield Token(token, ((token, -0.5),) if request.sampling.likely is not None else ())
+            if ended:
+                break
+            if n_said == request.max_tokens:
+                reason = "length"
+                break
+        figures = RequestFigures(len(request.ids), 0, n_said, 0.0, 0.1, 10.0, ())
+        yield Finish(reason, figures)
+
+
+@asynccontextmanager
+async def model(
+    folder: Path, template: str, *words: str
+) -> AsyncIterator[tuple[Answerer, Says, Text]]:
+    file = tiny.llama(folder / "thinks.gguf", layers=1, vocab=300, template=template)
+    async with await Text.open(str(file)) as text:
+        says = Says(text, *words)
+        yield Answerer(text, says), says, text
+
+
+async def told(who: Answerer, question: Question) -> tuple[list[Delta], Summary]:
+    deltas: list[Delta] = []
+    async with aclosing(who.answer(question)) as stream:
+        async for item in stream:
+            if isinstance(item, Summary):
+                return deltas, item
+            assert isinstance(item, Delta)
+            deltas.append(item)
+    raise AssertionError("an answer without its summary")
+
+
+async def test_a_thought_that_the_template_opened_is_told_apart(tmp_path: Path) -> None:
+    async with model(tmp_path, OPENS, "Well, hm.\n</think>\n\nYes.") as (who, _, text):
+        assert text.vocabulary.reasoning.begin == "<think>"
+        deltas, whole = await told(who, ASKED)
+    assert (whole.thought, whole.text) == ("Well, hm.", "Yes.")
+    assert "".join(one.thought for one in deltas) == whole.thought
+    assert "".join(one.text for one in deltas) == whole.text
+    ids = [token for one in deltas for token in one.token_ids]
+    assert ids == list(whole.token_ids)
+    assert 0 < whole.thought_tokens < len(ids)
+    first = next(at for at, one in enumerate(deltas) if one.thought)
+    assert first < 3  # while it comes
+
+
+async def test_a_thought_that_is_cut_is_no_answer(tmp_path: Path) -> None:
+    async with model(tmp_path, OPENS, "Well, hm. And so on") as (who, _, _):
+        _, whole = await told(who, replace(ASKED, max_tokens=9))
+    assert whole.text == ""
+    assert whole.thought.startswith("Well")
+    assert (whole.finish_reason, whole.thought_tokens) == ("length", 9)
+
+
+async def test_a_bare_prompt_is_told_as_it_is(tmp_path: Path) -> None:
+    async with model(tmp_path, OPENS, "<think>a</think>b") as (who, _, _):
+        _, whole = await told(who, Question(prompt="x", max_tokens=99))
+    assert (whole.thought, whole.text) == ("", "<think>a</think>b")
+
+
+async def test_a_stop_string_is_looked_for_in_the_answer_alone(tmp_path: Path) -> None:
+    async with model(tmp_path, OPENS, "a.b.</think>c.d") as (who, _, _):
+        _, whole = await told(who, replace(ASKED, stop=(".",)))
+    assert (whole.thought, whole.text, whole.stop) == ("a.b.", "c", ".")
+
+
+async def test_what_was_ended_and_never_begun_turns_out_to_be_a_thought(tmp_path: Path) -> None:
+    async with model(tmp_path, LETS, "Hm, so.\n</think>\nYes.") as (who, _, _):
+        deltas, whole = await told(who, ASKED)
+    assert (whole.thought.strip(), whole.text) == ("Hm, so.", "Yes.")
+    turned = next(at for at, one in enumerate(deltas) if one.was_thought)
+    assert "".join(one.text for one in deltas[:turned]).strip() == "Hm, so."
+
+
+async def test_thinking_is_turned_off_by_the_templates_own_switch(tmp_path: Path) -> None:
+    async with model(tmp_path, OPENS, "Yes.", "a</think>b") as (who, says, text):
+        _, whole = await told(who, replace(ASKED, thinking=Thinking(on=False, must=True)))
+        off = await text.prompt(HELLO, options={"enable_thinking": False})
+        assert says.asked[0].ids == off.ids
+        assert (whole.thought, whole.text) == ("", "Yes.")
+    plain = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    async with model(tmp_path, plain) as (who, _, _):
+        with pytest.raises(BadInput, match="thinking_never"):
+            await told(who, replace(ASKED, thinking=Thinking(on=True, must=True)))
+
+
+async def test_a_thought_that_has_had_its_tokens_is_ended(tmp_path: Path) -> None:
+    limited = replace(ASKED, thinking=Thinking(most_tokens=10))
+    async with model(tmp_path, OPENS, "On and on and on and on", "Yes.") as (who, says, text):
+        deltas, whole = await told(who, limited)
+        ended = await text.tokenize("\n</think>\n\n", special=True, bos=False)
+    first, second = says.asked
+    assert whole.text == "Yes."
+    assert "On and on and on and on".startswith(whole.thought)
+    assert whole.thought
+    assert second.ids[: len(first.ids)] == first.ids
+    assert second.ids[-len(ended) :] == ended
+    assert first.conversation == second.conversation is not None  # nothing is computed twice
+    assert whole.thought_tokens == 10
+    assert second.max_tokens == 200 - 10 - len(ended)
+    assert list(whole.token_ids)[10 : 10 + len(ended)] == list(ended)
+    assert "".join(one.text for one in deltas) == "Yes."
+    assert whole.prompt_tokens == len(first.ids)
+
+
+async def test_no_thought_at_all_is_left_where_none_may_be(tmp_path: Path) -> None:
+    limited = replace(ASKED, thinking=Thinking(most_tokens=0))
+    async with model(tmp_path, OPENS, "Yes.") as (who, says, _):
+        _, whole = await told(who, limited)
+    assert (whole.thought, whole.text, len(says.asked)) == ("", "Yes.", 1)
+
+
+async def test_what_is_left_of_the_answer_is_counted(tmp_path: Path) -> None:
+    limited = replace(ASKED, max_tokens=11, thinking=Thinking(most_tokens=10))
+    async with model(tmp_path, OPENS, "On and on and on and on") as (who, says, _):
+        _, whole = await told(who, limited)
+    assert (whole.text, whole.finish_reason, len(says.asked)) == ("", "length", 1)
+
+
+async def test_a_form_is_kept_to_behind_the_thought(tmp_path: Path) -> None:
+    formed = replace(ASKED, sampling=Sampling(grammar='root ::= "{}"'))
+    async with model(tmp_path, OPENS, "Hm, {}?</think>Yes", "{}") as (who, says, _):
+        _, whole = await told(who, formed)
+    assert [one.sampling.grammar for one in says.asked] == ["", 'root ::= "{}"']
+    assert (whole.thought, whole.text) == ("Hm, {}?", "{}")
+
+
+async def test_a_form_is_kept_to_from_the_first_word_where_nothing_is_thought(
+    tmp_path: Path,
+) -> None:
+    formed = replace(ASKED, sampling=Sampling(grammar='root ::= "{}"'))
+    async with model(tmp_path, LETS, "Yes, of course", "{}") as (who, says, _):
+        deltas, whole = await told(who, formed)
+    assert says.asked[1].ids == says.asked[0].ids
+    assert (whole.thought, whole.text) == ("", "{}")
+    assert "".join(one.text for one in deltas) == "{}"
+    off = replace(formed, thinking=Thinking(on=False))
+    async with model(tmp_path, OPENS, "{}") as (who, says, _):
+        _, whole = await told(who, off)
+    assert (whole.text, len(says.asked)) == ("{}", 1)
+
+
+async def test_a_cut_thought_goes_on_as_a_thought_and_a_cut_answer_as_an_answer(
+    tmp_path: Path,
+) -> None:
+    cut = {"role": "assistant", "content": "", THOUGHT: "Well,"}
+    async with model(tmp_path, OPENS, " hm.</think>Yes.", " they say") as (who, _, _):
+        _, whole = await told(who, replace(ASKED, messages=(*HELLO, cut)))
+        assert (whole.thought, whole.text) == (" hm.", "Yes.")
+        answered = {**cut, "content": "Yes,"}
+        _, whole = await told(who, replace(ASKED, messages=(*HELLO, answered)))
+        assert (whole.thought, whole.text) == ("", " they say")
+
+
+async def test_tokens_of_thoughts_are_not_among_those_that_are_likely(tmp_path: Path) -> None:
+    likely = replace(ASKED, sampling=Sampling(likely=0))
+    async with model(tmp_path, OPENS, "Hm.</think>Yes.") as (who, _, _):
+        deltas, _ = await told(who, likely)
+    hidden = sum(one.hidden_bytes for one in deltas)
+    assert hidden == len("Hm.</think>")
+    assert sum(len(one.text.encode()) for one in deltas) == len("Yes.")
