@@ -48,6 +48,10 @@ def view(qtbot: QtBot, look: Look, one: Shown) -> MessageView:
     return made
 
 
+def is_open(made: MessageView) -> bool:
+    return made.thought.is_open
+
+
 def test_a_thought_is_folded_and_opened_by_mouse_and_keyboard(qtbot: QtBot, look: Look) -> None:
     made = view(qtbot, look, shown(answered("Four.", HMM)))
     fold = made.thought.fold
@@ -56,13 +60,13 @@ def test_a_thought_is_folded_and_opened_by_mouse_and_keyboard(qtbot: QtBot, look
     assert fold.isVisible()
     assert made.thought.body is None  # nothing of it is laid out
     QTest.mouseClick(fold, Qt.MouseButton.LeftButton)
-    assert made.thought.is_open
+    assert is_open(made)
     assert made.thought.body is not None
     assert made.thought.body.text == HMM
     assert fold.accessibleName() == "Thought for 12 s, opened"
     fold.setFocus()
     QTest.keyClick(fold, Qt.Key.Key_Space)
-    assert not made.thought.is_open
+    assert not is_open(made)
     assert made.body.text == "Four."
     made.restyle()
 

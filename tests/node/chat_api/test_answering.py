@@ -60,7 +60,9 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
     pieces: list[Any] = []
     for token, text in tokens:
         reader.push(token)
-        pieces += talk.heard({"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]})
+        pieces += talk.heard(
+            {"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]}
+        )
     return pieces + talk.ended(DONE, 0.5)
 
 
