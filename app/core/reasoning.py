@@ -64,20 +64,25 @@ def marks(form: ReasoningFormat) -> tuple[str, ...]:
 
 
 class ThoughtSplitter:
-    """One answer's thoughts and text. `controls`: signs that are control tokens, which are never part of a text."""
+    """One answer's thoughts and text.
+
+    controls: signs that are control tokens, which are never part of a text. calls: signs that begin a call of a tool: one
+    on a line of its own ends a thought that nothing else did.
+    """
 
     def __init__(
         self,
         form: ReasoningFormat,
         where: Begins | None = None,
         controls: frozenset[str] = frozenset(),
+        calls: tuple[str, ...] = (),
     ) -> None:
         where = where or Begins()
         self._reader: _Tags | _Messages
         if form.messages is not None:
             self._reader = _Messages(form.messages, where)
         else:
-            self._reader = _Tags(form, where, controls)
+            self._reader = _Tags(form, where, controls, calls)
 
     @property
     def in_thought(self) -> bool:
@@ -108,7 +113,13 @@ class _Place(Enum):
 class _Tags:
     """Thoughts between two signs, before the answer."""
 
-    def __init__(self, form: ReasoningFormat, where: Begins, controls: frozenset[str]) -> None:
+    def __init__(
+        self,
+        form: ReasoningFormat,
+        where: Begins,
+        controls: frozenset[str],
+        calls: tuple[str, ...],
+    ) -> None:
         self._form, self._held = form, ""
         self._place = (
             _Place.THOUGHT
@@ -117,6 +128,7 @@ class _Tags:
             if where.in_answer
             else _Place.BEGIN
         )
+        self._calls = tuple(f"\n{sign}" for sign in calls)
         self._n_thoughts = int(where.in_thought and where.goes_on)
         self._thought_begun = bool(self._n_thoughts)  # something but blanks was told of it
         self._told = False  # of the answer
@@ -171,13 +183,19 @@ class _Tags:
         return bool(self._held)
 
     def _think(self, found: list[Part], *, at_end: bool) -> bool:
-        at, sign = _first(self._held, self._form.end)
+        signs = (*self._form.end, *self._calls)
+        at, sign = _first(self._held, signs)
+        if at >= 0 and sign in self._calls:
+            self._thought(found, self._held[:at])
+            self._hide(found, self._held.index(sign) + 1)
+            self._place = _Place.ANSWER
+            return True
         if at >= 0:
             self._thought(found, self._held[:at])
             self._hide(found, self._held.index(sign) + len(sign))
             self._place, self._stray = _Place.BETWEEN, ()
             return True
-        keep = 0 if at_end else max(_begun(self._held, sign) for sign in self._form.end)
+        keep = 0 if at_end else max(_begun(self._held, sign) for sign in signs)
         self._thought(found, self._held[: len(self._held) - keep])
         if at_end:
             self._hide(found, len(self._held))

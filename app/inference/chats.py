@@ -26,6 +26,7 @@ from app.core.reasoning import (
     template_options,
 )
 from app.core.recovery import Notice, Recovered
+from app.core.tool_signs import signs_of
 from app.core.whose import OWNER, Whose
 from app.inference.detokenizer import Detokenizer, StopFinder
 from app.inference.measure import StageFigures
@@ -220,7 +221,7 @@ class Answerer:
         if asked.where is not None:
             own = await self._signs()
             signs |= own
-            splitter = _splitter(self.reasoning, asked.where, own)
+            splitter = self._splitter(asked.where, own, calls=bool(question.tools))
             waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
         most = question.thinking.most_tokens
         reader = Reader(
@@ -249,6 +250,14 @@ class Answerer:
         found = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
         return {token: mark.encode() for token, mark in found if token is not None}
 
+    def _splitter(
+        self, where: Begins, signs: Mapping[int, bytes], *, calls: bool
+    ) -> ThoughtSplitter:
+        form = self.call_format
+        controls = frozenset(sign.decode() for sign in signs.values())
+        call_signs = signs_of(form).begins if calls and form is not None else ()
+        return ThoughtSplitter(self.reasoning, where, controls, call_signs)
+
     async def _resumed(
         self,
         question: Question,
@@ -273,7 +282,7 @@ class Answerer:
             forced = before_answer(self.reasoning, calls=calls, thought=bool(ids))
         more = await self._text.tokenize(forced, special=True, bos=False) if forced else ()
         where = Begins(in_answer=not (calls and self.reasoning.messages), passes_calls=calls)
-        reader.resume(forced, _splitter(self.reasoning, where, await self._signs()))
+        reader.resume(forced, self._splitter(where, await self._signs(), calls=calls))
         ids += more
         left = question.max_tokens - len(ids)
         next_one = replace(
@@ -301,11 +310,6 @@ def _begun(messages: Sequence[Message]) -> tuple[str, str]:
     if last["role"] != "assistant" or "tool_calls" in last:
         return "", ""
     return str(last["content"]), str(last.get(THOUGHT) or "")
-
-
-def _splitter(form: ReasoningFormat, where: Begins, signs: Mapping[int, bytes]) -> ThoughtSplitter:
-    controls = {sign.decode() for sign in signs.values()}
-    return ThoughtSplitter(form, where, frozenset(controls))
 
 
 def _joined(first: Finish | None, then: Finish) -> Finish:

@@ -142,6 +142,25 @@ def test_thoughts_are_parted_however_the_text_comes(case: str, step: int) -> Non
     assert parted(form, written, where, controls, step) == (thought, answer)
 
 
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_a_call_on_a_line_of_its_own_ends_a_thought(step: int) -> None:
+    written = "I write a <tool_call> now.\n<tool_call>{}</tool_call>"
+    for calls, wanted in (
+        (("<tool_call>",), ("I write a <tool_call> now.", "<tool_call>{}</tool_call>")),
+        ((), (written, "")),
+    ):
+        splitter = ThoughtSplitter(THINK, OPENED, frozenset(), calls)
+        parts = [
+            part
+            for at in range(0, len(written), step)
+            for part in splitter.push(written[at : at + step])
+        ]
+        parts += splitter.flush()
+        thought = "".join(part.text for part in parts if part.kind is Kind.THOUGHT)
+        answer = "".join(part.text for part in parts if part.kind is Kind.ANSWER)
+        assert (thought, answer) == wanted
+
+
 def test_text_waits_only_where_it_may_be_a_sign() -> None:
     splitter = ThoughtSplitter(THINK)
     assert splitter.push("<thi") == []

@@ -47,12 +47,13 @@ def running(model: Json, context: int) -> Json:
     }
 
 
-def shown(model: Json, since: str, *, has_tools: bool) -> Json:
-    """One, with what it can do. Whether it calls tools is known of one that is loaded."""
+def shown(model: Json, since: str, *, has_tools: bool, thinks: bool) -> Json:
+    """One, with what it can do. Whether it calls tools, and thinks, is known of one that is loaded."""
     family = model.get("architecture") or ""
     can = {
         "completion": model.get("writes", True),
         "tools": has_tools,
+        "thinking": thinks,
         "embedding": model.get("embeds"),
     }
     facts = {

@@ -68,8 +68,10 @@ class OllamaRoutes:
             name = await self._answering.model(name)  # raises what says which there are
         there = self._answering.ready().get(name)
         has_tools = bool(there and there.answerer and there.answerer.call_format)
+        thinks = bool(there and there.answerer and not there.answerer.reasoning.is_habit)
         model = known.get(name, {"name": name})
-        return web.json_response(shown(model, self._since, has_tools=has_tools))
+        told = shown(model, self._since, has_tools=has_tools, thinks=thinks)
+        return web.json_response(told)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, ChatAsked)

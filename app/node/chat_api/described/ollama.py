@@ -56,7 +56,7 @@ class Shown(Exact):
     license: str
     details: ModelDetails
     model_info: dict[str, Any]
-    capabilities: list[Literal["completion", "tools", "embedding"]]
+    capabilities: list[Literal["completion", "tools", "thinking", "embedding"]]
 
 
 class OllamaFunction(Exact):
