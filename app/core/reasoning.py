@@ -66,8 +66,8 @@ def marks(form: ReasoningFormat) -> tuple[str, ...]:
 class ThoughtSplitter:
     """One answer's thoughts and text.
 
-    controls: signs that are control tokens, which are never part of a text. calls: signs that begin a call of a tool: one
-    on a line of its own ends a thought that nothing else did.
+    controls: signs that are control tokens, which are never part of a text. calls: signs that begin a call of a tool;
+    one on a line of its own ends a thought that nothing else did.
     """
 
     def __init__(
