@@ -1,4 +1,4 @@
-"""Answers with thoughts as each real template has them written, what llama.cpp's parser reads in them, and what we do."""
+"""Answers with thoughts as each real template has them written, what llama.cpp reads in them, and what we do."""
 
 from __future__ import annotations
 
