@@ -221,7 +221,9 @@ class Answerer:
         if asked.where is not None:
             own = await self._signs()
             signs |= own
-            splitter = self._splitter(asked.where, own, calls=bool(question.tools))
+            # a call whose form must be kept to is asked for behind the thought
+            calls = bool(question.tools) and not sampling.grammar
+            splitter = self._splitter(asked.where, own, calls=calls)
             waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
         most = question.thinking.most_tokens
         reader = Reader(

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import ENDED, THOUGHT, THOUGHT_S, Chat, ChatId, Message, MessageId, Role, add
 from app.gui.chat.answer import THINK, THINK_TOKENS, Answer, question
 from app.gui.chat.blocks import Look
+from app.gui.chat.body import Body
 from app.gui.chat.exchange import chats_of
 from app.gui.chat.export import FORMATS, JSON, PDF, export, stored
 from app.gui.chat.history import History
@@ -58,7 +59,7 @@ def test_a_thought_is_folded_and_opened_by_mouse_and_keyboard(qtbot: QtBot, look
     assert fold.text() == "Thought for 12 s"
     assert fold.accessibleName() == "Thought for 12 s, folded"
     assert fold.isVisible()
-    assert made.thought.body is None  # nothing of it is laid out
+    assert not made.thought.findChildren(Body)  # nothing of it is laid out
     QTest.mouseClick(fold, Qt.MouseButton.LeftButton)
     assert is_open(made)
     assert made.thought.body is not None

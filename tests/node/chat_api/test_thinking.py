@@ -52,7 +52,7 @@ def test_openai(thinks: Open, stream: bool) -> None:
         else:
             whole = client.chat.completions.create(**asked)
             message, counted = whole.choices[0].message, whole.usage
-            thought, told = message.reasoning_content, message.content  # type: ignore[attr-defined]
+            thought, told = message.reasoning_content, message.content
         assert (thought, told) == (THOUGHT, ANSWER)
         assert counted is not None
         assert counted.completion_tokens_details is not None
@@ -71,17 +71,17 @@ def test_responses(thinks: Open, stream: bool) -> None:
             events = list(client.responses.create(**asked, stream=True))
             more = [one for one in events if one.type == "response.reasoning_text.delta"]
             assert "".join(one.delta for one in more) == THOUGHT
-            whole = events[-1].response  # type: ignore[union-attr]
+            whole = events[-1].response
         else:
             whole = client.responses.create(**asked)
         thought, message = whole.output
         assert (thought.type, message.type) == ("reasoning", "message")
-        assert thought.content[0].text == THOUGHT  # type: ignore[union-attr,index]
+        assert thought.content[0].text == THOUGHT
         assert whole.output_text == ANSWER
         assert whole.usage is not None
         assert whole.usage.output_tokens_details.reasoning_tokens == 7
         again = [*HELLO, *whole.output, {"role": "user", "content": "Sure?"}]
-        assert client.responses.create(model="thinker", input=again).output  # type: ignore[arg-type]
+        assert client.responses.create(model="thinker", input=again).output
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -96,8 +96,8 @@ def test_anthropic(thinks: Open, stream: bool) -> None:
             whole = client.messages.create(**asked)
         thought, text = whole.content
         assert (thought.type, text.type) == ("thinking", "text")
-        assert (thought.thinking, text.text) == (THOUGHT, ANSWER)  # type: ignore[union-attr]
-        assert thought.signature  # type: ignore[union-attr]
+        assert (thought.thinking, text.text) == (THOUGHT, ANSWER)
+        assert thought.signature
         answered = {"role": "assistant", "content": [one.model_dump() for one in whole.content]}
         again = {
             **asked,
@@ -129,7 +129,7 @@ def test_a_thought_is_bounded(thinks: Open) -> None:
             extra_body={"reasoning_budget_tokens": 4},
         )  # fmt: skip
     message = whole.choices[0].message
-    assert message.reasoning_content == "Hmm, so"  # type: ignore[attr-defined]
+    assert message.reasoning_content == "Hmm, so"
     assert "<" not in (message.content or "")
 
 
