@@ -21,6 +21,7 @@ from bench.chat import chat
 from bench.children import ChildFailed, Place
 from bench.cluster_map import cluster_map
 from bench.control import NodeRefused
+from bench.forecasts import forecasts
 from bench.guesses import guesses
 from bench.idle import idle
 from bench.job import Bench, say
@@ -84,6 +85,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "placements": placements,
         "guesses": guesses,
         "threads": threads,
+        "forecasts": forecasts,
         "replicas": replicas,
         "steady": steady,
         "ten": ten,

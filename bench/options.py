@@ -18,6 +18,7 @@ PARTS = (
     "placements",
     "guesses",
     "threads",
+    "forecasts",
     "replicas",
     "steady",
     "ten",

@@ -123,7 +123,7 @@ def _beside(bench: Bench) -> Case:
     with bench.family() as family:
         every = len(bench.options.cores)
         choices = {n: _nodes(bench, family, f"beside-{n}", n) for n in (*range(1, every + 1), OWN)}
-        with _busy(family):
+        with busy_process(family):
             _rounds(bench, case, choices)
     return case
 
@@ -136,13 +136,14 @@ def _many_cores(bench: Bench) -> Case:
             n: _nodes(bench, family, f"many-{n}", n, place=Place(cgroup=group), program=program)
             for n in (1, 2, 4, MANY, OWN)
         }
-        with _busy(family):
+        with busy_process(family):
             _rounds(bench, case, choices)
     return case
 
 
 @contextlib.contextmanager
-def _busy(family: Children) -> Iterator[None]:
+def busy_process(family: Children) -> Iterator[None]:
+    """Something else that computes without end, on one core."""
     child = family.start("busy", BUSY, Place())
     try:
         yield

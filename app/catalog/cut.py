@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.catalog import ggml
 from app.catalog.families import FAMILIES
 from app.catalog.gguf_bytes import entry, header_bytes, u32_entry
-from app.catalog.gguf_check import aligned
+from app.catalog.gguf_check import aligned, header_in
 from app.catalog.gguf_header import Header
 from app.catalog.manifest import Manifest, Piece, Want
 from app.catalog.per_layer import is_per_layer, sliced
@@ -71,6 +72,13 @@ def _check(model: Model, layers: Layers, role: Role) -> None:
     if not fits or not legal:
         first, last = layers.first, layers.last
         raise BadInput("cut_illegal", model=model.name, first=first, last=last)
+
+
+def stage_header(model: Model, header: Header, role: Role) -> Header:
+    """The metadata that a stage of all layers in this role would have, without its tensors."""
+    job = Job(model, header, FAMILIES[model.architecture], Layers(0, model.n_layers), role)
+    data = header_bytes(header.alignment, _entries(job), [])
+    return header_in(data, Path(header.path))
 
 
 def _entries(job: Job) -> list[bytes]:

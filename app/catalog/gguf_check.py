@@ -6,6 +6,7 @@ import os
 import stat
 import struct
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,6 +42,11 @@ def read_header(path: Path) -> Header:
     return _joined([_read_one(one) for one in paths]) if len(paths) > 1 else _read_one(path)
 
 
+def header_in(data: bytes, path: Path) -> Header:
+    """The same of a header without tensors that was made here. path: for sentences. Raises BadInput."""
+    return _Reader(BytesIO(data), path, len(data)).header()
+
+
 def _joined(parts: list[Header]) -> Header:
     """One header: the first part's metadata, and the tensors of all."""
     first, tensors = parts[0], dict[str, Tensor]()
@@ -61,7 +67,7 @@ def _read_one(path: Path) -> Header:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
             raise BadInput("file_unreadable", path=str(path), why="it is not a file")
         with path.open("rb") as file:
-            return _Reader(file, path).header()
+            return _Reader(file, path, os.fstat(file.fileno()).st_size).header()
     except FileNotFoundError:
         raise BadInput("file_missing", path=str(path)) from None
     except OSError as error:
@@ -83,10 +89,10 @@ class _Listed:
 class _Reader:
     """Walks through a header from front to back, and reads no further than it must."""
 
-    def __init__(self, file: BinaryIO, path: Path) -> None:
+    def __init__(self, file: BinaryIO, path: Path, file_bytes: int) -> None:
         self._file = file
         self._path = str(path)
-        self._file_bytes = os.fstat(file.fileno()).st_size
+        self._file_bytes = file_bytes
         self._buffer = bytearray()
         self._pos = 0
 

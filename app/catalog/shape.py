@@ -6,10 +6,12 @@ import math
 from collections import Counter
 
 from app.catalog import ggml
+from app.catalog.cut import stage_header
 from app.catalog.families import FAMILIES
 from app.catalog.gguf import EMBEDDING, HEAD, head_tensor, layer_of
 from app.catalog.gguf_header import Header, Scalar
 from app.catalog.gguf_header import Tensor as StoredTensor
+from app.catalog.layer_kinds import WINDOW_LAYERS
 from app.catalog.per_layer import is_per_layer
 from app.core.errors import BadInput
 from app.core.model import Model
@@ -22,6 +24,7 @@ from app.core.model_shape import (
     Setting,
     Tensor,
 )
+from backends.contract import Role
 
 _CHANGED = ("block_count", "vocab_size")  # written anew for each number of layers
 
@@ -33,20 +36,21 @@ def shape_of(header: Header, model: Model) -> ModelShape:
     """
     if model.whole_reason and model.whole_reason.code != "whole_one_layer":
         raise BadInput(model.whole_reason.code, **model.whole_reason.facts)
-    if not FAMILIES[model.architecture].plain:
+    if not FAMILIES[model.architecture].measurable:
         raise BadInput("speed_family", architecture=model.architecture)
+    as_stage = stage_header(model, header, Role.MIDDLE)
     prefix = f"{model.architecture}."
-    lists = {key for key in header.entries if is_per_layer(header, key)}
+    lists = {key for key in as_stage.entries if is_per_layer(as_stage, key)}
     keys = [
         key
-        for key in header.entries
+        for key in as_stage.entries
         if key.startswith(prefix) and key.removeprefix(prefix) not in _CHANGED and key not in lists
     ]
     return ModelShape(
         architecture=model.architecture,
         width=model.width,
-        settings=tuple(found for key in keys if (found := _setting(header, key))),
-        layers=_kinds(header, model, sorted(lists)),
+        settings=tuple(found for key in keys if (found := _setting(as_stage, key))),
+        layers=_kinds(header, as_stage, model, sorted(lists)),
         shared=tuple(
             _tensor(name, tensor)
             for name, tensor in header.tensors.items()
@@ -56,29 +60,37 @@ def shape_of(header: Header, model: Model) -> ModelShape:
     )
 
 
-def _kinds(header: Header, model: Model, lists: list[str]) -> tuple[LayerKind, ...]:
-    """Which layers are alike, most frequent first."""
+def _kinds(
+    header: Header, as_stage: Header, model: Model, lists: list[str]
+) -> tuple[LayerKind, ...]:
+    """Which layers are alike, most frequent first; with a window first of all, where a run needs one."""
     tensors: list[list[Tensor]] = [[] for _ in range(model.n_layers)]
     for name, stored in header.tensors.items():
         layer = layer_of(name)
-        if layer is not None:
+        if layer is not None and layer < model.n_layers:
             tensors[layer].append(_tensor(name.removeprefix(f"blk.{layer}."), stored))
-    values = {key: header.items(key) for key in lists}
+    values = {key: as_stage.items(key) for key in lists}
     found = Counter(
         (tuple(of_layer), tuple(values[key][layer] for key in lists))
         for layer, of_layer in enumerate(tensors)
     )
-    return tuple(
+    kinds = [
         LayerKind(
             count,
             alike,
             tuple(
-                Setting(key, header.entries[key].kind, (value,), is_list=False)
+                Setting(key, as_stage.entries[key].kind, (value,), is_list=False)
                 for key, value in zip(lists, own, strict=True)
             ),
         )
         for (alike, own), count in found.most_common(MAX_KINDS)
-    )
+    ]
+    return tuple(sorted(kinds, key=lambda kind: not has_window(kind)))
+
+
+def has_window(kind: LayerKind) -> bool:
+    """Whether it looks back over a sliding window only."""
+    return any(one.key.endswith(f".{WINDOW_LAYERS}") and one.values[0] for one in kind.settings)
 
 
 def _tensor(name: str, stored: StoredTensor) -> Tensor:

@@ -10,11 +10,15 @@ from pathlib import Path
 
 from app.catalog import ggml
 from app.catalog.families import FAMILIES
-from app.catalog.gguf import EMBEDDING, model_of
+from app.catalog.family_facts import idle_kind
+from app.catalog.gguf import EMBEDDING, HEAD, HEAD_BIAS, model_of
 from app.catalog.gguf_bytes import entry, header_bytes, u32_entry
 from app.catalog.gguf_check import DEFAULT_ALIGNMENT, aligned, read_header
+from app.catalog.layer_kinds import WINDOW, WINDOW_LAYERS
 from app.catalog.legal import unproved
-from app.catalog.shape import layer_bytes, tensor_bytes
+from app.catalog.rules import Rule
+from app.catalog.shape import has_window, layer_bytes, tensor_bytes
+from app.catalog.stage_tensors import ROPE_FREQS
 from app.core.errors import BadInput
 from app.core.model import PLACEHOLDER_ROWS, Model
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
@@ -71,7 +75,7 @@ def check(shape: ModelShape) -> None:
     """Refuse what cannot be written or would be too much, by numbers alone. Raises BadInput."""
     if shape.architecture not in FAMILIES:
         raise BadInput("whole_family", architecture=shape.architecture)
-    if not FAMILIES[shape.architecture].plain:
+    if not FAMILIES[shape.architecture].measurable:
         raise BadInput("speed_family", architecture=shape.architecture)
     own_keys = [setting.key for setting in shape.layers[0].settings]
     for kind in shape.layers:
@@ -131,11 +135,23 @@ def _read_back(path: Path, shape: ModelShape, n_layers: int) -> Model:
 
 
 def _tensors(shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> Iterator[Tensor]:
+    """As a cut would list them (stage_tensors.py)."""
+    family, width = FAMILIES[shape.architecture], shape.width
+    needs_head = Rule.F1 in family.rules
     if role is Role.LAST:
-        yield Tensor(EMBEDDING, shape.head.kind, shape.head.dims)
+        if needs_head:
+            yield Tensor(EMBEDDING, idle_kind(width), shape.head.dims)
+        yield Tensor(HEAD if needs_head else EMBEDDING, shape.head.kind, shape.head.dims)
     else:
-        yield Tensor(EMBEDDING, ggml.F16, (shape.width, PLACEHOLDER_ROWS))
-    yield from shape.shared
+        yield Tensor(EMBEDDING, ggml.F16, (width, PLACEHOLDER_ROWS))
+        if needs_head:
+            yield Tensor(HEAD, ggml.F16, (width, PLACEHOLDER_ROWS))
+    idle = Rule.F10 in family.rules and all(map(has_window, layers))
+    for tensor in shape.shared:
+        if tensor.name == HEAD_BIAS and role is not Role.LAST:
+            yield Tensor(HEAD_BIAS, ggml.F32, (PLACEHOLDER_ROWS,))
+        elif not (idle and tensor.name == ROPE_FREQS):
+            yield tensor
     for number, layer in enumerate(layers):
         for tensor in layer.tensors:
             yield Tensor(f"blk.{number}.{tensor.name}", tensor.kind, tensor.dims)
@@ -148,11 +164,15 @@ def _entries(shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> Iter
     yield entry("tokenizer.ggml.model", ggml.STRING, ("no_vocab",))
     yield u32_entry(f"{shape.architecture}.block_count", len(layers))
     yield u32_entry(f"{shape.architecture}.vocab_size", n_vocab)
+    family = FAMILIES[shape.architecture]
+    no_window = family.window and family.window.may_go and not any(map(has_window, layers))
     for setting in shape.settings:
-        yield _entry(setting, setting.values, setting.is_list)
+        if not (no_window and setting.key.endswith(f".{WINDOW}")):
+            yield _entry(setting, setting.values, setting.is_list)
     for index, setting in enumerate(layers[0].settings):
-        values = tuple(layer.settings[index].values[0] for layer in layers)
-        yield _entry(setting, values, is_list=True)
+        if not (no_window and setting.key.endswith(f".{WINDOW_LAYERS}")):
+            values = tuple(layer.settings[index].values[0] for layer in layers)
+            yield _entry(setting, values, is_list=True)
 
 
 def _entry(setting: Setting, values: Sequence[object], is_list: bool) -> bytes:

@@ -25,7 +25,7 @@ from app.inference.links import close_run, open_run, own_stage
 from app.inference.step import Run
 from app.inference.trial_run import Report, TrialRun, Watched, silent
 from app.inference.worker import Worker
-from backends.contract import Layers, Number, Role, StageConfig
+from backends.contract import USUAL, Layers, Number, Role, StageConfig, Traits
 
 # A few layers lie in the processor's cache and look faster than they are in a whole stage.
 LEAST_WEIGHTS_BYTES = 96 << 20
@@ -222,7 +222,7 @@ class _Trial:
     async def _nothing(self) -> float:
         """A step that computes nothing: the pipe, the worker's own work, ours."""
         self._watched.phase()
-        config = self._config("fake", "fake:", Role.MIDDLE, 1)
+        config = self._config("fake", "fake:", Role.MIDDLE, 1, USUAL)
         async with self._opened(config) as run:
             return await run.repeated(1, SINGLE_S / 4)
 
@@ -236,7 +236,7 @@ class _Trial:
         kv = model.kv_bytes(model.layers, CELLS)
         needed = model.file_bytes + kv + work_bytes(model.width, self._gauge.batch_rows)
         self._must_fit(needed)
-        config = self._config("llamacpp", str(path), role, len(layers))
+        config = self._config("llamacpp", str(path), role, len(layers), model.traits(role))
         async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
             yield run
 
@@ -269,12 +269,14 @@ class _Trial:
         listening.cancel()
         await close_run(self._worker, run)
 
-    def _config(self, engine: str, path: str, role: Role, n_layers: int) -> StageConfig:
+    def _config(
+        self, engine: str, path: str, role: Role, n_layers: int, traits: Traits
+    ) -> StageConfig:
         return StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
             batch_rows=self._gauge.batch_rows, threads=self._gauge.threads.most,
-            begin_threads=self._gauge.threads.begin, any_engine=True,
+            begin_threads=self._gauge.threads.begin, any_engine=True, traits=traits,
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from app.core.ids import MachineId
 from app.core.placement import Bottleneck, Candidate, Forecast, Part, Plan, Workload
 from app.core.reasons import said
 from app.core.speed import Speed
+from app.inference.trial_run import DEPTH
 from app.node.planning import said_why, why_unmeasured
 from app.node.speed_basis import Basis, basis_of
 
@@ -35,7 +36,22 @@ def test_plain_layers_are_measured_themselves(name: str) -> None:
     assert found.speed(SPEED, 64) is SPEED
 
 
-@pytest.mark.parametrize("name", ["gemma3", "qwen3-5", "deepseek-v3", "gpt-oss", "lfm2", "glm4"])
+@pytest.mark.parametrize("name", ["gemma3", "gpt-oss", "cohere2"])
+def test_layers_with_a_window_are_measured_themselves_and_look_back_no_further(name: str) -> None:
+    found = basis(name)
+    assert not found.is_estimate
+    speed = found.speed(SPEED, 64)
+    assert speed is not None
+    assert not speed.estimated
+    assert speed.layer_s == SPEED.layer_s
+    assert 0 < speed.window < DEPTH  # as these tiny models have it
+    seen_s = DEPTH * speed.position_s + speed.window * speed.window_position_s
+    assert seen_s == pytest.approx(DEPTH * SPEED.position_s)  # what was measured
+    chunk_s = DEPTH * speed.chunk_position_s + speed.window * speed.window_chunk_position_s
+    assert chunk_s == pytest.approx(DEPTH * SPEED.chunk_position_s)
+
+
+@pytest.mark.parametrize("name", ["qwen3-5", "deepseek-v3", "llama4", "lfm2", "glm4"])
 def test_for_others_a_plain_layer_of_their_number_type_stands(name: str) -> None:
     found = basis(name)
     assert found.is_estimate

@@ -1,0 +1,159 @@
+"""What a model will do, as it is said before a load, against what it does: several placements, alone and beside work."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench import report
+from bench.children import Children, Place
+from bench.control import NodeRefused
+from bench.job import Bench, say
+from bench.pool import Node, pair
+from bench.rounds import Questions
+from bench.threads import busy_process
+
+TITLE = "Forecasts of real models"
+FIRST_BAR, DECODE_BAR, LEARNED_BAR = 0.20, 0.15, 0.10
+LEARNING = 3  # answers of a placement, after which the forecast knows it
+LENDERS = 2
+PROMPT, ASKED = 256, 64
+
+Json = dict[str, Any]
+Off = tuple[float, float]  # of the first token's time and of decoding's speed, as shares
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One placement in one situation."""
+
+    situation: str
+    layers: str
+    speeds: tuple[float, ...]  # tokens a second of each answer
+    said: tuple[float, ...]  # before each
+    first_s: tuple[float, ...]
+    said_first_s: tuple[float, ...]
+
+    @property
+    def before(self) -> Off:
+        """The first forecast against the median of what came."""
+        first, decode = statistics.median(self.first_s), statistics.median(self.speeds)
+        return self.said_first_s[0] / first - 1, self.said[0] / decode - 1
+
+    @property
+    def after(self) -> Off:
+        """The forecast after LEARNING answers against those that came then."""
+        first = statistics.median(self.first_s[LEARNING:])
+        decode = statistics.median(self.speeds[LEARNING:])
+        return self.said_first_s[LEARNING] / first - 1, self.said[LEARNING] / decode - 1
+
+
+def forecasts(bench: Bench) -> None:
+    """Six placements of the model, the same in both situations, each with a household that has learned nothing."""
+    found: list[Found] = []
+    for situation in ("alone", "one busy process"):
+        with bench.family() as family, contextlib.ExitStack() as stack:
+            host = _household(bench, family, situation.replace(" ", "-"))
+            if situation != "alone":
+                stack.enter_context(busy_process(family))
+            body = {"path": str(bench.options.model), "name": None}
+            model = host.control.finish("/models", body)["model"]["name"]
+            for split in splits(bench.model.n_layers):
+                try:
+                    found.append(_asked(bench, host, model, situation, split))
+                except NodeRefused as refused:
+                    say(f"forecasts: {split} cannot be asked: {refused}")
+                    continue
+                say(f"forecasts: {' | '.join(_row(found[-1]))}")
+    data = [asdict(one) | {"before": one.before, "after": one.after} for one in found]
+    bench.add("forecasts", {"placements": data}, markdown(bench, found))
+
+
+def splits(n_layers: int) -> list[tuple[int, ...]]:
+    """Whole; three with one lender, and two with two: host's first run, the lenders', host's last run."""
+    half, third = n_layers // 2, n_layers // 3
+    quarter = max(1, n_layers // 4)
+    return [
+        (n_layers,),
+        (1, n_layers - 2, 1),
+        (quarter, n_layers - 2 * quarter, quarter),
+        (half, n_layers - half - 1, 1),
+        (quarter, quarter, n_layers - 3 * quarter, quarter),
+        (1, third, n_layers - third - 2, 1),
+    ]
+
+
+def _household(bench: Bench, family: Children, name: str) -> Node:
+    """A host and its lenders, all on this computer, with threads as they choose."""
+    homes, flags = bench.homes / name, ["--lend", bench.options.lend]
+    host, *lenders = [
+        Node(family, f"{name}-{one}", homes / one, Place(), flags, threads=0)
+        for one in ("host", *(f"lender-{n}" for n in range(LENDERS)))
+    ]
+    for lender in lenders:
+        pair(host, lender)
+    return host
+
+
+def _asked(
+    bench: Bench, host: Node, model: str, situation: str, split: Sequence[int]
+) -> Found:  # fmt: skip
+    order: Json = {"model": model, "context": 512, "measure": True, "number": bench.options.number}
+    order |= {"split": list(split)} if len(split) > 1 else {"shape": "one"}
+    host.control.finish("/load", order)
+    asked = Questions(bench.options.seed, bench.model.n_vocab)
+    answers = []
+    for n in range(LEARNING + bench.options.runs):
+        [prompt] = asked.prompts(f"forecasts {split} {n}", 1, PROMPT)
+        answers.append(
+            host.control.finish("/ask", {
+                "model": model, "prompt_ids": list(prompt), "max_tokens": ASKED, "ignore_end": True,
+                "guesses": False, "sampling": {"temperature": 0},
+            })
+        )  # fmt: skip
+    said = [one["predicted"] for one in answers]
+    return Found(
+        situation, "+".join(map(str, split)),
+        tuple(one["decode_tok_s"] for one in answers), tuple(one["decode_tok_s"] for one in said),
+        tuple(one["ttft_s"] for one in answers), tuple(one["ttft_s"] for one in said),
+    )  # fmt: skip
+
+
+def _row(one: Found) -> list[str]:
+    (first, decode), (later_first, later_decode) = one.before, one.after
+    return [
+        one.situation,
+        one.layers,
+        f"{one.said_first_s[0]:.2f} s",
+        f"{statistics.median(one.first_s):.2f} s",
+        f"{first:+.0%}",
+        f"{one.said[0]:.1f}",
+        f"{statistics.median(one.speeds):.1f} ({min(one.speeds):.1f}–{max(one.speeds):.1f})",
+        f"{decode:+.0%}",
+        f"{later_first:+.0%}",
+        f"{later_decode:+.0%}",
+    ]
+
+
+def markdown(bench: Bench, found: Sequence[Found]) -> str:
+    """The table, and the medians against their bars."""
+    head = [
+        "situation", "layers", "first token, forecast", "measured", "off", "tok/s, forecast", "measured", "off",
+        "first token off, after three", "tok/s off, after three",
+    ]  # fmt: skip
+    text = f"## {TITLE}\n\n{bench.options.model.name}: prompts of {PROMPT} tokens, {ASKED} out, {LEARNING} answers "
+    text += f"before the forecasts that are called learned, and {bench.options.runs} after.\n\n"
+    text += report.table(head, [_row(one) for one in found])
+    for situation in dict.fromkeys(one.situation for one in found):
+        some = [one for one in found if one.situation == situation]
+        first, decode = (statistics.median(abs(one.before[i]) for one in some) for i in (0, 1))
+        learned = [statistics.median(abs(one.after[i]) for one in some) for i in (0, 1)]
+        text += (
+            f"\n{situation}, median of {len(some)}: first token {first:.0%} off (bar {FIRST_BAR:.0%}), decoding "
+            f"{decode:.0%} (bar {DECODE_BAR:.0%}); after {LEARNING} answers {learned[0]:.0%} and {learned[1]:.0%} "
+            f"(bar {LEARNED_BAR:.0%}).\n"
+        )
+    return text
