@@ -1,4 +1,4 @@
-"""What a model will do, as it is said before a load, against what it does: several placements, alone and beside work."""
+"""What a model will do, as it is said before a load, against what it does: six placements, alone and beside work."""
 
 from __future__ import annotations
 
