@@ -105,6 +105,9 @@ class FakeStage:
         self._kept[slot] = kept.cut_back(keep)
         del self._marks[slot][keep:]
 
+    def share(self, most: int) -> int:
+        return min(most, self._config.threads)
+
     def close(self) -> None:
         self._held = bytearray()
 

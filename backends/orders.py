@@ -65,6 +65,12 @@ class Begin(Order, frozen=True, tag="begin"):
     logits: bool = False  # also send LOGITS frames, for tests
 
 
+class Share(Order, frozen=True, tag="share"):
+    """At most so many threads for the steps of every run from now on. Answer: Shared."""
+
+    most: int
+
+
 class OpenVocabulary(Order, frozen=True, tag="vocabulary"):
     """Load only the vocabulary of a GGUF. Answer: Vocabulary, then the pieces as TEXT frames' Pieces."""
 
@@ -133,6 +139,12 @@ class Opened(Order, frozen=True, tag="opened"):
     seconds: float
 
 
+class Shared(Order, frozen=True, tag="shared"):
+    used: (
+        int  # threads that latest steps were computed with, the most of all runs; 0: none is loaded
+    )
+
+
 class Closed(Order, frozen=True, tag="closed"):
     """The run is gone."""
 
@@ -178,11 +190,22 @@ class Failed(Order, frozen=True, tag="failed"):
     text: str
 
 
-Asked = OpenStage | CloseStage | Begin | OpenVocabulary | Tokenize | Render | OpenEmbedder | Embed
+Asked = (
+    OpenStage
+    | CloseStage
+    | Begin
+    | Share
+    | OpenVocabulary
+    | Tokenize
+    | Render
+    | OpenEmbedder
+    | Embed
+)
 Answer = (
     Opened
     | Closed
     | Begun
+    | Shared
     | Vocabulary
     | Pieces
     | Tokenized

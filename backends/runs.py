@@ -34,6 +34,10 @@ class Engine(Stage, Protocol):
         """Put a step's rows where they are computed from, without computing. Returns their number."""
         ...
 
+    def share(self, most: int) -> int:
+        """Compute with at most so many threads from now on; returns with how many it did."""
+        ...
+
     @property
     def n_vocab(self) -> int: ...
 
@@ -144,6 +148,9 @@ class Run:
         for segment in frame.segments:
             self._engine.forget(segment.slot, self._steps.kept(segment))
         return self._steps.forgotten(frame)
+
+    def share(self, most: int) -> int:
+        return self._engine.share(most)
 
     def close(self) -> None:
         self._engine.close()

@@ -143,6 +143,9 @@ class Service:
             case orders.Begin():
                 self._run(order.pipeline).begin(order)
                 yield orders.Begun(request=order.request)
+            case orders.Share():
+                used = [run.share(order.most) for run in self._runs.values()]
+                yield orders.Shared(request=order.request, used=max(used, default=0))
             case orders.OpenVocabulary():
                 yield from self._open_text(order)
             case orders.Tokenize():

@@ -18,3 +18,12 @@ class Threads:
         if not limit or limit >= self.most:
             return self
         return Threads(limit, min(self.begin, limit))
+
+
+MOVES = 0.4  # of a core: what others use beside this, a thread of ours must make room for
+
+
+def beside_others(most: int, others_cores: float) -> int:
+    """Threads that layers of others may take where programs of the owner keep so many cores busy: none of theirs waits
+    for us. At least one."""
+    return max(1, min(most, int(most - others_cores + MOVES)))

@@ -13,12 +13,13 @@ from typing import Self
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import in_words
+from app.core.threads import Threads
 from app.inference.channel_link import close_channel
 from app.inference.links import open_run
 from app.inference.measure import Deadlines
 from app.inference.stage_client import CREDIT, FrameChannel
 from app.inference.step import Run
-from app.inference.worker import Worker
+from app.inference.worker import ONE_THREAD, Worker
 from backends import orders
 from backends.contract import Number, StageConfig
 from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step, decode, encode
@@ -170,7 +171,7 @@ class Lender:
         quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
         return min(quiet, default=float("inf"))
 
-    async def open(self, wanted: Wanted, *, threads: int = 1) -> orders.Opened:
+    async def open(self, wanted: Wanted, *, threads: Threads = ONE_THREAD) -> orders.Opened:
         """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
         lent = self._admit(wanted)
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import struct
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -38,10 +37,6 @@ SINGLE_S, WIDE_S = 0.5, 0.6  # for the steps of one kind, beyond their least num
 DISK_SHARE = 0.5  # of what is free, for a file of seconds
 MOST_S = 90.0  # in all, on the slowest machine; then the worker is ended
 WORKER = "the measurement"
-
-_VALUES = struct.pack(
-    "<4e", 0.5, -1.0, 1.5, -0.25
-)  # of a hidden state; their size changes no speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +122,7 @@ async def measure(
 async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
     n_layers = how_many_layers(shape, gauge)
     start = Worker.start(
-        WORKER, threads=gauge.threads.most, low_priority=gauge.low_priority, reads=[folder]
+        WORKER, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
     )
     try:
         async with await start as worker, asyncio.TaskGroup() as group:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import statistics
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+
+import numpy as np
 
 from app.core.errors import Busy
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
 from backends.contract import GREEDY, Segment
+from backends.numbers import to_wire
 
 DEPTH = 512  # positions before the deep steps: the prompt of the benchmark
 CHUNKS_S = 2.5  # for the chunks, beyond their least number
@@ -20,7 +22,7 @@ LEAST_STEPS, MOST_STEPS = 4, 24
 N_PHASES = 7  # of a whole measurement
 
 Report = Callable[[int, int], None]  # phases done, phases in all
-_VALUES = struct.pack("<4e", 0.5, -1.0, 1.5, -0.25)  # of a hidden state: ordinary numbers
+_VALUES = (0.5, -1.0, 1.5, -0.25)  # of a hidden state: ordinary numbers
 
 
 def silent(_done: int, _total: int) -> None:
@@ -66,6 +68,8 @@ class TrialRun:
 
     def __init__(self, client: StageClient, run: Run, watched: Watched) -> None:
         self._client, self._run, self._watched = client, run, watched
+        values = np.resize(np.array(_VALUES, np.float32), (1, run.width))
+        self._row = bytes(to_wire(values, run.number))
 
     async def repeated(self, n_rows: int, within_s: float, pos: int = 0) -> float:
         """The median of single-token steps of so many sequences, from position `pos` on, in seconds.
@@ -103,10 +107,8 @@ class TrialRun:
     async def _step(self, segments: list[Segment]) -> float:
         self._watched.look()
         n_rows = sum(segment.n_tokens for segment in segments)
-        n_bytes = n_rows * self._run.number.row_bytes(self._run.width)
-        rows = (_VALUES * (n_bytes // len(_VALUES) + 1))[:n_bytes]
         due = segments if self._run.samples else ()
-        step = Step.of(segments, due, rows)
+        step = Step.of(segments, due, self._row * n_rows)
         began = self._watched.clock()
         await self._client.forward(step)
         return self._watched.clock() - began

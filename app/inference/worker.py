@@ -12,22 +12,27 @@ from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
+from weakref import WeakSet
 
 import msgspec
 import psutil
 
 from app.core.errors import Reason, StageLost
+from app.core.threads import Threads, beside_others
 from app.inference.explain import ended, refused, telling
 from app.inference.frame_cutter import FrameCutter
 from app.inference.job_object import Job
 from app.inference.measure import STILL_S
 from app.inference.surroundings import Reads, environment
+from app.machine.others import OthersCores
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
 
 log = logging.getLogger(__name__)
 A = TypeVar("A", bound=orders.Order)
 
+ONE_THREAD = Threads(1)
+RUNNING: WeakSet[Worker] = WeakSet()  # of this process
 PIPE_BYTES = 1 << 20  # the most Linux gives without rights: its usual 64 KiB cuts large frames
 LAST_LINES = 40
 GRACE_S = 2.0  # from the end of a pipe to the kill: how it ends by itself says more
@@ -35,7 +40,13 @@ ORDER_S = 10.0  # an order that loads nothing
 DRAIN_S = 0.2  # after its end, time for its last lines to be read
 LOW_PRIORITY = 10
 STILL = frozenset((psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP))
+SHARE_S = 2.0  # so often, while it computes, a worker is told how many threads it may take
 STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
+
+
+def threads_now() -> int:
+    """Threads with which this machine's workers computed lately, the most of any; 0: none has said."""
+    return max((one.threads_used for one in RUNNING if one.died is None), default=0)
 
 
 class Receiver(Protocol):
@@ -62,6 +73,11 @@ class Worker(asyncio.SubprocessProtocol):
         self.busy_since: float | None = None  # since when it computes its present step
         self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
         self._still_since: float | None = None
+        self.threads_used = 0  # as it said last; 0: it has not said
+        self._threads: Threads | None = None  # None: nothing is told of them
+        self._yields = False
+        self._shared_at = 0.0
+        self._others: OthersCores | None = None
         self._asked_at: list[float] = []  # when orders were given that have no answer yet
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
@@ -82,7 +98,7 @@ class Worker(asyncio.SubprocessProtocol):
         cls,
         name: str,
         *,
-        threads: int = 1,
+        threads: Threads = ONE_THREAD,
         low_priority: bool = False,
         reads: Reads | None = None,
     ) -> Worker:
@@ -95,12 +111,14 @@ class Worker(asyncio.SubprocessProtocol):
         try:
             await asyncio.get_running_loop().subprocess_exec(
                 lambda: worker, sys.executable, "-P", "-m", "backends",
-                env=environment(threads, reads), creationflags=flags,
+                env=environment(threads.most, reads), creationflags=flags,
             )  # fmt: skip
         except OSError as error:
             raise StageLost("worker_not_started", worker=name, cause=str(error)) from None
         if low_priority:
             worker._lower_priority()
+        if threads.begin and threads.most > 1:
+            worker._share(threads, yields=low_priority)
         return worker
 
     async def __aenter__(self) -> Self:
@@ -114,6 +132,12 @@ class Worker(asyncio.SubprocessProtocol):
     ) -> None:
         await self.close()
 
+    def _share(self, threads: Threads, *, yields: bool) -> None:
+        """From now on it is told how many threads it may take. yields: fewer while other programs compute."""
+        self._threads, self._yields = threads, yields
+        with contextlib.suppress(psutil.Error):
+            self._others = OthersCores(self.pid)
+
     # what its node asks of it
 
     def send(self, data: bytes) -> None:
@@ -123,8 +147,12 @@ class Worker(asyncio.SubprocessProtocol):
         n_answers = _WORK.get(data[3], 0)
         if n_answers:
             self.under_way += n_answers
+            now = time.monotonic()
             if self.busy_since is None:
-                self.busy_since = time.monotonic()
+                self.busy_since = now
+            if self._threads is not None and now - self._shared_at > SHARE_S:
+                self._shared_at = now
+                self._tell_threads(self._threads)
         self._stdin.write(data)
 
     async def ask(self, order: orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
@@ -186,6 +214,18 @@ class Worker(asyncio.SubprocessProtocol):
 
         self._answers[request] = heard
         self.send(encode(_text(msgspec.structs.replace(order, request=request))))
+
+    def _tell_threads(self, threads: Threads) -> None:
+        most = threads.most
+        if self._yields and self._others is not None:
+            with contextlib.suppress(psutil.Error):
+                most = beside_others(most, self._others.look())
+
+        def heard(answer: orders.Answer | StageLost) -> None:
+            if isinstance(answer, orders.Shared):
+                self.threads_used = answer.used
+
+        self.tell(orders.Share(request=0, most=most), heard)
 
     def route(self, pipeline: bytes, receiver: Receiver) -> None:
         """From now on frames of this run go to `receiver`."""
@@ -279,6 +319,7 @@ class Worker(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self.pid = self._transport.get_pid()
+        RUNNING.add(self)
         with contextlib.suppress(psutil.Error):
             self._process = psutil.Process(self.pid)
         with contextlib.suppress(OSError):

@@ -9,6 +9,33 @@ import psutil
 WATCHED_S = 0.3
 
 
+class OthersCores:
+    """How many cores others keep busy from one look to the next: not this process, and not its child `pid`."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises psutil.Error when the child is gone."""
+        self._ours = (psutil.Process(), psutil.Process(pid))
+        self._busy_s, self._at_s = self._now()
+
+    def look(self) -> float:
+        """On average since the look before. Raises psutil.Error when the child is gone."""
+        busy_s, at_s = self._now()
+        spent_s, passed_s = busy_s - self._busy_s, at_s - self._at_s
+        self._busy_s, self._at_s = busy_s, at_s
+        return max(0.0, spent_s / passed_s) if passed_s > 0 else 0.0
+
+    def _now(self) -> tuple[float, float]:
+        """Seconds that others have computed so far, and when."""
+        every = psutil.cpu_times()
+        # those of guests are counted among the user's, too
+        busy_s = (
+            every.user
+            + every.system
+            + sum(getattr(every, k, 0.0) for k in ("nice", "irq", "softirq"))
+        )
+        return busy_s - sum(map(_used_s, self._ours)), time.monotonic()
+
+
 def others_share() -> float:
     """0 to 1, of all cores, without this process; blocks for a moment."""
     me = psutil.Process()

@@ -80,7 +80,7 @@ class ComputingAgain:
         parts = self._parts(stage, room_bytes)
         reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
         await asyncio.to_thread(self._clear)
-        threads = self._sizes.threads.most
+        threads = self._sizes.threads
         worker = await Worker.start(NAME, threads=threads, low_priority=True, reads=reads)
         try:
             with self._room.held(worker.resident_bytes):

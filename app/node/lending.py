@@ -322,7 +322,7 @@ class Lending:
             raise StageLost("stage_gone")
         wanted = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
         self._terms.require()  # reading and hashing took a while
-        opened = await self._lender.open(wanted, threads=threads.most)
+        opened = await self._lender.open(wanted, threads=threads)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,

@@ -254,7 +254,7 @@ class Placing:
     async def _own_worker(self) -> Worker:
         if self._worker is None or self._worker.died is not None:
             reads = [*part_paths(Path(self._entry.path)), self._stages.folder]
-            threads = self._sizes.threads.most
+            threads = self._sizes.threads
             self._worker = await Worker.start("this computer", threads=threads, reads=reads)
             await self._stack.enter_async_context(self._worker)
         return self._worker

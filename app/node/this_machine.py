@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from app.core.reasons import in_words, said
+from app.inference.worker import threads_now
 from app.machine import devices, graphics, senses
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
@@ -30,6 +31,7 @@ async def told(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json
         "processor": hardware.processor,
         "cores": devices.usable_cores(),
         "threads": hardware.threads.most,
+        "threads_now": threads_now() or hardware.threads.begin or hardware.threads.most,
         "hottest_c": await asyncio.to_thread(senses.hottest_celsius),
         "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
         "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},

@@ -134,6 +134,10 @@ class LlamaStage:
         if not self._llama.llama_memory_seq_rm(self._memory, slot, keep, -1):
             raise StageError(f"slot {slot} cannot be cut back to position {keep}")
 
+    def share(self, most: int) -> int:
+        self._choice.limit(most)
+        return self._choice.used
+
     def close(self) -> None:
         if self._context:
             self._llama.llama_free(self._context)

@@ -17,6 +17,7 @@ import pytest
 import app
 from app.core.errors import BadInput, Reason, StageLost
 from app.core.reasons import said
+from app.core.threads import Threads
 from app.inference.frame_cutter import FrameCutter
 from app.inference.surroundings import environment
 from app.inference.worker import LAST_LINES, Worker
@@ -30,7 +31,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
 async def ready() -> Worker:
-    worker = await Worker.start("worker", threads=3)
+    worker = await Worker.start("worker", threads=Threads(3))
     await worker.ask_parts(VOCABULARY, (orders.Vocabulary, orders.Pieces))
     return worker
 

@@ -14,7 +14,9 @@ from app.core.errors import Refused
 from app.core.ids import MachineId, PipelineId
 from app.core.membership import Member
 from app.core.operations import Role as HouseholdRole
+from app.core.threads import Threads
 from app.inference.lend import Lender, Wanted
+from app.inference.worker import ONE_THREAD
 from app.lan import messages
 from app.node.check_room import CheckRoom
 from app.node.lending import Lending
@@ -39,7 +41,7 @@ class StandIn(Lender):
     def used_bytes(self) -> int:
         return len(self.held)
 
-    async def open(self, wanted: Wanted, *, threads: int = 1) -> orders.Opened:
+    async def open(self, wanted: Wanted, *, threads: Threads = ONE_THREAD) -> orders.Opened:
         self.n_opened += 1
         await self.may_open.wait()
         if self.fails is not None:

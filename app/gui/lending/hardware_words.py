@@ -63,7 +63,10 @@ def _amounts(amounts: Json) -> dict[str, str]:
 
 
 def _processor(machine: Json) -> str:
-    cores, threads = int(machine.get("cores") or 0), int(machine.get("threads") or 0)
+    cores, threads = (
+        int(machine.get("cores") or 0),
+        int(machine.get("threads_now") or machine.get("threads") or 0),
+    )
     text = QCoreApplication.translate(
         "Hardware", "{name}, %n core(s), of which {threads} compute", "", cores
     )
