@@ -23,7 +23,7 @@ from backends.contract import Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import WIDTH, answer, fake, pool, request, shape
 
-ROWS = bytes(2 * WIDTH)
+ROWS = bytes(Number.F16.row_bytes(WIDTH))
 MIB = 1 << 20
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from app.core.threads import Threads, beside_others
@@ -79,10 +81,10 @@ class Times:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.every_s, self.own_s, self.now_s = 100.0, 10.0, 0.0
         monkeypatch.setattr(
-            others.psutil, "cpu_times", lambda: SimpleNamespace(user=self.every_s, system=0.0)
+            psutil, "cpu_times", lambda: SimpleNamespace(user=self.every_s, system=0.0)
         )
         monkeypatch.setattr(others, "_used_s", lambda _: self.own_s)
-        monkeypatch.setattr(others.time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
 
 
 def test_what_others_compute_is_counted_without_ours(monkeypatch: pytest.MonkeyPatch) -> None:
