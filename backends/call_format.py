@@ -9,6 +9,8 @@ from enum import StrEnum
 ID = "\ue000"  # stands in signs for a call's id, which a model makes up
 NUMBER = "\ue001"  # and this for the number of a call
 
+NAME = "\ue002"  # and this for the name of the tool, where it is written twice
+
 
 class Payload(StrEnum):
     """What stands between the signs of a call."""
@@ -56,6 +58,5 @@ class CallFormat:
     is_single: bool = False  # the template writes one call of a message at most
     takes_text: bool = False  # it wants the arguments of earlier calls as JSON text
     writes_calls: bool = True  # else earlier calls are written into the text of their message
-    opened: str = ""  # the beginning of the first sign, where the prompt ends with it
-    told: str = ""  # what stands before the text of an answer
-    told_end: str = ""  # and behind it
+    opened: str = ""  # the first sign, where the prompt ends with it
+    told: str = ""  # what stands before the text of an answer then

@@ -28,7 +28,13 @@ class CallFinder:
         self._signs = signs.begins
         if signs.is_spoken:  # models leave the sign before it out at times
             self._signs += tuple(f"{signs.last}{name}{signs.behind_name}" for name in tools)
+        for name in tools if signs.address else ():
+            head = f"{signs.address}{name}{signs.outer[0]}"
+            self._signs += head, f"{signs.joined}{head}"
         self._held = ""  # not told yet: it may be part of a call, or blanks before one
+        self._first: str | None = (
+            "" if one.opened else None
+        )  # until it is clear what the answer begins with
         self._inside = False
         self._cursor = Cursor("")
         self._reading: Reading[Marked] | None = None  # of a call that may have begun
@@ -40,6 +46,8 @@ class CallFinder:
 
     def push(self, text: str) -> tuple[str, list[News]]:
         """The text that can be told now, and the calls that are whole."""
+        if self._first is not None:
+            text = self._opening(text)
         self._held += text
         if self._reader is not None:
             return self._marked(at_end=False)
@@ -48,6 +56,7 @@ class CallFinder:
     def flush(self, *, is_cut: bool = False) -> tuple[str, list[News]]:
         """What is left at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
         told, news = "", list[News]()
+        self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
         tail = self._held[len(self._held) - self._ending() :] if has_begun else ""
         self._held = held = self._held.removesuffix(tail)  # half a sign is no part of a call
@@ -64,6 +73,21 @@ class CallFinder:
             news.append(self._broken(held))
             told, rest = "", ""
         return told + rest, news
+
+    def _opening(self, text: str, *, at_end: bool = False) -> str:
+        """The beginning of an answer whose first sign, or its beginning, was written by the prompt."""
+        first, told = (self._first or "") + text, self._format.told
+        if told.startswith(first) and len(first) < len(told) and not at_end:
+            self._first = first
+            return ""
+        self._first = None
+        if not first:
+            return ""
+        return (
+            first.removeprefix(told)
+            if told and first.startswith(told)
+            else self._format.opened + first
+        )
 
     def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[News]]:
         told, news = "", list[News]()

@@ -16,7 +16,7 @@ from app.core.json_patterns import text_of
 from app.core.tool_arguments import wanted
 from app.core.tool_literals import QUOTE
 from app.core.tool_marks import Tools
-from backends.call_format import ID, NUMBER, CallFormat, Payload
+from backends.call_format import ID, NAME, NUMBER, CallFormat, Payload
 
 MAX_CALLS = 8  # of one answer
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
@@ -86,10 +86,18 @@ def _call(one: CallFormat, name: str, schema: object, rules: Rules) -> str:
             return _joined(literal(head), rules.add(schema or {"type": "object"}))
         case Payload.TAGGED:
             parts = _tagged(rules, schema, one)
-            return _joined(_text_of(f"{one.lead}{name}{one.named}"), *parts, _text_of(one.trail))
+            return _joined(
+                _text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"),
+                *parts,
+                _text_of(one.trail),
+            )
         case Payload.NESTED:
             parts = _elements(rules, schema, one)
-            return _joined(_text_of(f"{one.lead}{name}{one.named}"), *parts, _text_of(one.trail))
+            return _joined(
+                _text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"),
+                *parts,
+                _text_of(one.trail),
+            )
         case Payload.PYTHON:
             return _joined(
                 literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")")

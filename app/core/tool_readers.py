@@ -18,6 +18,7 @@ from backends.call_format import ID, CallFormat, Payload
 
 JSON_BEGINS = ("{", "[")  # a call, or a list of calls
 MOST_AROUND_NAME = 96  # an id, a number, a channel
+CDATA, CDATA_END = "<![CDATA[", "]]>"
 TEXT_ALONE = frozenset({"string"})
 
 
@@ -76,6 +77,7 @@ class _Between:
     def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
         cursor.at = start = len(cursor.text) - len(cursor.text.lstrip())
         behind = start
+        cursor.at += len(self._address(cursor.text[start:], tools))
         try:
             for sign in self._signs.outer:
                 if (yield from cursor.takes(sign)):
@@ -98,6 +100,16 @@ class _Between:
 
     def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
         raise NotImplementedError
+
+    def _address(self, text: str, tools: Tools) -> str:
+        """The head of a message to a tool, if one begins here."""
+        signs = self._signs
+        heads = [
+            f"{joined}{signs.address}{name}" for name in tools for joined in (signs.joined, "")
+        ]
+        return max(
+            (head for head in heads if signs.address and text.startswith(head)), key=len, default=""
+        )
 
     def _left(self) -> Sequence[str]:
         """What may still stand behind a call."""
@@ -292,7 +304,11 @@ class _Tagged(_Between):
             nonlocal told
             end -= len(wrap[1])
             if told < 0:
-                if end < begin + len(wrap[0]):
+                if end < begin + len(wrap[0]) + len(CDATA):
+                    return
+                if (
+                    CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]
+                ):  # it is told once it is whole
                     return
                 told = begin + (len(wrap[0]) if cursor.text.startswith(wrap[0], begin) else 0)
                 cursor.goes_on('"')
@@ -310,7 +326,9 @@ class _Tagged(_Between):
         return text
 
     def _bare(self, text: str) -> str:
-        return text.removeprefix(self._signs.wrap[0]).removesuffix(self._signs.wrap[1])
+        return without_cdata(
+            text.removeprefix(self._signs.wrap[0]).removesuffix(self._signs.wrap[1])
+        )
 
 
 class _Nested(_Between):
@@ -504,6 +522,13 @@ def _is_other(text: str, first: str, mine: Sequence[str]) -> bool:
 def wanted_for(schema: object, key: str) -> Wanted:
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     return wanted(properties.get(key) if isinstance(properties, Mapping) else None, schema)
+
+
+def without_cdata(text: str) -> str:
+    """A value that stands in a section of XML's for plain text."""
+    if text.startswith(CDATA) and text.endswith(CDATA_END):
+        return text[len(CDATA) : -len(CDATA_END)]
+    return text
 
 
 def _inside(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backends.call_format import ID, NUMBER, CallFormat, Payload
+from backends.call_format import ID, NAME, NUMBER, CallFormat, Payload
 
 SLOT = re.compile(f"[{ID}{NUMBER}]")
 TOKEN = re.compile(r"<[^<>]*>?|\[[^\[\]]*\]|[^<\[\s]+|\[")
@@ -45,12 +45,16 @@ class Signs:
     keyed: tuple[tuple[tuple[str, ...], frozenset[str]], ...]
     opening: str  # OBJECTS
     closing: str
+    address: str = (
+        ""  # where each call is a message to its tool: what stands before the name in its head
+    )
+    joined: str = ""  # and between two of these messages
 
     @property
     def all(self) -> tuple[str, ...]:
         """Each that may be a control token of a model, and would not be seen otherwise."""
         one = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
-               *self.closes, self.key, self.value_end, self.opening, self.closing,
+               *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip
         if MISTRAL in (self.last, self.opening):
             one = (*one, MISTRAL_ID, MISTRAL_ARGUMENTS)
@@ -62,7 +66,8 @@ class Signs:
 
 @lru_cache(maxsize=64)
 def signs_of(one: CallFormat) -> Signs:
-    lasts = _parts(one.lead)
+    address, _, behind = one.lead.rpartition(NAME)
+    lasts = _parts(behind)
     outer: tuple[str, ...] = _parts(one.section)
     if one.payload is Payload.OBJECTS:
         opening = JSON_HEAD.sub("", one.section + one.lead).strip()
@@ -117,6 +122,7 @@ def signs_of(one: CallFormat) -> Signs:
         begins, is_tagged and bool(outer), outer, last, inner, SLOT.split(one.named)[0].strip(), arguments,
         ends, closes, one.key.strip(), one.value_end.strip(), wrap,
         tuple((tokens, frozenset(kinds)) for tokens, kinds in keyed.items() if tokens), "", "",
+        address, one.between if address else "",
     )  # fmt: skip
 
 

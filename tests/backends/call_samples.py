@@ -1,0 +1,217 @@
+"""Answers that call tools, as each template of llama.cpp's source writes them, and the record of what its server reads
+in them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from app.core.tool_calls import CallFinder
+from app.core.tool_marks import Begun, Call, More
+from app.core.tool_messages import as_told
+from backends.call_format import CallFormat, Payload
+from backends.template import TemplateFailed, render
+from backends.template_calls import NO_THOUGHTS, begins, call_format, written_behind
+
+Json = dict[str, Any]
+
+RECORD = Path(__file__).parent / "recorded" / "calls.json.gz"
+TEXT = "I will look that up."
+TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+ENDS = (  # what ends an answer in the vocabularies of these families
+    "</s>", "<|im_end|>", "<|call|>", "<|calls|>", "<|eom_id|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<turn|>",
+    "<|tool_response>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "<SPECIAL_12>", "<|end_of_msg|>", "[e~[",
+    "<seed:eos>", "<｜hy_eos:opensource｜>", "<|END_OF_TURN_TOKEN|>", "<|role_end|>", "</assistant>", "<|message_sep|>", "<|eot|>",
+    "<end_of_sentence>", "<sep>", "<|endoftext|>", "<|return|>",
+)  # fmt: skip
+PYTHON = re.compile(r"\bTrue\b|\['")  # no JSON
+USER = {"role": "user", "content": "Hello"}
+TOOLS = [
+    {"type": "function", "function": {
+        "name": "get_weather", "description": "The weather of a town.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "town": {"type": "string", "description": "Its name"},
+                "days": {"type": "integer", "description": "How many"},
+                "exact": {"type": "boolean", "description": "To the degree"},
+            },
+            "required": ["town"],
+        },
+    }},
+    {"type": "function", "function": {
+        "name": "find_notes", "description": "Notes with words.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "words": {"type": "array", "items": {"type": "string"}, "description": "All of them"},
+                "where": {"type": "string", "description": "A folder"},
+            },
+            "required": ["words", "where"],
+        },
+    }},
+]  # fmt: skip
+ARGUMENTS: tuple[Json, ...] = (
+    {"town": 'Zürich & "Genève"', "days": 2, "exact": True},
+    {"words": ["a < b", "c"], "where": "home\nof mine"},
+)
+NAMES = ("get_weather", "find_notes")
+CALLS = {"one": (0,), "other": (1,), "two": (0, 1), "text": (0,), "none": ()}
+
+
+def samples(source: str) -> tuple[CallFormat | None, dict[str, list[str]]]:
+    """How a template's model calls, and answers as the template writes them: without thoughts and what stands around
+    the text of an answer, as we are given them; then with that, as some servers want them."""
+    one = call_format(source, TOKENS, ENDS)
+    found: dict[str, list[str]] = {}
+    for name, which in CALLS.items():
+        if len(which) > 1 and one is not None and one.is_single:
+            continue
+        text = TEXT if name in ("text", "none") else ""
+        try:
+            found[name] = _written(source, one, which, text)
+        except TemplateFailed:
+            continue
+    return one, found
+
+
+def _call(number: int, as_json: bool) -> Json:
+    arguments = {
+        key: json.dumps(value) if as_json and not isinstance(value, str) else value
+        for key, value in ARGUMENTS[number].items()
+    }
+    function = {"name": NAMES[number], "arguments": arguments}
+    return {"id": f"call0000{number + 1}", "type": "function", "function": function}
+
+
+def _written(source: str, one: CallFormat | None, which: Sequence[int], text: str) -> list[str]:
+    plain = _rendered(source, [USER, {"role": "assistant", "content": TEXT}])
+    asked = _rendered(source, [USER], prompt=True)
+    at = plain.rfind(TEXT)
+    before = plain[begins(plain, asked) : at]
+    before = "" if "think" in before.lower() else before
+    behind = cut(plain[at + len(TEXT) :])
+    if one is not None and one.opened:
+        text, before = (f"{one.told}{text}" if text else ""), ""
+    if not which:
+        return [text, f"{before}{text}{behind}"]
+    calls = ""
+    for as_json in (False, True) if one is None or one.payload is not Payload.PYTHON else (False,):
+        message = {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [_call(one, as_json) for one in which],
+        }
+        rendered = _rendered(source, as_told(one, [USER, message]))
+        calls = NO_THOUGHTS.sub("", cut(written_behind(rendered, plain, TEXT), 1))
+        if not PYTHON.search(calls):
+            break
+    if one is not None and one.payload is Payload.HARMONY and text:
+        begun = "<|start|>assistant"
+        return [
+            f"{text}{begun}{calls}",
+            f"<|channel|>commentary<|message|>{text}<|end|>{begun}{calls}",
+        ]
+    calls = calls.removeprefix(one.opened) if one and not text else calls
+    parted = "" if not text or (behind and calls.startswith(behind)) else "\n"
+    told = [f"{before}{text}{behind if parted else ''}"] if text else []
+    several = (
+        f"{text}{parted}{calls}",
+        *(f"{one}{parted}{calls}" for one in told if one),
+        f"{text}{calls}",
+        f" {calls}",
+    )
+    return list(dict.fromkeys(several))
+
+
+def cut(text: str, start: int = 0) -> str:
+    """Up to what ends an answer, from there on."""
+    found = [at for end in ENDS if (at := text.find(end, start)) >= 0]
+    return text[: min(found, default=len(text))]
+
+
+def _rendered(source: str, messages: Sequence[Json], *, prompt: bool = False) -> str:
+    return render(source, messages, tools=TOOLS, add_generation_prompt=prompt, tokens=TOKENS)
+
+
+@lru_cache(maxsize=1)
+def record() -> Json:
+    """`engine`; `templates`: by name the `source`, and `samples`: `given`, and what llama.cpp's server reads in it."""
+    found: Json = json.loads(gzip.decompress(RECORD.read_bytes()))
+    return found
+
+
+def ours(one: CallFormat, text: str, size: int = 0) -> tuple[str, list[Json]]:
+    """The text and the calls that we find, given as a whole or in pieces."""
+    tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
+    finder = CallFinder(one, tools, in_pieces=bool(size))
+    told, calls, begun = "", list[Json](), ""
+    parts = [text[at : at + size] for at in range(0, len(text), size)] if size else [text]
+    for some, news in (*map(finder.push, parts), finder.flush()):
+        told += some
+        for new in news:
+            match new:
+                case Begun():
+                    begun = ""
+                case More(more):
+                    begun += more
+                case Call(name, arguments):
+                    assert not begun or begun == arguments
+                    calls.append({"name": name, "arguments": json.loads(arguments)})
+                    begun = ""
+    return told.strip(), calls
+
+
+def theirs(sample: Json) -> tuple[str, list[Json]]:
+    """What llama.cpp's server finds."""
+    calls = [
+        {"name": call["name"], "arguments": json.loads(call["arguments"] or "{}", strict=False)}
+        for call in sample["calls"]
+    ]
+    return sample["content"].strip(), calls
+
+
+def compared() -> Iterator[tuple[str, str, Json]]:
+    """Each template's name, each sample's, and what is recorded of it."""
+    for name, one in record()["templates"].items():
+        for key, sample in one["samples"].items():
+            yield name, key, sample
+
+
+A_CHOICE = (
+    "its server takes JSON behind text for a call; here an answer that shows one is an answer"
+)
+OF_A_PROMPT = "its server does not know the calls that this template tells a model of"
+THOUGHT = "its server takes text before a call for a thought"
+ONE_PART = "its server reads one message to a recipient"
+DIFFERS = {  # why ours is another one, each looked at
+    **{
+        (f"meta-llama-Llama-{name}-Instruct", "text"): A_CHOICE
+        for name in ("3.1-8B", "3.2-3B", "3.3-70B")
+    },
+    **{
+        ("ibm-granite-granite-3.3-2B-Instruct", name): OF_A_PROMPT
+        for name in ("one", "other", "two", "text")
+    },
+    ("Cohere2MoE", "text"): THOUGHT,
+    ("CohereForAI-c4ai-command-r7b-12-2024-tool_use", "text"): THOUGHT,
+    ("muse-glimmer", "text"): ONE_PART,
+    ("meetkai-functionary-medium-v3.2", "text"): ONE_PART,
+}
+
+
+def expected(key: str) -> tuple[str, list[Json]]:
+    """What was written."""
+    text = TEXT if key in ("text", "none") else ""
+    return text, [{"name": NAMES[number], "arguments": ARGUMENTS[number]} for number in CALLS[key]]
+
+
+@lru_cache(maxsize=128)
+def of_template(name: str) -> CallFormat | None:
+    """How a model of this template of the record calls."""
+    return call_format(record()["templates"][name]["source"], TOKENS, ENDS)
