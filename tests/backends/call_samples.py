@@ -26,12 +26,12 @@ TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 ENDS = (  # what ends an answer in the vocabularies of these families
     "</s>", "<|im_end|>", "<|call|>", "<|calls|>", "<|eom_id|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<turn|>",
     "<|tool_response>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "<SPECIAL_12>", "<|end_of_msg|>", "[e~[",
-    "<seed:eos>", "<｜hy_eos:opensource｜>", "<|END_OF_TURN_TOKEN|>", "<|role_end|>", "</assistant>", "<|message_sep|>", "<|eot|>",
-    "<end_of_sentence>", "<sep>", "<|endoftext|>", "<|return|>",
+    "<seed:eos>", "<｜hy_eos:opensource｜>", "<|END_OF_TURN_TOKEN|>", "<|role_end|>", "</assistant>",
+    "<|message_sep|>", "<|eot|>", "<end_of_sentence>", "<sep>", "<|endoftext|>", "<|return|>",
 )  # fmt: skip
 PYTHON = re.compile(r"\bTrue\b|\['")  # no JSON
 USER = {"role": "user", "content": "Hello"}
-TOOLS = [
+TOOLS: list[Json] = [
     {"type": "function", "function": {
         "name": "get_weather", "description": "The weather of a town.",
         "parameters": {
@@ -61,7 +61,13 @@ ARGUMENTS: tuple[Json, ...] = (
     {"words": ["a < b", "c"], "where": "home\nof mine"},
 )
 NAMES = ("get_weather", "find_notes")
-CALLS = {"one": (0,), "other": (1,), "two": (0, 1), "text": (0,), "none": ()}
+CALLS: dict[str, tuple[int, ...]] = {
+    "one": (0,),
+    "other": (1,),
+    "two": (0, 1),
+    "text": (0,),
+    "none": (),
+}
 
 
 def samples(source: str) -> tuple[CallFormat | None, dict[str, list[str]]]:
