@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -22,14 +22,21 @@ Short = Annotated[str, Meta(min_length=1, max_length=120)]
 Size = Annotated[int, Meta(ge=1 << 20, le=1 << 42)]
 Count = Annotated[int, Meta(ge=1, le=1 << 42)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-GoodAt = Annotated[str, Meta(pattern="^(chat|code|reasoning|languages|small|long texts)$")]
+GoodAt = Literal["chat", "code", "vision", "tools", "thinking", "languages", "small", "long texts"]
+Licence = Literal[
+    "Apache-2.0", "MIT", "Modified MIT", "Gemma Terms of Use", "Llama 3.1 Community",
+    "Llama 3.2 Community", "Llama 3.3 Community", "Llama 4 Community", "LFM Open License v1.0",
+    "as its model page says",
+]  # fmt: skip
+WORK_SHARE = 0.1  # of the weights, for what an engine needs beside them and the context
+USUAL_CONTEXT = 4096
 
 
 class OfferedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of a version that has several."""
+    """One file of a version that has several; null as in OfferedFile."""
 
-    size_bytes: Size
-    sha256: Hash
+    size_bytes: Size | None
+    sha256: Hash | None
 
 
 About = Annotated[str, Meta(min_length=20, max_length=200)]
@@ -39,7 +46,8 @@ Language = Annotated[str, Meta(pattern="^[a-z]{2}$")]
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One version of a model; `file` is the first of several.
 
-    What nobody could look up is null; the hub says it when it is fetched.
+    What nobody could look up is null; the hub says it when it is fetched, and the household keeps to that
+    (catalog/pins.py).
     """
 
     file: Short
@@ -51,7 +59,7 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def whole_hash(self) -> str | None:
-        """What a downloaded version is known by, in one file or several."""
+        """What a downloaded version is known by, in one file or several; None while that is not known."""
         return joint_hash(part.sha256 for part in self.parts) if self.parts else self.sha256
 
 
@@ -63,18 +71,22 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     maker: Short
     about: About
     about_in: dict[Language, About]  # the same in other languages; `about` is English
-    good_at: Annotated[tuple[GoodAt, ...], Meta(max_length=6)]
+    good_at: Annotated[tuple[GoodAt, ...], Meta(max_length=8)]
     parameters: Count | None
     active_parameters: Count | None
     architecture: Short
     n_layers: Annotated[int, Meta(ge=1, le=512)] | None
     context_length: Count | None
     kv_bytes_per_token: Count | None
-    licence: Short
+    licence: Licence
     gated: bool
     repository: Short
     revision: Short
     files: Annotated[tuple[OfferedFile, ...], Meta(min_length=1, max_length=12)]
+    whole_only: bool = False  # a variant that is not proved, of a family that is
+    starter: Annotated[int, Meta(ge=1, le=99)] | None = (
+        None  # its place among first models; 1: the best
+    )
 
     @property
     def is_pinned(self) -> bool:
@@ -84,7 +96,15 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def splits(self) -> bool:
         """Whether its family is proved to run split over machines."""
-        return self.architecture in FAMILIES
+        return self.architecture in FAMILIES and not self.whole_only
+
+    def version_for(self, memory_bytes: int, context: int = USUAL_CONTEXT) -> OfferedFile | None:
+        """The version to take where so much memory is free: the largest that it holds together with a
+        conversation of `context` tokens. None where it holds none whose size is known."""
+        known = [(one.size_bytes, one) for one in self.files if one.size_bytes]
+        room = memory_bytes - (self.kv_bytes_per_token or 0) * context
+        fitting = [one for one in known if one[0] * (1 + WORK_SHARE) <= room]
+        return max(fitting, key=lambda one: one[0])[1] if fitting else None
 
 
 class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,6 +121,11 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     if one.file == file:
                         return offer, one
         return None
+
+    def starters(self) -> list[Offer]:
+        """First models for a household, the best first."""
+        ranked = [(one.starter, one) for one in self.models if one.starter is not None]
+        return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
 
     def named(self, name: str) -> tuple[Offer, OfferedFile]:
         """The model that a person means by its id, its name, or the beginning of either; its

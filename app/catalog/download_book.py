@@ -50,7 +50,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing = "going"
     total_bytes: int | None = None
     sha256: str | None = None  # of the file; of several see `joint_hash`
-    hash_from: Literal["catalogue", "server"] | None = None
+    hash_from: Literal["catalogue", "server", "household"] | None = None
     parts: tuple[PartFacts, ...] = ()  # each file, where the model has several
     code: str | None = None  # of the sentence why it failed
     facts: dict[str, Fact] = {}

@@ -38,6 +38,8 @@ DOWNLOAD_SENTENCES: dict[str, str] = {
     "Choose another version, or try again later.",
     "download_other_file": "{file} on {source} is no longer the file this app knows. "
     "Search for the model online and take it from there.",
+    "download_other_than_first": "{file} on {source} is no longer the file that your household took first, so it was "
+    "not used. Copy it from a computer that has it, or take another version.",
     "download_broken": "The connection to {source} broke {tries} times. What is here is kept; go on with it later.",
     "download_damaged": "{file} arrived damaged and was not used. Its source vouches for the file as a whole only, "
     "so all of it has to come again: try again.",

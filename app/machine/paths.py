@@ -61,6 +61,11 @@ class Home:
         return self.models / "files"
 
     @property
+    def pins(self) -> Path:
+        """What the first download of a file took, where the catalogue knows no hash of it."""
+        return self.models / "pins.json"
+
+    @property
     def stages(self) -> Path:
         """Tensors and stage files cut for this machine."""
         return self.root / "stages"

@@ -17,6 +17,7 @@ from msgspec import Meta
 from app.catalog.download_book import Record
 from app.catalog.gguf_names import part_names
 from app.catalog.hub_files import Asked, Body, Told
+from app.catalog.pins import Pin
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.ids import machine_id
 from app.core.membership import Member
@@ -43,6 +44,12 @@ class Held(msgspec.Struct, frozen=True):
     held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
 
 
+class Pinned(msgspec.Struct, frozen=True):
+    """What the first download of a file took on some machine."""
+
+    pin: Pin | None
+
+
 class Copies:
     """What the links of this machine are asked."""
 
@@ -51,16 +58,28 @@ class Copies:
 
     async def having(self, sha256: str) -> list[Copy]:
         """The machines that have this model and give it, by name. Raises nothing."""
-        network = self._network()
-        links = sorted(network.links.values(), key=lambda link: (link.name, link.peer))
-        there = [(network.members.get(link.peer), link) for link in links]
-        machines = [(link, _client(member, link)) for member, link in there if member]
         async with asyncio.TaskGroup() as group:
             asked = [
                 (link, group.create_task(_has(machine, sha256), name="ask who has a model"))
-                for link, machine in machines
+                for link, machine in self._machines()
             ]
         return [Copy(str(link.peer), link.name) for link, one in asked if one.result()]
+
+    async def pin(self, repository: str, file: str) -> Pin | None:
+        """What the household took first of this file, as its machines tell; None: nobody did. Raises nothing."""
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(_pinned(machine, repository, file), name="ask for a pin")
+                for _, machine in self._machines()
+            ]
+        found = [pin for one in asked if (pin := one.result())]
+        return min(found, key=lambda pin: pin.taken, default=None)
+
+    def _machines(self) -> list[tuple[PeerLink, GuestClient]]:
+        network = self._network()
+        links = sorted(network.links.values(), key=lambda link: (link.name, link.peer))
+        there = [(network.members.get(link.peer), link) for link in links]
+        return [(link, _client(member, link)) for member, link in there if member]
 
     def is_near(self, machine: str) -> bool:
         """Whether there is a link to it."""
@@ -160,6 +179,22 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say which models it has: %r", machine.host.name, error)
         return False
+
+
+async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | None:
+    try:
+        async with asyncio.timeout(HELD_SECONDS):
+            question = msgspec.json.encode([repository, file])
+            async with machine.asked("POST", "/pin", question) as answer:
+                if answer.status != 200:
+                    return None  # an older version
+                told = msgspec.json.decode(await _short(answer), type=Pinned).pin
+    except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
+        log.info("%s does not say what it took first: %r", machine.host.name, error)
+        return None
+    if told is None or (told.repository, told.file) != (repository, file) or not told.is_sound:
+        return None
+    return told
 
 
 async def _short(answer: aiohttp.ClientResponse) -> bytes:

@@ -13,6 +13,7 @@ from app.catalog.catalogue import Catalogue, Offer, OfferedFile
 from app.catalog.download_book import PartFacts, Record, id_of, joint_hash
 from app.catalog.hub_address import MAIN, Hub
 from app.catalog.hub_files import HubFiles
+from app.catalog.pins import Pin
 from app.catalog.transfer import Files
 from app.core.errors import BadInput, Refused
 from app.node.download_fetch import new_parts
@@ -32,6 +33,15 @@ def no_members(_: Record) -> Files:
     raise Refused("copy_not_offered", name="")
 
 
+async def no_pin(repository: str, file: str) -> Pin | None:
+    """For a place that keeps none."""
+    return None
+
+
+async def keep_no_pin(pin: Pin) -> None:
+    """For such a place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """What downloads need of the node around them."""
@@ -43,6 +53,10 @@ class Around:
     contacted: Callable[[], None] = lambda: None  # the hub is asked now
     member: Callable[[Record], Files] = no_members  # what a copy is read from
     is_near: Callable[[str], bool] = lambda _: False  # whether that machine is connected now
+    pin: Callable[[str, str], Awaitable[Pin | None]] = (
+        no_pin  # of a file, from anywhere in the household
+    )
+    keep_pin: Callable[[Pin], Awaitable[None]] = keep_no_pin
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +70,9 @@ class Wish:
     copy: Copy | None = None
 
 
-def new_record(wish: Wish, around: Around) -> Record:
-    """The record of a download; what the catalogue promises of the file counts. Raises AppError."""
+def new_record(wish: Wish, around: Around, pin: Pin | None = None) -> Record:
+    """The record of a download; what the catalogue promises of the file counts, or else the pin of the
+    household. Raises AppError."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
     of_parts = known[1].parts if known else ()
     facts = tuple(PartFacts(one.size_bytes, one.sha256) for one in of_parts)
@@ -71,6 +86,8 @@ def new_record(wish: Wish, around: Around) -> Record:
         sha256, hash_from = copy.sha256, "server"  # as the hub's list said
     if copy and (sha256 is None or copy.sha256 not in (None, sha256)):
         raise BadInput("copy_no_hash", file=wish.file, name=copy.name)
+    if pin is not None and not sha256:
+        return _pinned(wish, around, pin)
     return Record(
         id=id_of(wish.repository, wish.file),
         repository=wish.repository,
@@ -85,6 +102,28 @@ def new_record(wish: Wish, around: Around) -> Record:
         parts=parts,
         machine=copy.machine if copy else None,
     )
+
+
+def _pinned(wish: Wish, around: Around, pin: Pin) -> Record:
+    return Record(
+        id=id_of(wish.repository, wish.file),
+        repository=wish.repository,
+        file=wish.file,
+        revision=pin.revision,
+        name=wish.name,
+        source=around.hub().host,
+        started=time.time(),
+        total_bytes=pin.total_bytes,
+        sha256=pin.sha256,
+        hash_from="household",
+        parts=pin.parts,
+    )
+
+
+def may_be_pinned(wish: Wish, around: Around) -> bool:
+    """Whether a file is one of the catalogue's whose hash nobody could look up."""
+    known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
+    return known is not None and known[1].whole_hash is None
 
 
 def promised(

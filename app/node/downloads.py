@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,12 +18,21 @@ from app.catalog.files import Disk
 from app.catalog.gguf_names import part_names
 from app.catalog.hub_address import MAIN, checked
 from app.catalog.hub_files import new_session
+from app.catalog.pins import pin_of
 from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
 from app.catalog.transfer import WAITS, at_once
-from app.core.errors import AppError, BadInput, Unreachable, bug
+from app.core.errors import AppError, BadInput, Damaged, Unreachable, bug
 from app.node.download_fetch import Fetch, Fetching
 from app.node.download_ledger import Ledger
-from app.node.download_source import Around, Copy, Wish, files_of, new_record, no_token
+from app.node.download_source import (
+    Around,
+    Copy,
+    Wish,
+    files_of,
+    may_be_pinned,
+    new_record,
+    no_token,
+)
 from app.node.stoppable import in_thread
 
 log = logging.getLogger(__name__)
@@ -106,6 +116,9 @@ class Downloads:
         if not NAME.fullmatch(name) or name_for(name) != name:
             raise BadInput("model_name_odd", name=name[:100])
         await self._ready.wait()
+        wish = Wish(repository, file, revision, name, copy)
+        asks = copy is None and may_be_pinned(wish, self._around)
+        pin = await self._around.pin(repository, file) if asks else None
         async with self._hands:
             key = id_of(repository, file)
             if key in self._list:
@@ -117,10 +130,10 @@ class Downloads:
                     if known not in (None, there.model):  # the one it came by was taken off
                         await self._list.change(key, model=known)
                 if there.standing == "going" or not other:
-                    await self._turn_to(there, Wish(repository, file, revision, name, copy))
+                    await self._turn_to(there, wish)
                     return await self._resume(key)
                 await self._remove(key)
-            record = new_record(Wish(repository, file, revision, name, copy), self._around)
+            record = new_record(wish, self._around, pin)
             self._list.check_room(record)
             await self._list.add(record)
             self._go(key)
@@ -272,9 +285,8 @@ class Downloads:
             async with self._turns:
                 await self._fetch_and_shelve(download_id)
         except AppError as error:
-            await self._fail(
-                download_id, await asyncio.to_thread(self._away_or, download_id, error)
-            )
+            why = self._told_of_pin(download_id, error)
+            await self._fail(download_id, await asyncio.to_thread(self._away_or, download_id, why))
         except Exception as error:  # the outer wall: one download must not end the node
             log.exception("the download %s failed", download_id)
             await self._fail(download_id, bug(error))
@@ -305,6 +317,23 @@ class Downloads:
             raise
         await self._list.change(download_id, standing="done", model=entry.name)
         live.finished(entry.model.file_bytes)
+        await self._pin(self._list[download_id], entry.model.file_bytes)
+
+    async def _pin(self, record: Record, n_bytes: int) -> None:
+        """Keep what came of a file whose hash nobody knew; the next one has to be the same."""
+        listed = self._around.catalogue().find(record.repository, record.file)
+        if record.machine is None and listed is not None and listed[1].whole_hash is None:
+            pin = pin_of(record, n_bytes, time.time())
+            if pin is not None:
+                await self._around.keep_pin(pin)
+
+    def _told_of_pin(self, download_id: str, error: AppError) -> AppError:
+        """Other bytes than the household took before: that is the news, not what this app knows."""
+        record = self._list[download_id]
+        codes = ("download_other_file", "download_other_size")
+        if record.hash_from != "household" or error.reason.code not in codes:
+            return error
+        return Damaged("download_other_than_first", file=record.file, source=record.source)
 
     def _away_or(self, download_id: str, error: AppError) -> AppError:
         """A disk that was unplugged is the cause of whatever failed on it."""

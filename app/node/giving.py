@@ -20,6 +20,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.catalog.files import CHUNK_BYTES
+from app.catalog.pins import Pin
 from app.catalog.transfer import MY_TURN, to_its_end
 from app.core.errors import BadInput, Busy, Refused
 from app.core.membership import Member
@@ -60,9 +61,10 @@ class Giving:
     def __init__(
         self, has: Has, shares: Callable[[], bool], name: Callable[[], str],
         pace: Callable[[], LinkPace], called: Callable[[Path], str], changed: Callable[[], None],
+        pin: Callable[[str, str], Pin | None] = lambda repository, file: None,
     ) -> None:  # fmt: skip
         self._has, self._shares, self._name, self._pace = has, shares, name, pace
-        self._called, self._changed = called, changed
+        self._called, self._changed, self._pin = called, changed, pin
         self._turn = asyncio.Lock()
         self._now: Given | None = None
 
@@ -77,7 +79,13 @@ class Giving:
 
     def application(self) -> web.Application:
         made = web.Application()
-        made.add_routes([web.post("/held", self._held), web.get("/{sha256}/{number}", self._give)])
+        made.add_routes(
+            [
+                web.post("/held", self._held),
+                web.post("/pin", self._pinned),
+                web.get("/{sha256}/{number}", self._give),
+            ]
+        )
         return made
 
     async def _held(self, request: web.Request) -> web.Response:
@@ -86,6 +94,13 @@ class Giving:
         asked = msgspec.json.decode(raw, type=Asked)
         sizes = await asyncio.to_thread(self._sizes, asked) if self._shares() else {}
         return web.json_response({"held": sizes})
+
+    async def _pinned(self, request: web.Request) -> web.Response:
+        """What the first download of a file took, whether or not models are given: `null` for none."""
+        raw = await whole_body(request.content, request.content_length, MOST_BYTES)
+        repository, file = msgspec.json.decode(raw, type=tuple[str, str])
+        pin = await asyncio.to_thread(self._pin, repository, file)
+        return web.json_response({"pin": msgspec.to_builtins(pin)})
 
     def _sizes(self, asked: Sequence[str]) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}

@@ -18,6 +18,7 @@ from app.catalog.hub import Found, HubFile
 from app.catalog.hub_address import HUB, Hub
 from app.catalog.hub_limits import Limits
 from app.catalog.other_apps import Other, OtherApps, app_of
+from app.catalog.pins import Pin, Pins
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput, Reason
@@ -59,9 +60,10 @@ class Shop:
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
         self._network, self._copies = network, Copies(network)
-        copies = self._copies
+        copies, self.pins = self._copies, Pins(home.pins)
         around = Around(
-            Hub.of, shipped, self._tokens.get, changed, self._contacted, copies.files_of, copies.is_near
+            Hub.of, shipped, self._tokens.get, changed, self._contacted, copies.files_of, copies.is_near,
+            self._pin, self._keep_pin,
         )  # fmt: skip
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
         self.downloads = Downloads(self.folders, shelf, around, disk)
@@ -83,6 +85,14 @@ class Shop:
             "shelf": {"changes": self.shelf.changes},
             "hub": {"last_contact": self._contact},
         }
+
+    async def _pin(self, repository: str, file: str) -> Pin | None:
+        """What this machine took first of a file, else what another one of the household did."""
+        mine = await asyncio.to_thread(self.pins.of, repository, file)
+        return mine or await self._copies.pin(repository, file)
+
+    async def _keep_pin(self, pin: Pin) -> None:
+        await asyncio.to_thread(self.pins.keep, pin)
 
     async def catalogue(self) -> Json:
         """What comes with the app; nothing is asked of anybody."""

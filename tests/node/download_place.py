@@ -11,6 +11,7 @@ from typing import Any
 from app.catalog.catalogue import Catalogue, Offer, OfferedFile
 from app.catalog.download_book import Record
 from app.catalog.files import Disk
+from app.catalog.pins import Pin, Pins
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
 from app.catalog.transfer import Files
@@ -50,14 +51,22 @@ class Place:
         self.news = asyncio.Event()
         self.token: str | None = None
         self.files = folder / "models" / "files"
+        self.pins = Pins(folder / "models" / "pins.json")
         around = Around(
-            lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member, is_near=is_near
+            lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member, is_near=is_near,
+            pin=self._pin, keep_pin=self._keep_pin,
         )  # fmt: skip
         self.folders = ModelsFolders(self.files)
         self.downloads = Downloads(self.folders, self.shelf, around, self.disk, waits=(0.0, 0.0))
 
     async def _token(self) -> str | None:
         return self.token
+
+    async def _pin(self, repository: str, file: str) -> Pin | None:
+        return self.pins.of(repository, file)
+
+    async def _keep_pin(self, pin: Pin) -> None:
+        self.pins.keep(pin)
 
     async def start(self, **more: Any) -> Json:
         order: Json = {"repository": REPOSITORY, "file": FILE, "revision": None, "name": None}
@@ -92,7 +101,7 @@ def catalogue_of(server: HubServer, sha256: str | None, n_bytes: int | None = No
     offer = Offer(
         id="tiny", name="Tiny", maker="maker", about="for tests, and for nothing else", about_in={}, good_at=(),
         parameters=None, active_parameters=None, architecture="llama", n_layers=None,
-        context_length=None, kv_bytes_per_token=None, licence="none", gated=False,
+        context_length=None, kv_bytes_per_token=None, licence="MIT", gated=False,
         repository=REPOSITORY, revision=COMMIT, files=(file,),
     )  # fmt: skip
     return Catalogue("2026-01-01", (offer,))
