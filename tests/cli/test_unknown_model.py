@@ -49,8 +49,9 @@ def test_a_model_of_the_catalogue_is_not_denied(
 def test_the_beginning_of_several_in_the_catalogue(
     poolhouse: Any, answering: Any, home: Path
 ) -> None:
-    sent = error("BadInput", "model_unknown", "Not used.", name="gemma", there="guide")
+    sent = error("BadInput", "model_unknown", "Not used.", name="gemma-3", there="guide")
     answering({("POST", "/load"): Failed(404, sent)})
-    plain = "No model on the shelf is called gemma. In the catalogue it could be any of: "
-    more = f"gemma-3-4b, gemma-3-12b. `poolhouse pull NAME --home {home}` gets one."
-    assert poolhouse("load", "gemma").err == f"{plain}{more}\n"
+    plain = "No model on the shelf is called gemma-3. In the catalogue it could be any of: "
+    there = "gemma-3-1b, gemma-3-4b, gemma-3-12b, gemma-3-27b"
+    more = f"{there}. `poolhouse pull NAME --home {home}` gets one."
+    assert poolhouse("load", "gemma-3").err == f"{plain}{more}\n"
