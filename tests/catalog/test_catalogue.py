@@ -89,7 +89,7 @@ def test_the_larger_version_is_taken_where_there_is_memory_for_it() -> None:
 
     def taken(gib: float) -> str | None:
         found = offer.version_for(int(gib * (1 << 30)))
-        return found and found.quantisation
+        return found.quantisation if found else None
 
     assert [taken(gib) for gib in (8, 17, 18, 29, 30, 500)] == [
         None, None, "Q4_K_M", "Q4_K_M", "Q8_0", "Q8_0",
@@ -158,7 +158,7 @@ def test_amounts_are_in_the_units_of_the_window() -> None:
 def test_hashes_are_those_of_one_file_each() -> None:
     files = [one for offer in shipped().models for one in offer.files]
     hashes = [one.sha256 for one in files if one.sha256]
-    hashes += [part.sha256 for one in files for part in one.parts]
+    hashes += [part.sha256 for one in files for part in one.parts if part.sha256]
     assert len(hashes) == len(set(hashes)) >= 12
     assert shipped().has(hashes[0])
     assert not shipped().has("0" * 64)
