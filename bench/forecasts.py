@@ -20,6 +20,7 @@ TITLE = "Forecasts of real models"
 FIRST_BAR, DECODE_BAR, LEARNED_BAR = 0.20, 0.15, 0.10
 LEARNING = 3  # answers of a placement, after which the forecast knows it
 LENDERS = 2
+SITUATIONS = ALONE, BESIDE = ("alone", "beside one busy process")
 PROMPT, ASKED = 256, 64
 
 Json = dict[str, Any]
@@ -54,10 +55,10 @@ class Found:
 def forecasts(bench: Bench) -> None:
     """Six placements of the model, the same in both situations, each with a household that has learned nothing."""
     found: list[Found] = []
-    for situation in ("alone", "one busy process"):
+    for situation in SITUATIONS:
         with bench.family() as family, contextlib.ExitStack() as stack:
             host = _household(bench, family, situation.replace(" ", "-"))
-            if situation != "alone":
+            if situation == BESIDE:
                 stack.enter_context(busy_process(family))
             body = {"path": str(bench.options.model), "name": None}
             model = host.control.finish("/models", body)["model"]["name"]
