@@ -12,7 +12,7 @@ from math import exp, log
 
 from app.core.ids import MachineId
 from app.core.link import Link
-from app.core.placement import Candidate, Part
+from app.core.placement import Candidate, Forecast, Part
 from app.core.speed import Speed
 
 LEAST_WEIGHT = 0.15  # of a new answer, however many were seen: about the last ten decide
@@ -27,6 +27,14 @@ class Factor:
     value: float = 1.0
     answers: int = 0
 
+    def settled(self, forecast_s: float, measured_s: float) -> Factor:
+        """With one answer more of just this placement: the first counts wholly. forecast_s: as above."""
+        if forecast_s <= 0 or measured_s <= 0:
+            return self
+        weight = max(LEAST_WEIGHT, 1 / (self.answers + 1))
+        moved = log(self.value) + weight * (log(measured_s) - log(forecast_s))
+        return Factor(exp(_within(moved, log(MOST_FACTOR))), self.answers + 1)
+
     def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
         """With one answer more. forecast_s: as it was made, with this factor in it.
 
@@ -39,6 +47,32 @@ class Factor:
         weight = part * max(LEAST_WEIGHT, 1 / (self.answers + 2))
         moved = _within(log(self.value) + weight * off, log(MOST_FACTOR))
         return Factor(exp(moved), self.answers + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """What the forecasts of one placement were wrong by, against those without factors of machines and links: machines
+    that share a computer, or whose caches hold their part, do together what none does alone."""
+
+    first: Factor = Factor()
+    decode: Factor = Factor()
+
+    def learned(self, plain: Forecast, ttft_s: float, tok_s: float) -> Habit:
+        """With one answer more. plain: without any factor."""
+        if tok_s <= 0:
+            return self
+        return Habit(
+            self.first.settled(plain.ttft_s * self.first.value, ttft_s),
+            self.decode.settled(self.decode.value / plain.decode_tok_s, 1 / tok_s),
+        )
+
+    def expects(self, plain: Forecast) -> Forecast:
+        """The forecast as answers of this placement have come so far."""
+        return replace(
+            plain,
+            ttft_s=plain.ttft_s * self.first.value,
+            decode_tok_s=plain.decode_tok_s / self.decode.value,
+        )
 
 
 @dataclass(frozen=True, slots=True)

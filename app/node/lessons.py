@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from app.core.correction import MOST_FACTOR, Corrections, Factor
+from app.core.correction import MOST_FACTOR, Corrections, Factor, Habit
 from app.core.forecast import forecast
 from app.core.ids import MachineId
 from app.core.model import Model
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
+MOST_PLACEMENTS = 64  # that habits are kept of, the latest
 MOST_KEPT = 200  # outcomes; of a household's usual day
 FEWEST_READ = 32  # tokens of a prompt; a shorter one is read like an answer's
 LAST_READ = 10  # answers that say how fast prompts are read
@@ -70,6 +71,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: list[Outcome] = []
     machines: dict[MachineId, Factor] = {}
     links: dict[MachineId, Factor] = {}
+    placements: dict[str, Habit] = {}  # by key_of
 
 
 class Lessons:
@@ -80,6 +82,7 @@ class Lessons:
         read = load(file)
         self._outcomes = deque(read.outcomes, MOST_KEPT)
         self._corrections = Corrections(read.machines, read.links)
+        self._habits = dict(read.placements)
 
     def corrected(self, machine: Candidate) -> Candidate:
         """The machine as forecasts should see it."""
@@ -89,19 +92,34 @@ class Lessons:
         """The plan with its machines as forecasts should see them now: it was made some answers ago."""
         return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
 
+    def expected(self, plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
+        """How such an answer will do alone: as this placement's came, or by what its machines did elsewhere."""
+        habit = self._habits.get(key_of(plan, model))
+        if habit is None:
+            return predicted(self.anew(plan), model, prompt, output)
+        plain = predicted(_plain(plan), model, prompt, output)
+        return habit.expects(plain) if plain else None
+
     def unlearn(self, machines: Container[MachineId]) -> None:
         """What was learned of these was learned of numbers that hold no more."""
         self._corrections = self._corrections.without(machines)
+        self._habits = {
+            key: one
+            for key, one in self._habits.items()
+            if not any(machine in machines for machine in _machines_in(key))
+        }
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
         """Compare an answer that had the pool to itself with its forecast; None where there is none,
         or where guesses made another speed of it."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = predicted(self.anew(plan), model, computed, n_tokens)
+        told = self.expected(plan, model, computed, n_tokens)
         if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
         if not known.estimated:  # what an estimate is off by is not the machine's
             self._correct(plan, known, summary)
+        known = told or known
         outcome = Outcome(
             at=round(self._now(), 3),
             model=model.name,
@@ -114,6 +132,8 @@ class Lessons:
             tok_s=summary.decode_tok_s,
         )
         self._outcomes.append(outcome)
+        if computed >= FEWEST_READ:
+            self._get_used(plan, model, computed, summary)
         return outcome
 
     def reading(self, model: str) -> float | None:
@@ -129,6 +149,11 @@ class Lessons:
         """Nothing is kept of machines that were removed."""
         machines = _only(self._corrections.machines, members)
         self._corrections = Corrections(machines, _only(self._corrections.links, members))
+        self._habits = {
+            key: one
+            for key, one in self._habits.items()
+            if all(machine in members for machine in _machines_in(key))
+        }
 
     def json(self) -> Json:
         """How far the forecasts were off at the median, and what was learned; for `status`."""
@@ -160,10 +185,24 @@ class Lessons:
                 machine, times.get(Part.MACHINE, 0.0), times.get(Part.LINK, 0.0), measured_s
             )
 
+    def _get_used(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
+        """The placement learns from its own answer."""
+        plain, key = (
+            predicted(_plain(plan), model, computed, len(summary.token_ids)),
+            key_of(plan, model),
+        )
+        if plain is not None:
+            habit = self._habits.pop(key, Habit())
+            self._habits[key] = habit.learned(plain, summary.ttft_s, summary.decode_tok_s)
+        for oldest in list(self._habits)[:-MOST_PLACEMENTS]:
+            del self._habits[oldest]
+
     def content(self) -> bytes:
         """All of it, as the file holds it."""
         machines, links = self._corrections.machines, self._corrections.links
-        return msgspec.json.encode(_File(list(self._outcomes), dict(machines), dict(links)))
+        return msgspec.json.encode(
+            _File(list(self._outcomes), dict(machines), dict(links), self._habits)
+        )
 
     def save(self, content: bytes) -> None:
         """Write that down; for a thread."""
@@ -190,7 +229,29 @@ def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | 
 def load(file: Path) -> _File:
     """What was kept. A damaged file is no loss."""
     read = read_or(file, _File, "what came of forecasts")
-    return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links))
+    habits = {key: one for key, one in read.placements.items() if _is_sound(one)}
+    return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
+
+
+def key_of(plan: Plan, model: Model) -> str:
+    """The name of a placement of a model: which machine holds how many layers, in order."""
+    return " ".join([model.id, *(f"{one.machine}:{len(one.layers)}" for one in plan.stages)])
+
+
+def _machines_in(key: str) -> list[MachineId]:
+    return [MachineId(one.partition(":")[0]) for one in key.split(" ")[1:]]
+
+
+def _plain(plan: Plan) -> Plan:
+    """With its machines as they were measured, and nothing learned."""
+    return replace(plan, machines=tuple(map(Corrections().corrected, plan.machines)))
+
+
+def _is_sound(habit: Habit) -> bool:
+    return all(
+        1 / MOST_FACTOR <= one.value <= MOST_FACTOR and one.answers > 0
+        for one in (habit.first, habit.decode)
+    )
 
 
 def _sound(factors: Mapping[MachineId, Factor]) -> dict[MachineId, Factor]:

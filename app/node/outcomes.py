@@ -14,7 +14,7 @@ from app.core.reasons import said
 from app.core.recovery import Notice
 from app.inference.chats import Answerer, Delta, Question, Summary
 from app.node.asking import answer_json
-from app.node.lessons import Outcome, predicted
+from app.node.lessons import Outcome
 from app.node.outlook import Outlook
 from app.node.planning import BATCH_ROWS
 from app.node.reckoning import measure_again, reckon
@@ -65,7 +65,7 @@ class Outcomes:
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
         lessons = self._outlook.lessons
-        expected = predicted(lessons.anew(chosen), model, computed, len(summary.token_ids))
+        expected = lessons.expected(chosen, model, computed, len(summary.token_ids))
         if alone and not summary.recoveries and (outcome := lessons.learn(chosen, model, summary)):
             running.outcome = outcome
             reckon(running, lessons.anew(running.plan).machines)

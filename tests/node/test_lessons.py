@@ -83,6 +83,28 @@ def test_one_placement_learns_the_same_as_many(tmp_path: Path) -> None:
     assert outcome.errors == pytest.approx((0, 0), abs=0.05)  # and its forecast is a better one
 
 
+def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """Prompts and answers of it are off in ways of their own, and so are two placements of the same machines."""
+    lessons = Lessons(tmp_path / "forecasts.json")
+    other = plan(DEN, [ATTIC], MODEL, Workload(1024), [4, 8, 4])
+    for slower, late in ((1.5, 0.9), (1.45, 0.85), (1.55, 0.95)):
+        once = answered(slower)
+        lessons.learn(SPLIT, MODEL, replace(once, ttft_s=once.ttft_s * late))
+    lessons.learn(other, MODEL, answered(0.8, other))
+    plain = predicted(SPLIT, MODEL, 64, 100)
+    known = lessons.expected(SPLIT, MODEL, 64, 100)
+    assert plain is not None
+    assert known is not None
+    assert known.decode_tok_s == pytest.approx(plain.decode_tok_s / 1.5, rel=0.02)
+    assert known.ttft_s == pytest.approx(plain.ttft_s * 1.5 * 0.9, rel=0.02)
+    lessons.save(lessons.content())
+    assert Lessons(tmp_path / "forecasts.json").expected(SPLIT, MODEL, 64, 100) == known
+    lessons.unlearn({ATTIC.id})
+    assert lessons.expected(SPLIT, MODEL, 64, 100) != known
+
+
 def as_it_is(now: Plan) -> Summary:
     """In truth everything takes 1.5 times as long as was first measured, whatever is forecast."""
     return replace(answered(1.5), stages=tuple(
@@ -96,10 +118,10 @@ def test_an_outcome_says_how_far_off_the_forecast_was(tmp_path: Path) -> None:
     outcome = lessons.learn(SPLIT, MODEL, answered(1.25))
     assert outcome is not None
     assert outcome.errors == pytest.approx((-0.2, 0.25))
-    odd = lessons.learn(SPLIT, MODEL, answered(2.5))
+    odd = lessons.learn(SPLIT, MODEL, answered(2.75))
     assert odd is not None
     assert (outcome.is_far_off, odd.is_far_off) == (False, True)
-    assert odd.errors[1] > 1  # a little less than 1.5: something was learned from the one before
+    assert odd.errors[1] == pytest.approx(2.75 / 1.25 - 1)  # as the one before was
     assert lessons.json()["decode_error"] == pytest.approx((0.25 + odd.errors[1]) / 2)
 
 
