@@ -16,7 +16,7 @@ from backends.contract import HABIT, ReasoningFormat, Scalar, StageError, Unprov
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
-from backends.template import TemplateFailed, render
+from backends.template import LOOK_SECONDS, TemplateFailed, render
 from backends.template_calls import call_format
 from backends.template_reasoning import Chat, reasoning_format
 from backends.text import Text, open_text, pieces
@@ -238,7 +238,12 @@ def _reasoning(text: Text) -> ReasoningFormat:
 
     def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
         return render(
-            text.template, chat, add_generation_prompt=begins, tokens=_names(text), options=options
+            text.template,
+            chat,
+            add_generation_prompt=begins,
+            tokens=_names(text),
+            options=options,
+            seconds=LOOK_SECONDS,
         )
 
     return reasoning_format(text.template, applied)

@@ -30,7 +30,6 @@ OPTIONAL_BLANK = re.compile(
 )  # some models of a family write it, others do not
 ANY_KEY = '[^<>\\n"]+'
 MAX_DEPTH = 8  # of elements within each other
-THOUGHTS = '("<|channel|>analysis<|message|>" ([^<] | "<" [^|])* "<|end|><|start|>assistant")?'
 
 
 def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
@@ -49,8 +48,6 @@ def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = No
     calls = _joined(
         _text_of(one.section), call, f"({_joined(between, call)}){more}", _text_of(one.section_end)
     )
-    if one.payload is Payload.HARMONY:
-        calls = f"{THOUGHTS} {calls}"
     return rules.grammar(calls if schema is None else f"{calls} | {rules.add(schema)}")
 
 

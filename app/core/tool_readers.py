@@ -220,12 +220,13 @@ class _Tagged(_Between):
         name = yield from self._name(cursor, tools)
         schema = tools[name]
         found: dict[str, Any] = {}
-        cursor.begins(name)
-        cursor.goes_on("{")
         while True:
             yield from cursor.blanks()
             behind = cursor.at
             if signs.ends and (yield from cursor.takes(signs.ends[0])):
+                if not found:
+                    cursor.begins(name)
+                    cursor.goes_on("{")
                 break
             if found and (yield from cursor.one_of((*signs.ends[1:], *signs.closes))):
                 cursor.at = behind  # it forgot the end of its call
@@ -233,7 +234,9 @@ class _Tagged(_Between):
             if not (yield from cursor.takes(signs.key)):
                 raise Other
             key, kinds = yield from self._key(cursor)
-            cursor.goes_on(f"{', ' if found else ''}{json_of(key)}: ")
+            if not found:  # until here the name may only be spoken of
+                cursor.begins(name)
+            cursor.goes_on(f"{', ' if found else '{'}{json_of(key)}: ")
             found[key] = yield from self._value(cursor, wanted_for(schema, key), kinds)
         cursor.goes_on("}")
         return called(name, found)

@@ -15,7 +15,7 @@ from app.core.tool_calls import CallFinder
 from app.core.tool_marks import Begun, Call, More
 from app.core.tool_messages import as_told
 from backends.call_format import CallFormat, Payload
-from backends.template import TemplateFailed, render
+from backends.template import LOOK_SECONDS, TemplateFailed, render
 from backends.template_calls import NO_THOUGHTS, begins, call_format, written_behind
 
 Json = dict[str, Any]
@@ -142,7 +142,14 @@ def cut(text: str, start: int = 0) -> str:
 
 
 def _rendered(source: str, messages: Sequence[Json], *, prompt: bool = False) -> str:
-    return render(source, messages, tools=TOOLS, add_generation_prompt=prompt, tokens=TOKENS)
+    return render(
+        source,
+        messages,
+        tools=TOOLS,
+        add_generation_prompt=prompt,
+        tokens=TOKENS,
+        seconds=LOOK_SECONDS,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.reasoning import Begins, Kind, ThoughtSplitter
 from app.core.tool_grammar import calls_grammar
 from app.core.tool_signs import signs_of
 from scripts.call_compare.page import PAGE, page
@@ -18,6 +19,7 @@ from tests.backends.call_samples import (
     record,
     theirs,
 )
+from tests.backends.thought_samples import form_of
 
 NO_CALLS = {  # their templates write none, and tell a model of none
     "HuggingFaceTB-SmolLM3-3B", "deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "google-gemma-2-2b-it",
@@ -60,6 +62,33 @@ def test_a_call_of_each_template_has_a_grammar_and_signs(name: str) -> None:
     tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
     assert "find_notes" in calls_grammar(one, tools, many=True)
     assert signs_of(one).begins
+
+
+CALL = '{"town": "Bern"}'
+AFTER = "<|channel|>analysis<|message|>Hmm.<|end|><|start|>assistant"
+TO = "to=functions.get_weather"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "n_calls"),
+    [
+        (f"{AFTER}<|channel|>commentary {TO} <|constrain|>json<|message|>{CALL}", "", 1),
+        (f"{AFTER} {TO}<|channel|>commentary json<|message|>{CALL}<|call|>", "", 1),
+        (f"<|channel|>analysis {TO}<|message|>{CALL}<|call|>", "", 1),
+        ((f"{AFTER}<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant<|channel|>commentary {TO} "
+         f"<|constrain|>json<|message|>{CALL}"), "Let me look.", 1),
+        ("<|channel|>final<|message|>Sunny.", "Sunny.", 0),
+    ],
+)  # fmt: skip
+def test_gpt_oss_thinks_before_it_calls(text: str, told: str, n_calls: int) -> None:
+    """What is left when its thoughts were taken out is read."""
+    name = "openai-gpt-oss-120b"
+    one, form = of_template(name), form_of(record()["templates"][name]["source"])
+    splitter = ThoughtSplitter(form, Begins(passes_calls=True))
+    parts = [*splitter.push(text), *splitter.flush()]
+    assert one is not None
+    found = ours(one, "".join(part.text for part in parts if part.kind is Kind.ANSWER), 1)
+    assert found == (told, [{"name": "get_weather", "arguments": {"town": "Bern"}}] * n_calls)
 
 
 def test_the_page_says_what_the_record_does() -> None:

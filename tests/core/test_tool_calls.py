@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.tool_calls import CallFinder
-from app.core.tool_marks import Call, calls_of
+from app.core.tool_marks import Begun, Call, More, called, calls_of
 from tests.core.call_formats import FORMATS
 
 CLOCK = '{"name": "clock", "arguments": {"zone": "UTC"}}'
@@ -274,3 +274,64 @@ def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> No
             assert json.loads(call.arguments) == {"zone": value}
         else:
             assert told + rest == text
+
+
+def in_pieces(
+    style: str, parts: list[str], *, is_cut: bool = False
+) -> tuple[str, list[Call], list[str]]:
+    """The text, the calls, and the pieces of their arguments, which come before."""
+    finder = CallFinder(FORMATS[style], {"clock": {}}, in_pieces=True)
+    told, calls, pieces, begun = "", list[Call](), list[str](), list[str]()
+    for text, news in [*(finder.push(part) for part in parts), finder.flush(is_cut=is_cut)]:
+        told += text
+        for one in news:
+            match one:
+                case Begun(name):
+                    assert (name, begun) == ("clock", [])
+                case More(piece):
+                    begun.append(piece)
+                case Call():
+                    assert not begun or "".join(begun) == one.arguments
+                    calls.append(one)
+                    pieces, begun = pieces + begun, []
+    assert not begun
+    return told, calls, pieces
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("style", FORMATS)
+def test_arguments_are_told_while_they_come(style: str, size: int) -> None:
+    text = WITH[style].replace(
+        "VALUE", '"a long one, \\"Zürich\\" and more"' if '"' in WITH[style] else "a long one"
+    )
+    told, calls, pieces = in_pieces(
+        style, [text[at : at + size] for at in range(0, len(text), size)]
+    )
+    assert told == ""
+    assert [call.name for call in calls] == ["clock"]
+    assert len(pieces) >= 3
+    assert not calls[0].half
+
+
+@pytest.mark.parametrize(("style", "text", "told", "calls"), CASES)
+def test_in_pieces_whole_calls_are_the_same(
+    style: str, text: str, told: str | None, calls: list[Call]
+) -> None:
+    """What begins as a call and turns out to be none has been told, and is one that was cut."""
+    said, found, _ = in_pieces(style, list(text))
+    if not any(call.half for call in found) and (calls or not found):
+        assert said == (text if told is None else told)
+        assert [called(one.name, json.loads(one.arguments)) for one in found] == calls
+    assert {call.name for call in found} <= {"clock"}
+    assert all(call.half in text for call in found)
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_call_in_pieces_that_is_cut_says_so(style: str) -> None:
+    text = WITH[style].replace("VALUE", '"a long one"' if '"' in WITH[style] else "a long one")
+    told, calls, _pieces = in_pieces(style, list(text[: text.index("long")]), is_cut=True)
+    assert told == ""
+    (call,) = calls
+    assert call.half
+    with pytest.raises(ValueError, match=r"."):
+        json.loads(call.arguments)
