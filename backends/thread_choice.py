@@ -4,6 +4,10 @@ The best number is not known ahead: other programs, slow cores, hyperthreads and
 or harm, and today's answer is not tomorrow's. So a few steps are now and then computed with another number; what is
 quicker stays. What tries cost is bounded by a share of all computing, and tries are sooner where steps suddenly take
 longer: then something else computes, and fewer threads wait less for each other.
+
+Some steps come out otherwise with another number: llama.cpp's flash attention cuts the keys of a single row by threads
+from 512 cells on, and logits then differ by up to 1.1 (as much as by the engine's own rounding). Such a step is `tied`:
+it is computed with the number found so far, and another is tried only when steps really got slower. So answers repeat.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ class _Kind:
     granted_steps: float = 0.0  # and so many steps' time, once it is known
     usual_s: float = 0.0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=N_RECENT))
+    urgent: bool = False  # the try under way began because steps got slower
     tried: int = 0  # threads of the try under way; 0: none
     trial: list[float] = field(default_factory=list)
     spent_s: float = 0.0  # by the try under way, all of it
@@ -52,7 +57,7 @@ class _Kind:
         self.recent.clear()
 
     def stop_trying(self) -> None:
-        self.tried, self.spent_s = 0, 0.0
+        self.tried, self.spent_s, self.urgent = 0, 0.0, False
         self.trial.clear()
 
 
@@ -67,6 +72,7 @@ class ThreadChoice:
         self._kinds: dict[int, _Kind] = {}
         self._kind: _Kind | None = None  # of the step under way
         self._scale = 1.0
+        self._tied = False
 
     @property
     def used(self) -> int:
@@ -86,8 +92,8 @@ class ThreadChoice:
             elif self._limit > before:
                 kind.direction, kind.granted_steps, kind.costs_s = 1, GRANT_STEPS, {}
 
-    def next(self, n_rows: int) -> int:
-        """Threads for a step of so many rows."""
+    def next(self, n_rows: int, *, tied: bool = False) -> int:
+        """Threads for a step of so many rows. tied: what comes of it depends on their number."""
         if self._fixed:
             return self._limit
         key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
@@ -95,6 +101,9 @@ class ThreadChoice:
         self._kind = self._kinds.get(key)
         if self._kind is None:
             self._kind = self._kinds[key] = self._new(key)
+        self._tied = tied
+        if tied and not self._kind.urgent:
+            self._kind.stop_trying()
         return self._kind.now()
 
     def took(self, seconds: float) -> None:
@@ -139,8 +148,9 @@ class ThreadChoice:
             kind.halvings = 1
         kind.usual_s += FOLLOWS * (now_s - kind.usual_s)
         candidate = self._candidate(kind)
-        if candidate and kind.credit_s >= kind.costs_s.get(candidate, GRANT_STEPS * now_s):
-            kind.tried = candidate
+        may = not self._tied or (is_slow and len(kind.recent) >= LEAST_STEPS)
+        if may and candidate and kind.credit_s >= kind.costs_s.get(candidate, GRANT_STEPS * now_s):
+            kind.tried, kind.urgent = candidate, self._tied
 
     def _candidate(self, kind: _Kind) -> int:
         """What to try next; 0: there is nothing else. Turns where a direction ends."""

@@ -20,6 +20,8 @@ from backends.llamacpp.states import States
 from backends.numbers import VALUE, Rows, bytes_of
 from backends.thread_choice import ThreadChoice
 
+UNCUT_POSITIONS = 256  # llama.cpp looks at cells in steps of 256, and cuts from 512 on
+
 
 class LlamaStage:
     """A Stage of llama.cpp. The rows it returns are valid until its next `forward`."""
@@ -33,6 +35,7 @@ class LlamaStage:
         self._embedding: Embedding | None = None
         self._choice = ThreadChoice(config.threads, config.begin_threads)
         self._threads = self._choice.used  # as the context was told
+        self._furthest = 0  # position after those of the step placed last
         self._scores_at, self._view = (0, 0), memoryview(b"")
         if config.batch_rows > config.kv_cells:
             raise StageError(f"{config.kv_cells} cells cannot hold a step of {config.batch_rows}")
@@ -122,6 +125,7 @@ class LlamaStage:
     def place(self, batch: Tokens | Hidden) -> int:
         """Put a step's rows where llama.cpp reads them; returns how many. Raises StageError."""
         n_rows = self._batch.place(batch.segments)
+        self._furthest = max(segment.end for segment in batch.segments)
         if isinstance(batch, Tokens):
             self._feed_ids(batch.ids, n_rows)
         else:
@@ -184,7 +188,7 @@ class LlamaStage:
         return self._view
 
     def _decode(self, n_rows: int) -> None:
-        threads = self._choice.next(n_rows)
+        threads = self._choice.next(n_rows, tied=self._is_tied(n_rows))
         if threads != self._threads:
             self._llama.llama_set_n_threads(self._context, threads, threads)
             self._threads = threads
@@ -195,6 +199,13 @@ class LlamaStage:
             raise StageError(f"the {self._config.kv_cells} cells of the KV cache are full")
         if code:
             raise StageError(f"llama.cpp failed with {code}: {binding.last_words()}")
+
+    def _is_tied(self, n_rows: int) -> bool:
+        """Whether flash attention cuts this step's keys by threads (thread_choice.py)."""
+        config = self._config
+        if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:
+            return False
+        return not (config.apart or config.slots == 1) or self._furthest > UNCUT_POSITIONS
 
     def _take_back(self, segments: tuple[Segment, ...]) -> None:
         for segment in segments:

@@ -121,3 +121,23 @@ def test_one_core_tries_nothing() -> None:
     machine = Machine(ThreadChoice(1, 1), quiet, 1)
     machine.compute(50)
     assert set(machine.used) == {1}
+
+
+def test_where_a_number_changes_the_outcome_it_changes_only_for_slower_steps() -> None:
+    choice, used, chance = ThreadChoice(2, 2), [], random.Random(1)
+    for number in range(600):
+        used.append(choice.next(1, tied=True))
+        busy = number >= 400
+        cost = beside_one_on_two(used[-1], 0) if busy else quiet(used[-1], 0)
+        choice.took(cost * chance.lognormvariate(0, 0.08))
+    assert set(used[:400]) == {2}
+    assert used[450:].count(1) > 120
+
+
+def test_a_try_ends_where_the_outcome_begins_to_depend_on_it() -> None:
+    choice = ThreadChoice(2, 2)
+    for _ in range(20):
+        if choice.next(1) == 1:
+            break
+        choice.took(0.01)
+    assert choice.next(1, tied=True) == 2
