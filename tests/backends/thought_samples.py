@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 RECORD = Path(__file__).parent / "recorded" / "thoughts.json.gz"
 THOUGHT = "Let me see: is 1 < 3?\n\nI think **so**."
-ANSWER = "Yes, it is.\n\n- 1 < 3"
+ANSWER = "Yes, it **is**.\n\n- One is less."
 HELLO = {"role": "user", "content": "Hello"}
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 ON: Mapping[str, Scalar] = {"enable_thinking": True}
@@ -46,15 +46,23 @@ def samples(form: ReasoningFormat, place: Begins) -> dict[str, Json]:
         begin, end = form.begin, form.end[0] + signs.start + "assistant"
     else:
         answer = "".join(form.answer_begin) + ANSWER + "".join(form.answer_end)
-        begin, end = "" if place.in_thought else f"{form.begin}\n", f"\n{form.end[0]}\n\n"
+        begin = "" if place.in_thought else f"{form.begin}\n"
+        end = f"\n{form.end[0]}" + ("" if form.answer_begin else "\n\n")
     found = {
         "a thought": (begin + THOUGHT + end + answer, True),
         "a thought that is cut": (begin + THOUGHT[:-4], False),
-        "an answer that is cut": (begin + THOUGHT + end + answer[: len(answer) - 3], False),
+        "an answer that is cut": (
+            begin + THOUGHT + end + answer.partition(ANSWER)[0] + ANSWER[:-3],
+            False,
+        ),
         "an empty thought": (begin + end + answer, True),
     }
     if not place.in_thought:
         found["no thought"] = (answer, True)
+    if (
+        form.is_habit
+    ):  # llama.cpp looks for no thoughts then; what models write by habit is parted all the same
+        found = {"no thought": (answer, True)}
     return {key: {"text": text, "whole": whole} for key, (text, whole) in found.items()}
 
 
