@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
 import msgspec
 
 from backends import orders, process
-from backends.contract import HABIT, ReasoningFormat, Scalar, StageError, UnprovedEngine
+from backends.contract import StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
-from backends.template import LOOK_SECONDS, TemplateFailed, render
+from backends.template import TemplateFailed, render
 from backends.template_calls import call_format
-from backends.template_reasoning import Chat, reasoning_format
+from backends.template_reasoning import of_template
 from backends.text import Text, open_text, pieces
 from backends.vectors import Vectors
 
@@ -201,7 +201,7 @@ class Service:
             request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
             adds_bos=text.adds_bos, has_template=bool(text.template),
             calls=call_format(text.template, _names(text), [text.name(end) for end in text.end_tokens]),
-            reasoning=_reasoning(text),
+            reasoning=of_template(text.template, _names(text)),
         )  # fmt: skip
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab
@@ -229,24 +229,6 @@ class Service:
 def _names(text: Text) -> dict[str, str]:
     """Those that templates write themselves."""
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
-
-
-def _reasoning(text: Text) -> ReasoningFormat:
-    """How a model writes its thoughts, as its template shows."""
-    if not text.template:
-        return HABIT
-
-    def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
-        return render(
-            text.template,
-            chat,
-            add_generation_prompt=begins,
-            tokens=_names(text),
-            options=options,
-            seconds=LOOK_SECONDS,
-        )
-
-    return reasoning_format(text.template, applied)
 
 
 class MemoryShort(StageError):

@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar
-from backends.template import TemplateFailed
+from backends.template import LOOK_SECONDS, TemplateFailed, render
 
 Chat = Sequence[Mapping[str, Any]]
 Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, is an answer to begin
 
-MAX_PROBE_SECONDS = 2.0  # of a template that is slow without an end; what is known by then counts
+MAX_PROBE_SECONDS = 10.0  # of a template that is slow without an end; what is known by then counts
 MOST_SIGN_CHARS = 48
 
 THOUGHT, ANSWER = "Qzthoughtqz", "Qzanswerqz"
@@ -99,6 +100,28 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
         effort_option=option,
         efforts=efforts,
     )
+
+
+def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
+    """As `reasoning_format`, of a template by its text. tokens: as `render` takes them."""
+    if not source:
+        return HABIT
+    from backends import sandbox  # heavy, and most workers only compute
+
+    with suppress(sandbox.TemplateError, TemplateFailed, RecursionError, SyntaxError):
+        sandbox.compiled(source)  # takes longer than all else, and is not to be counted among it
+
+    def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
+        return render(
+            source,
+            chat,
+            add_generation_prompt=begins,
+            tokens=tokens,
+            options=options,
+            seconds=LOOK_SECONDS,
+        )
+
+    return reasoning_format(source, applied)
 
 
 class _Probe:

@@ -13,9 +13,8 @@ from typing import Any
 
 from scripts.api_compare.server import PARTS, WORK, compiled
 from scripts.engine_source import PROJECT, engine, fetch
-from tests.backends.thought_samples import RECORD, form_of, samples, where
+from tests.backends.thought_samples import RECORD, form_of, samples, sources, where
 
-TEMPLATES = "models/templates/"
 SOURCE = Path(__file__).with_name("thoughts.cpp")
 HEADERS = ("common", "include", "ggml/include", "vendor")
 LIBRARIES = ("common/libllama-common.a", "common/libllama-common-base.a", "src/libllama.a", "ggml/src/libggml.a",
@@ -30,7 +29,7 @@ def main() -> None:
     parser.add_argument("--source", type=Path, help="where the engine's source is already")
     parser.add_argument("--build", type=Path, help="where its server is compiled already")
     wanted = parser.parse_args()
-    source = wanted.source or fetch(WORK, (*PARTS, TEMPLATES))
+    source = wanted.source or fetch(WORK, PARTS)
     build = wanted.build or compiled(wanted.jobs).parents[1]
     RECORD.parent.mkdir(exist_ok=True)
     told = json.dumps(recorded(source, build), ensure_ascii=False, indent=0, sort_keys=True)
@@ -41,15 +40,15 @@ def main() -> None:
 def recorded(source: Path, build: Path) -> dict[str, Any]:
     """All that the tests compare with."""
     given: dict[str, Any] = {}
-    for path in sorted((source / TEMPLATES).glob("*.jinja")):
-        text = path.read_text("utf-8")
+    for name, text in sources().items():
         form = form_of(text)
-        given[path.stem] = {"source": text, "samples": samples(form, where(text, form))}
+        given[name] = {"source": text, "samples": samples(form, where(text, form))}
     found = _read(source, build, given)
-    for name, one in given.items():
-        for key, sample in one["samples"].items():
-            sample["read"] = found[name][key]
-    return {"engine": engine(), "templates": given}
+    kept = {
+        name: {key: sample | {"read": found[name][key]} for key, sample in one["samples"].items()}
+        for name, one in given.items()
+    }
+    return {"engine": engine(), "templates": kept}
 
 
 def _read(source: Path, build: Path, given: dict[str, Any]) -> dict[str, Any]:

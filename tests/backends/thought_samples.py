@@ -12,7 +12,8 @@ from typing import Any
 from app.core.reasoning import Begins, Kind, ThoughtSplitter, begins, marks
 from backends.contract import ReasoningFormat, Scalar
 from backends.template import render
-from backends.template_reasoning import Chat, reasoning_format
+from backends.template_reasoning import of_template
+from tests.backends import call_samples
 
 Json = dict[str, Any]
 
@@ -21,16 +22,26 @@ THOUGHT = "Let me see: is 1 < 3?\n\nI think **so**."
 ANSWER = "Yes, it **is**.\n\n- One is less."
 HELLO = {"role": "user", "content": "Hello"}
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+NO_THOUGHTS = "its parser knows no thoughts of this template"
+UNTOLD = ("fireworks-ai-llama-3-firefunction-v2",)  # a template that tells nothing without tools
+DIFFERS = {  # why llama.cpp reads something else in what a model of these writes
+    "Apertus-8B-Instruct": NO_THOUGHTS,
+    "LFM2.5-Instruct": NO_THOUGHTS,
+    "llama-cpp-rwkv-world": NO_THOUGHTS,
+    "unsloth-Apriel-1.5": NO_THOUGHTS,
+    "upstage-Solar-Open-100B": NO_THOUGHTS,
+    "Apriel-1.6-15b-Thinker-fixed": "the words by which the prompt opens a thought are a part of it there",
+    "CohereForAI-c4ai-command-r7b-12-2024-tool_use": "it wants signs around an answer, which have no text here",
+    "ibm-granite-granite-3.3-2B-Instruct": "<response> and </response> stay in the answer there",
+    "meetkai-functionary-medium-v3.2": "it wants a recipient before each answer",
+}
 ON: Mapping[str, Scalar] = {"enable_thinking": True}
 
 
 def form_of(source: str) -> ReasoningFormat:
     """How a template has thoughts written."""
 
-    def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
-        return render(source, chat, add_generation_prompt=begins, tokens=TOKENS, options=options)
-
-    return reasoning_format(source, applied)
+    return of_template(source, TOKENS)
 
 
 def where(source: str, form: ReasoningFormat) -> Begins:
@@ -83,6 +94,12 @@ def ours(form: ReasoningFormat, place: Begins, text: str, step: int) -> tuple[st
 def _controls(form: ReasoningFormat) -> list[str]:
     """Signs with bars are control tokens wherever they are written."""
     return [mark for mark in marks(form) if "|" in mark]
+
+
+def sources() -> dict[str, str]:
+    """The templates of llama.cpp's source, as they were recorded with their calls."""
+    kept = call_samples.record()["templates"]
+    return {name: one["source"] for name, one in kept.items() if name not in UNTOLD}
 
 
 @lru_cache(maxsize=1)
