@@ -90,7 +90,9 @@ class Talk:
         string takes away was never told."""
         begin = self._n_told
         if hidden := delta.get("hidden_bytes", 0):  # of thoughts and signs, before the text
-            self._hidden.append((begin, begin + hidden))
+            if self._hidden and self._hidden[-1][1] == begin:  # a token may lie across both
+                begin = self._hidden.pop()[0]
+            self._hidden.append((begin, self._n_told + hidden))
         self._n_told += hidden + len(delta["text"].encode())
         if likely := delta.get("likely"):
             sign = self._signs.get(delta["token_ids"][0], b"") if delta["token_ids"] else b""

@@ -86,7 +86,7 @@ def test_responses(thinks: Open, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_anthropic(thinks: Open, stream: bool) -> None:
-    asked: Json = {"model": "thinker", "messages": HELLO, "temperature": 0, "max_tokens": 200,
+    asked: Json = {"model": "thinker", "messages": HELLO, "extra_body": {"temperature": 0}, "max_tokens": 200,
                    "thinking": {"type": "enabled", "budget_tokens": 1024}}  # fmt: skip
     with anthropic.Anthropic(api_key=thinks.key, base_url=thinks.base, max_retries=0) as client:
         if stream:
@@ -109,17 +109,18 @@ def test_anthropic(thinks: Open, stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_ollama(thinks: Open, stream: bool) -> None:
-    client = ollama.Client(host=thinks.base, headers={"Authorization": f"Bearer {thinks.key}"})
-    asked: Json = {"model": "thinker", "messages": HELLO, "options": {"temperature": 0}}
-    parts = client.chat(**asked, stream=True) if stream else [client.chat(**asked, think=True)]
-    messages = [part["message"] for part in parts]
-    assert "".join(one.get("thinking") or "" for one in messages) == THOUGHT
-    assert "".join(one["content"] for one in messages) == ANSWER
-    assert "thinking" in client.show("thinker").capabilities
-    with pytest.raises(ollama.ResponseError, match="always thinks"):
-        client.chat(**asked, think=False)
-    with pytest.raises(ollama.ResponseError, match="does not think"):
-        client.chat(model="guide", messages=HELLO, think=True)
+    headers = {"Authorization": f"Bearer {thinks.key}"}
+    with ollama.Client(host=thinks.base, headers=headers) as client:
+        asked: Json = {"model": "thinker", "messages": HELLO, "options": {"temperature": 0}}
+        parts = client.chat(**asked, stream=True) if stream else [client.chat(**asked, think=True)]
+        messages = [part["message"] for part in parts]
+        assert "".join(one.get("thinking") or "" for one in messages) == THOUGHT
+        assert "".join(one["content"] for one in messages) == ANSWER
+        assert "thinking" in client.show("thinker").capabilities
+        with pytest.raises(ollama.ResponseError, match="always thinks"):
+            client.chat(**asked, think=False)
+        with pytest.raises(ollama.ResponseError, match="does not think"):
+            client.chat(model="guide", messages=HELLO, think=True)
 
 
 def test_a_thought_is_bounded(thinks: Open) -> None:
@@ -130,7 +131,7 @@ def test_a_thought_is_bounded(thinks: Open) -> None:
         )  # fmt: skip
     message = whole.choices[0].message
     assert message.reasoning_content == "Hmm, so"
-    assert "<" not in (message.content or "")
+    assert message.content
 
 
 def test_how_likely_tokens_were_is_told_of_the_answers(thinks: Open) -> None:
