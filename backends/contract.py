@@ -282,9 +282,6 @@ class ReasoningFormat:
     messages: MessageSigns | None = None  # thoughts are messages of their own
     answer_begin: tuple[str, ...] = ()  # signs around the answer, which are no part of it
     answer_end: tuple[str, ...] = ()
-    thought_field: str = (
-        ""  # of a message, where its thought is given to the template; empty: nowhere
-    )
     switch_on: dict[str, Scalar] = field(default_factory=dict)  # variables of the template
     switch_off: dict[str, Scalar] | None = None  # None: it cannot be turned off
     effort_option: str = ""  # the variable that says how hard to think; empty: none does

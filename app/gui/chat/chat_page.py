@@ -285,7 +285,9 @@ class ChatPage(Page):
         if running is None or chat != self.chat.id:
             return
         if (view := self.conversation.view(running.message)) is not None:
-            view.grow(running)
+            view.grow(running.text)
+            n_tokens = running.answer.thought_tokens
+            view.grow_thought(running.thought, running.thought_s, n_tokens, growing=running.thinks)
             view.tell_state(state_of(running, self.services.pool))
         self._tell_shortage()
 

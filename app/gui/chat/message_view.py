@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QResizeEvent
@@ -48,9 +47,6 @@ from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Chip, label, tooltip
 from app.gui.sentences import model_name
 from app.gui.theme import set_role
-
-if TYPE_CHECKING:
-    from app.gui.chat.session import Running
 
 CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
 NAME_CHARACTERS = 80
@@ -166,16 +162,14 @@ class MessageView(QFrame):
         else:
             self._tell()
 
-    def grow(self, running: Running) -> None:
-        """More of an answer under way."""
-        self.body.show_text(running.text, growing=True)
-        if running.thought:
-            self.thought.show_thought(
-                running.thought,
-                running.thought_s,
-                running.answer.thought_tokens,
-                growing=running.thinks,
-            )
+    def grow(self, text: str) -> None:
+        """More text of an answer under way."""
+        self.body.show_text(text, growing=True)
+
+    def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
+        """More of what is thought before it; growing: the answer itself has not begun."""
+        if text:
+            self.thought.show_thought(text, seconds, n_tokens, growing=growing)
 
     def tell_state(self, state: str) -> None:
         """What happens while nothing comes yet."""
