@@ -208,8 +208,11 @@ class _Look:
             case Payload.NESTED:
                 return _nested(text, items[0])
             case Payload.OBJECTS:
-                if not (section + lead).strip():  # Llama's stand alone
-                    found = replace(found, between="; ", also=(PYTHON_TAG,))
+                if (section + lead).strip() in (
+                    "",
+                    PYTHON_TAG,
+                ):  # Llama's stand alone, with its sign or without
+                    found = replace(found, section="", lead="", between="; ", also=(PYTHON_TAG,))
                 return _keys(found, text, items[0])
             case Payload.TAGGED:
                 return _tagged(found, one, single)

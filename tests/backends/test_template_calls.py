@@ -95,6 +95,12 @@ def test_a_template_that_writes_one_call_of_a_message() -> None:
     )
 
 
+def test_llamas_calls_stand_alone_also_where_its_template_writes_a_sign() -> None:
+    found = call_format(of("<|python_tag|>{{ c.function | tojson }}"))
+    assert found is not None
+    assert (found.lead, found.also, found.between) == ("", ("<|python_tag|>",), "; ")
+
+
 def test_what_ends_an_answer_is_no_sign_of_a_call() -> None:
     found = call_format(of(f"<call>{NAME}<args>{ARGUMENTS}</call>") + "", ends=("</call>",))
     assert found is not None

@@ -36,8 +36,10 @@ def test_responses_name_the_namespace_of_a_tool(tooled: Open, stream: bool) -> N
     }  # fmt: skip
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         if stream:
-            *_, added, _, done, _, last = client.responses.create(**asked, stream=True)
-            answer = last.response
+            events = {event.type: event for event in client.responses.create(**asked, stream=True)}
+            added = events["response.output_item.added"]
+            done = events["response.function_call_arguments.done"]
+            answer = events["response.completed"].response
             assert (added.item.namespace, added.item.name, done.name) == (
                 "mcp__wall__",
                 "clock",
