@@ -12,6 +12,7 @@ KEPT_STATES = (
 )
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
 MOST_LIKELY = 20  # tokens told beside a sampled one: as many as the APIs of this field offer
+NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words for it
 # Versions of llama-cpp-python with which each cut of each family was proved (docs/families.md).
 PROVED_ENGINES = ("0.3.36",)
 
@@ -257,6 +258,21 @@ class Stage(Protocol):
 
 class StageError(Exception):
     """An engine could not load or compute; the text says why."""
+
+
+class OutOfMemory(StageError):
+    """There is too little memory on this machine."""
+
+
+class BadSlots(StageError):
+    """A step could not be computed because of what these slots hold; the others' part of it was sound.
+
+    The run itself is whole. `code` is a reason code of the app.
+    """
+
+    def __init__(self, code: str, slots: Sequence[int], words: str) -> None:
+        super().__init__(words)
+        self.code, self.slots = code, tuple(slots)
 
 
 class UnprovedEngine(StageError):

@@ -41,6 +41,8 @@ class Options:
     bytes_per_step: int = 0  # more that each step keeps
     length: int = 0  # answers end about here; 0: never by themselves
     error_at: int = 0  # the n-th step raises StageError; 0: none does
+    nan_from: int = 0  # a row at this position or later is not finite; 0: none is
+    short_at: int = 0  # the n-th step finds no memory
     die_at: int = 0  # the n-th step ends the process
     hang_at: int = 0  # the n-th step takes an hour
 
@@ -87,6 +89,8 @@ class FakeStage:
         rows = self._given(batch) + np.float32(len(self._config.layers))
         for segment, part in _split(batch.segments, rows):
             self._remember(segment, part)
+            if 0 < self.options.nan_from < segment.end and not self._scores:
+                part[-1] = np.nan
             self._kept[segment.slot] = self._kept[segment.slot].after(segment)
         if not self._scores:
             return Hidden(batch.segments, bytes_of(rows))
@@ -144,6 +148,8 @@ class FakeStage:
 
     def _score(self, segment: Segment) -> Rows:
         """Scores that favour one printable token, chosen by all the slot has seen."""
+        if 0 < self.options.nan_from < segment.end:
+            return np.full(self.n_vocab, np.nan, dtype=VALUE)
         mark = self._marks[segment.slot][-1]
         spread = np.arange(self.n_vocab, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         scores = ((spread ^ np.uint64(mark)) >> np.uint64(40)).astype(VALUE) / np.float32(1 << 23)
@@ -159,6 +165,8 @@ class FakeStage:
         self._held += b"\x01" * self.options.bytes_per_step
         if self._steps == self.options.error_at:
             raise StageError("the fake engine was asked to fail")
+        if self._steps == self.options.short_at:
+            raise MemoryError
         if self._steps == self.options.die_at:
             os.abort()
         if self._steps == self.options.hang_at:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from backends.contract import (
+    BadSlots,
     Hidden,
     Logits,
     Number,
@@ -21,7 +22,7 @@ from backends.contract import (
 )
 from backends.frames import Agreed, BadFrame, Frame, Kind
 from backends.likely import likeliest, likely_to_wire
-from backends.numbers import bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
+from backends.numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.orders import Begin, OpenStage, decode_begin
 from backends.sampling import Greedy, Sampler, sampler_for
 from backends.steps import Answers, Steps
@@ -127,7 +128,7 @@ class Run:
         return self._steps.begun(frame)
 
     def step(self, frame: Frame) -> Answers:
-        """Answer a STEP. Raises BadFrame, which changes nothing, and StageError."""
+        """Answer a STEP. Raises BadFrame and BadSlots, after which the run is whole, and StageError."""
         known = self._steps.admit(frame)
         if known is not None:
             return known
@@ -162,14 +163,30 @@ class Run:
         if isinstance(out, Logits):
             return self._sample(frame, out)
         rows = np.frombuffer(out.rows, np.float32).reshape(-1, self.config.width)
-        payload = to_wire(rows, self._number)
+        payload = self._written(rows, frame.segments)
         return (self._frame(Kind.OUTPUT, frame, self._number, frame.segments, payload),)
 
     def _batch(self, frame: Frame) -> Tokens | Hidden:
         if self._agreed.number is Number.IDS:
             return Tokens(frame.segments, ids_from_wire(frame.payload))  # type: ignore[arg-type]
-        rows = from_wire(frame.payload, self.config.width, self._number)
+        try:
+            rows = from_wire(frame.payload, self.config.width, self._number)
+        except StageError as error:  # whoever sent this let it pass
+            slots = [segment.slot for segment in frame.segments]
+            raise BadSlots("stage_input_odd", slots, str(error)) from None
         return Hidden(frame.segments, bytes_of(rows))
+
+    def _written(self, rows: Rows, segments: tuple[Segment, ...]) -> memoryview:
+        """The rows as they travel. Raises BadSlots where some of them cannot."""
+        try:
+            return to_wire(rows, self._number)
+        except StageError as error:
+            ends = np.cumsum([segment.n_tokens for segment in segments])[:-1]
+            parts = zip(segments, np.split(rows, ends), strict=True)
+            odd = [segment.slot for segment, part in parts if not np.isfinite(part).all()]
+            if odd:
+                raise BadSlots("numbers_not_finite", odd, str(error)) from None
+            raise
 
     def _is_due(self, segment: Segment) -> bool:
         sequence = self._sequences.get(segment.slot)
@@ -182,7 +199,12 @@ class Run:
         ids: list[int] = []
         for segment, row in zip(out.segments, scores, strict=True):
             sequence = self._sequences[segment.slot]
-            ids.append(sequence.sampler.pick(row))
+            try:
+                ids.append(sequence.sampler.pick(row))
+            except StageError as error:
+                is_sound = bool(np.isfinite(row).all())
+                code = "sampling_failed" if is_sound else "numbers_not_finite"
+                raise BadSlots(code, [segment.slot], str(error)) from None
             if sequence.tells_logits:
                 told.append(self._frame(Kind.LOGITS, frame, Number.F32, (segment,), row.tobytes()))
             if sequence.likely is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 import msgspec
 
 from backends import orders, process
-from backends.contract import StageError, UnprovedEngine
+from backends.contract import NO_MEMORY, BadSlots, OutOfMemory, StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
@@ -22,7 +22,6 @@ from backends.template_reasoning import of_template
 from backends.text import Text, open_text, pieces
 from backends.vectors import Vectors
 
-SIGNS_OF_NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words
 SHORT_CHARS = 1 << 14  # tokens of such a text take no longer than telling the text alone
 REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
 
@@ -83,12 +82,12 @@ class Service:
             return told
         except BadFrame as error:  # nothing has changed
             return (lost(frame, "stage_bad_step", str(error)),)
-        except StageError as error:
+        except BadSlots as error:  # its layers are whole
             complain(error)
-            return self._give_up(frame, str(error))
+            return (lost(frame, error.code, str(error), error.slots),)
         except Exception as error:  # noqa: BLE001  the outer wall: an engine may raise anything
             complain(error)
-            return self._give_up(frame, f"{type(error).__name__}: {error}")
+            return self._give_up(frame, error)
 
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
         """A last run's step, and the first run's with the tokens that came of it: one trip for both.
@@ -106,9 +105,12 @@ class Service:
         self._last = self._last and before  # what comes next is a step of the last run again
         return (*told, *after)
 
-    def _give_up(self, frame: Frame, words: str) -> tuple[Frame, ...]:
+    def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
         """A stage that failed may be half changed: it ends, and its host builds a new one."""
         self._runs.pop(frame.pipeline).close()
+        if _is_short(error):
+            return (lost(frame, "worker_memory_short", str(error)),)
+        words = str(error) if isinstance(error, StageError) else f"{type(error).__name__}: {error}"
         return (lost(frame, "stage_failed", words),)
 
     def _obey(self, frame: Frame) -> Iterator[Frame]:
@@ -231,10 +233,6 @@ def _names(text: Text) -> dict[str, str]:
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 
 
-class MemoryShort(StageError):
-    """The run is larger than it may be."""
-
-
 def _load(order: orders.OpenStage, alone: bool) -> Run:
     """Load a run within its limit. Raises StageError."""
     if not order.memory_limit_bytes:
@@ -247,7 +245,7 @@ def _load(order: orders.OpenStage, alone: bool) -> Run:
     grown = process.resident_bytes() - before
     if grown > order.memory_limit_bytes:
         run.close()
-        raise MemoryShort(f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed")
+        raise OutOfMemory(f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed")
     return run
 
 
@@ -255,11 +253,18 @@ def _run(order: orders.OpenStage) -> Run:
     try:
         return Run(order)
     except MemoryError:
-        raise MemoryShort("there is not enough memory to load these layers") from None
+        raise OutOfMemory("there is not enough memory to load these layers") from None
     except StageError as error:
-        if any(sign in str(error) for sign in SIGNS_OF_NO_MEMORY):
-            raise MemoryShort(str(error)) from None
+        if _is_short(error):
+            raise OutOfMemory(str(error)) from None
         raise
+
+
+def _is_short(error: Exception) -> bool:
+    """Whether it says that memory is short."""
+    if isinstance(error, MemoryError | OutOfMemory):
+        return True
+    return isinstance(error, StageError) and any(sign in str(error) for sign in NO_MEMORY)
 
 
 def _pipeline(text: str) -> bytes:
@@ -274,7 +279,7 @@ def _pipeline(text: str) -> bytes:
 
 def _code(order: orders.Asked, error: Exception) -> str:
     """The app's reason code."""
-    if isinstance(error, MemoryShort):
+    if isinstance(error, OutOfMemory):
         return "memory_short"
     if isinstance(error, UnprovedEngine):
         return "engine_unproved"
@@ -307,9 +312,10 @@ def told(answer: orders.Answer) -> Frame:
     return Frame(Kind.TEXT, payload=orders.encode(answer))
 
 
-def lost(to: Frame, code: str, words: str) -> Frame:
-    """The frame that says the stage is of no more use, and why."""
-    payload = json.dumps({"code": code, "facts": {"cause": words}}).encode()
+def lost(to: Frame, code: str, words: str, slots: Sequence[int] = ()) -> Frame:
+    """The frame that says the stage is of no more use, and why. slots: whose fault it is, where that is known."""
+    facts = {"cause": words} | ({"slots": ",".join(map(str, slots))} if slots else {})
+    payload = json.dumps({"code": code, "facts": facts}).encode()
     return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import re
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,7 +87,7 @@ class Shelf:
             return imported
 
     def get(self, name: str, loaded: Collection[str] | None = None) -> Entry:
-        """The model of this name, or the only one whose name begins with it. Raises BadInput.
+        """The model of this name or id, or the only one whose name begins with it. Raises BadInput.
 
         loaded: given, the beginning of a name can only mean one of these: nothing is replaced by half a name.
         """
@@ -95,7 +95,7 @@ class Shelf:
         wanted = name.casefold()
         if wanted == GUIDE and not self._guide.exists():
             raise BadInput("model_builtin_missing", path=str(self._guide))
-        exact = [entry for entry in entries if entry.name == name]
+        exact = [entry for entry in entries if entry.name == name] or _by_id(entries, name, loaded)
         same = [entry for entry in entries if entry.name.casefold() == wanted]
         begins = [entry for entry in entries if name and entry.name.casefold().startswith(wanted)]
         found = exact or same or begins
@@ -291,6 +291,12 @@ class Shelf:
 
     def _entry_path(self, name: str) -> Path:
         return self._folder / f"{name}.json"
+
+
+def _by_id(entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None) -> list[Entry]:
+    """The model of this id; the same bytes under several names are one model, by preference the one that is loaded."""
+    found = [entry for entry in entries if entry.model.id == wanted]
+    return sorted(found, key=lambda entry: entry.name not in (loaded or ()))[:1]
 
 
 def _read(path: Path) -> Entry | None:

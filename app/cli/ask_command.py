@@ -100,7 +100,10 @@ def ask(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the loaded model one question. It stays in the household: other servers answer programs only."""
+    """Ask the loaded model one question. It stays in the household: other servers answer programs only.
+
+    With no model loaded the Guide answers, and the first line says so.
+    """
     if raw and system is not None:
         raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
     if raw and (think is not None or think_tokens is not None):
@@ -147,8 +150,11 @@ async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
     begun = ends_line = thinks = False
     try:
         async with aclosing(node.stream("POST", "/ask", body)) as lines:
-            line = await _loaded(lines, face)
+            line, said_first = await _loaded(lines, face), None
             while "done" not in line:
+                if by := line.get("by"):
+                    said_first = str(by.get("text") or "")
+                    face.note(said_first)
                 if notice := line.get("recovery"):
                     if begun and not ends_line and face.is_live:
                         face.note("")  # the answer goes on below
@@ -165,7 +171,7 @@ async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
                     face.write(text)
                     begun, ends_line = True, text.endswith("\n")
                 line = await anext(lines)
-            return dict(line["done"])
+            return {**line["done"], "said_first": said_first}
     except StopAsyncIteration:
         raise Unreachable("node_went_away") from None
     finally:

@@ -26,6 +26,9 @@ COMMAND_SENTENCES: dict[str, str] = {
     "model_not_pulled": "{model} is in the catalogue, and not on the shelf yet. `poolhouse pull {model}` gets it.",
     "models_not_pulled": "No model on the shelf is called {name}. In the catalogue it could be any of: {there}. "
     "`poolhouse pull NAME` gets one.",
+    "guide_answers": "No other model is loaded, so the Guide answers, the small model that comes with Poolhouse. "
+    "`poolhouse load MODEL` loads another.",
+    "name_means": "{name} means {model} here.",
     "load_given_up": "Stopped before {model} was loaded as asked. `poolhouse status` shows what is loaded now.",
     "usage": "{sentence}",
     "system_error": "This computer refused a step: {detail}.",

@@ -6,6 +6,7 @@ AppError
 ├── Refused         a machine, a rule or a code said no
 ├── Unreachable     a machine or the node does not answer
 ├── StageLost       a worker or a lender went away in the middle of work
+│   └── StageFailed what was computed fails again wherever it is computed
 ├── Busy            too much work is waiting; try again later
 └── Damaged         bytes are not what their hash promised
 """
@@ -65,6 +66,10 @@ class StageLost(AppError):
     """A worker or a lender went away in the middle of work."""
 
 
+class StageFailed(StageLost):
+    """Computing ended for a reason that would end it again: core/blame.py says for which codes."""
+
+
 class Busy(AppError):
     """Too much work is waiting."""
 
@@ -75,5 +80,5 @@ class Damaged(AppError):
 
 KINDS: dict[str, type[AppError]] = {
     kind.__name__: kind
-    for kind in (BadInput, DoesNotFit, Refused, Unreachable, StageLost, Busy, Damaged)
+    for kind in (BadInput, DoesNotFit, Refused, Unreachable, StageLost, StageFailed, Busy, Damaged)
 }

@@ -148,6 +148,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "kv_odd": "The context of {model} cannot be kept as {kv}: its heads are too small for that. Load it without --kv.",
     "load_stopped": "Loading {model} was stopped. Load it again when you want it.",
     "node_stops": "This node is being stopped. Start it again, then ask again.",
+    "last_load_failed": "{model} could not be loaded, and nothing else is. {why} "
+    "Load another model, or ask the Guide by its name: `poolhouse ask --model guide`.",
     "nothing_loaded": "No model is loaded any more. Load one and ask again.",
     "context_too_long": "{asked} tokens of context are more than this model's {most}. Choose {most} or fewer.",
     "stage_slow": "The layers were not loaded within {seconds:.0f} seconds. Is the other machine's disk very slow?",
@@ -290,9 +292,22 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "template_option_bad": "The chat template cannot be given {name}: it takes at most {most} options, each a text, a "
     "number, true, false or null, of at most {characters} characters.",
     "stage_missing": "{machine} does not hold these layers any more.",
-    "stage_bad_step": "{machine} was sent a step it cannot take ({cause}). "
-    "Update the app on both machines.",
-    "stage_failed": "{machine} failed to compute: {cause}.",
+    "worker_crashed": "The process that computes ({worker}) crashed: {how}. {words}",
+    "worker_memory_short": "The process that computes ({worker}) ran out of memory and ended. "
+    "Use a shorter context or a smaller model, or close other programs there.",
+    "engine_gave_up": "The engine cannot compute this model ({worker}), and stopped. {words} "
+    "Use another file of the model, or update Poolhouse.",
+    "numbers_not_finite": "The model computed numbers that are not finite, so the answer stopped. "
+    "It would happen again: change the question, or use another file of the model.",
+    "sampling_failed": "No token could be chosen for this answer: {cause}. Change the sampling settings or the form "
+    "that is asked for.",
+    "stage_bad_step": "Poolhouse sent {machine} a step that cannot be computed ({cause}). "
+    "This is a mistake of Poolhouse on this computer; update it.",
+    "stage_input_odd": "Poolhouse handed on numbers that cannot be used ({cause}). "
+    "This is a mistake of Poolhouse on this computer; update it.",
+    "stage_sent_odd": "{machine} sent numbers that cannot be used.",
+    "stage_failed": "The engine could not compute this: {cause}. It would happen again: use another file of the "
+    "model, or update Poolhouse.",
     "proof_unsteady": "{model} gave two answers to one question while it was checked, so it is not used. "
     "A machine computes wrongly: load it without one machine after another to find which.",
     "proof_differs": "{model} answers otherwise over these machines than on one alone, so it is not used. "

@@ -2,7 +2,8 @@
 
 `step` says what comes next; app/inference/recovering.py carries its commands out. SAFETY.md 6 in short: a broken
 connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
-memory is short the text is kept and the machine awaited; three times at most, then a clear error.
+memory is short the text is kept and the machine awaited; three times at most, then a clear error. What would only
+end the same way again (core/blame.py) ends at once, with its own sentence.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from app.core import blame
+from app.core.blame import Fault, Retry
 from app.core.errors import Fact, Reason
+from app.core.reasons import said
 
 RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
 MAX_RECOVERIES = 3  # of one request
+BESIDE = "recovery_beside"
 WAIT_S = 600.0  # for a machine without which memory is short: as long as lenders keep a lost host's layers
 
 
@@ -28,6 +33,7 @@ class Loss:
     silent_s: float = 0.0  # how long nothing had come from it by then
     is_gone: bool = False  # it cannot be reached, or shall not be used: plan without it
     leaves: bool = False  # it said so before, and computed on until now
+    slots: frozenset[int] = frozenset()  # whose step ended it, where that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +185,14 @@ Command = Plan | Build | Wait | Resume | GiveUp | Say
 def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
     """What becomes of it, and what is to be done now."""
     match state, event:
+        case Steady(), Loss() if is_final(event):
+            return Over(event.why), (GiveUp(event.why),)
         case Steady(), Loss():
             without = frozenset({event.machine} if event.is_gone and event.machine else ())
             planning = Planning(event, 1, without, frozenset({event.machine}))
             return planning, (Say(stopped(event)), Plan(without))
+        case Planning(), Planned() if state.loss.why.code == BESIDE:
+            return Rebuilding(state), (Build(),)  # it was said, and takes no time worth telling
         case Planning(), Planned():
             return Rebuilding(state), (Say(_rebuilding(state.loss, event)), Build())
         case Planning(), Misfit(why):
@@ -204,6 +214,25 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
             return Over(over), (GiveUp(over),)
         case _:
             return state, ()  # late or repeated news changes nothing
+
+
+def is_final(loss: Loss, before: Loss | None = None) -> bool:
+    """Whether another try would only end the same way. before: what interrupted the same answer last, without a
+    token since."""
+    found = blame.of(loss.why)
+    match found.retry:
+        case Retry.NEVER:
+            return True
+        case Retry.ONCE:
+            return before is not None and blame.of(before.why).retry is Retry.ONCE
+        case Retry.ELSEWHERE:  # this machine cannot be left out
+            return found.fault is Fault.MEMORY and not loss.machine
+    return False
+
+
+def beside(loss: Loss) -> Loss:
+    """What a final loss is to the answers that are not its cause: they start again from their text."""
+    return Loss("", "", Reason(BESIDE), loss.at_s)
 
 
 def stopped(loss: Loss) -> Notice:
@@ -258,7 +287,7 @@ def may_recover(times: int) -> bool:
 
 def gave_up(loss: Loss) -> Reason:
     """Why an answer is not recovered again."""
-    return Reason("recovery_too_often", {"machine": loss.name, "times": MAX_RECOVERIES})
+    return Reason("recovery_too_often", {"times": MAX_RECOVERIES, "why": said(loss.why)})
 
 
 @dataclass(slots=True)
@@ -272,6 +301,9 @@ class Interruption:
 
     def lose(self, loss: Loss) -> bool:
         """It is interrupted; False when that was once too often."""
+        if loss.why.code == BESIDE:  # nothing that it did, or could be tired of
+            self.loss = self.loss or loss
+            return True
         if not may_recover(self.times):
             return False
         self.times += 1
@@ -298,6 +330,8 @@ class Interruption:
 
 def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
     """It broke once more before it was whole."""
+    if is_final(loss, planned.loss):
+        return Over(loss.why), (GiveUp(loss.why),)
     if planned.tries >= MAX_RECOVERIES:
         why = gave_up(loss)
         return Over(why), (GiveUp(why),)

@@ -25,8 +25,9 @@ RECOVERY_SENTENCES: dict[str, str] = {
     "plan_kept": "The layers stay where they were; only what was lost is held by another machine.",
     "answer_gone": "The rest of this answer was not kept. The text so far stays: continue it, or ask again.",
     "recovery_continued": "Continued after {seconds} s.",
-    "recovery_too_often": "{machine} was lost, and this answer was rebuilt {times} times already. "
-    "The text so far is kept. Ask again when the machines stay.",
+    "recovery_too_often": "This answer was interrupted {times} times, so it stopped. The last time: {why} "
+    "The text so far is kept. Ask again when the machines stay connected.",
+    "recovery_beside": "Another answer stopped with an error. This one starts again from the text so far.",
     "recovery_short": "{machine} is gone, and the rest is too small: {what} The text so far is kept. "
     "It goes on when {machine} returns; a smaller model would answer now.",
     "recovery_short_here": "The machines that are here are too small now: {what} The text so far is kept. "

@@ -24,6 +24,7 @@ MODEL = "{model}"
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 LAST_WORDS = "words"  # of a worker, among the facts of its end
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
+_DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short")
 _TOLD = frozenset(
     ("why", "cause", "what", "how", "detail", "where", "worker")
 )  # names of facts that are words
@@ -46,7 +47,7 @@ def said(what: Reason | AppError) -> str:
 
 def last_words(reason: Reason) -> str:
     """Of an engine that ended, as it wrote them; empty for anything else."""
-    words = str(reason.facts.get(LAST_WORDS) or "") if reason.code == "worker_died" else ""
+    words = str(reason.facts.get(LAST_WORDS) or "") if reason.code in _DEATHS else ""
     return "" if words in reasons.SENTENCES.values() else words
 
 

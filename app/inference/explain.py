@@ -7,9 +7,11 @@ import re
 import signal
 from collections.abc import Sequence
 
-from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
+from app.core import blame
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageLost
 from app.core.reasons import SENTENCES
 from backends import orders
+from backends.contract import NO_MEMORY
 
 SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
 # How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
@@ -17,6 +19,14 @@ _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)
 # What the engine says of a model, and what is wrong with the engine itself (backends/llamacpp/binding.py).
 _UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
 _NO_ENGINE = "llama.cpp cannot be loaded: "
+_SLOT = re.compile(r"[0-9]{1,5}")
+# Signals that a process brings upon itself by what it computes; Windows' codes for the same begin there.
+_CRASHES = frozenset(
+    getattr(signal, name).value
+    for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
+    if hasattr(signal, name)
+)
+_WINDOWS_CRASH = 0xC0000000
 _FIT_CODES = frozenset(("memory_short", "does_not_fit"))
 
 
@@ -39,14 +49,20 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
         code, facts = str(said["code"]), dict(said["facts"])
     except (ValueError, KeyError, TypeError):
         return StageLost("stage_lost", machine=name)
-    plain = {"machine": name} | {
+    plain = {"machine": name, "worker": name, "words": ""} | {
         str(k): v for k, v in facts.items() if isinstance(v, str | int | float)
     }
     try:
         SENTENCES[code].format(**plain)
     except (KeyError, IndexError, ValueError):
         return StageLost("stage_lost", machine=name)
-    return StageLost(code, **plain)
+    return blame.lost(Reason(code, plain))
+
+
+def slots_of(why: Reason) -> frozenset[int]:
+    """The slots that a worker says it ended for; empty where it says none."""
+    said = str(why.facts.get("slots", "")).split(",")
+    return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
 
 
 def ended(code: int | None) -> str:
@@ -59,6 +75,20 @@ def ended(code: int | None) -> str:
         return f"it was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"it was ended by signal {-code}"
+
+
+def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
+    """Why a process ended that nobody ended: its exit code, and what it wrote last."""
+    words, how = telling(lines), ended(code)
+    if any(sign in line for line in lines for sign in NO_MEMORY):
+        reason = Reason("worker_memory_short", {"worker": name, "how": how, "words": words})
+    elif any(_GAVE_UP.fullmatch(line.strip()) for line in lines):
+        reason = Reason("engine_gave_up", {"worker": name, "how": how, "words": words})
+    elif code is not None and (-code in _CRASHES or code >= _WINDOWS_CRASH):
+        reason = Reason("worker_crashed", {"worker": name, "how": how, "words": words})
+    else:
+        reason = Reason("worker_died", {"worker": name, "how": how, "words": words})
+    return blame.lost(reason)
 
 
 def telling(lines: Sequence[str]) -> str:

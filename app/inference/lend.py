@@ -7,10 +7,12 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
+from app.core import blame
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import in_words
 from app.core.threads import Threads
@@ -316,8 +318,14 @@ class Lender:
 
         try:
             await channel.deliver(take)
-        except BadFrame as error:
+        except (
+            BadFrame
+        ) as error:  # the host hears that it is its own doing, and sends it to nobody else
             log.warning("a frame that breaks the agreement ends the link: %s", error)
+            bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
+            with suppress(AppError, OSError):
+                await channel.send(_lost(lent.wanted.run, self.machine, blame.lost(bad)))
+                await asyncio.sleep(LINGER_S)
         except (AppError, OSError):
             pass  # the channel has ended
 

@@ -11,12 +11,15 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from app.core.errors import StageLost
-from app.core.recovery import Loss, Notice, doubted, eased
+from app.core import blame
+from app.core.blame import RUN_STAYS, Retry
+from app.core.errors import Reason, StageLost
+from app.core.recovery import Loss, Notice, beside, doubted, eased, is_final
 from app.core.routing import COLD_STEPS, Standing, pace_of
 from app.core.schedule import Limits
 from app.core.waiting_line import InLine
 from app.inference.carried import Carried
+from app.inference.explain import slots_of
 from app.inference.guessing import go_ahead
 from app.inference.in_order import Order
 from app.inference.measure import StageFigures
@@ -35,17 +38,6 @@ log = logging.getLogger(__name__)
 
 WATCH_S = 0.25  # how often deadlines are looked at
 STOOD_STILL_S = 1.0  # a look that comes so late: this machine slept, not the others
-GONE = frozenset(
-    {
-        "stage_unreachable",
-        "stage_silent",
-        "stage_missing",
-        "stage_garbled",
-        "stage_out_of_step",
-        "lend_stopped",
-        "lend_taken_back",
-    }
-)
 HOLD_S = 2.0  # for what is under way, before stages are changed on purpose
 
 
@@ -199,12 +191,21 @@ class Pipeline:
         """One round for each set of stages, until one is lost that cannot be replaced."""
         while self.lost is None:
             loss = await self._round()
+            why, begins_anew = blame.lost(loss.why), False
+            if is_final(loss, self._work.loss_of(loss.slots)):
+                log.warning("%s; slots %s end", loss.why, sorted(loss.slots) or "all")
+                self._work.end_slots(loss.slots, why)
+                begins_anew = loss.why.code in RUN_STAYS
+                loss = beside(loss)
             self._work.hand_over(loss, partial(self._inherited, loss))
-            why = StageLost(loss.why.code, **loss.why.facts)
-            if self._over.is_set() or self._rebuilder is None or not self._wanted(self._rebuilder):
+            rebuilder = self._rebuilder
+            if self._over.is_set() or rebuilder is None:
                 self._end(why)
                 return
-            await self._recover(loss, self._rebuilder)
+            if not (begins_anew or self._wanted(rebuilder)):
+                self._end(why)
+                return
+            await self._recover(loss, rebuilder, why if begins_anew else None)
 
     def _inherited(self, loss: Loss, asking: Asking) -> bool:
         return not self._over.is_set() and self._heir(asking, loss)
@@ -241,13 +242,16 @@ class Pipeline:
         duties.append(("deadlines", self._watch))
         return duties
 
-    async def _recover(self, loss: Loss, rebuilder: Rebuilder) -> None:
-        """New stages in place of the present ones; what was said and drawn so far is replayed on them."""
+    async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
+        """New stages in place of the present ones; what was said and drawn so far is replayed on them.
+
+        ended: with which answers ended just now, while all layers are whole: then it begins anew for nobody, too.
+        """
         log.warning("%s is lost: %s; under way: %s", loss.name, loss.why, self._work.names)
         self._doubted.clear()
         self._work.interrupt(loss)
-        if not self._wanted(rebuilder):  # they were recovered too often
-            self._end(StageLost(loss.why.code, **loss.why.facts))
+        if ended is None and not self._wanted(rebuilder):  # they were recovered too often
+            self._end(blame.lost(loss.why))
             return
         for stage in self._stages:
             stage.fail(StageLost("pipeline_closed"))
@@ -296,10 +300,26 @@ class Pipeline:
             self.on_news()
 
     def _lose(self, stage: StageClient, why: StageLost) -> None:
-        now = time.monotonic()
+        now, reason = time.monotonic(), why.reason
+        if reason.code == "stage_input_odd" and (sender := self._before(stage)) is not None:
+            stage, reason = sender, Reason("stage_sent_odd", {"machine": sender.machine})
+        is_gone = blame.of(reason).retry is Retry.ELSEWHERE
+        slots = slots_of(reason) or self._working_on(stage)
         self.break_off(
-            Loss(stage.key, stage.machine, why.reason, now, stage.silent_s, why.reason.code in GONE)
+            Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots)
         )
+
+    def _before(self, stage: StageClient) -> StageClient | None:
+        """The machine that computed what that stage was given; None: this one did."""
+        place = self._stages.index(stage) if stage in self._stages else 0
+        before = self._stages[place - 1] if place else None
+        return before if before is not None and before.key else None
+
+    def _working_on(self, stage: StageClient) -> frozenset[int]:
+        """The slots of the step that was computed there: one of that machine's runs computes at a time."""
+        runs = [one for one in self._stages if one.machine == stage.machine]
+        computing = _computing([one for one in runs if one.lost is None])
+        return stage.working_on or frozenset().union(*(one.working_on for one in computing))
 
     def _limits(self) -> Limits:
         shape, machines = self._shape, len({stage.machine for stage in self._stages})

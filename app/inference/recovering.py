@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, assert_never
 
-from app.core import recovery
-from app.core.errors import AppError, DoesNotFit, StageLost
+from app.core import blame, recovery
+from app.core.errors import AppError, DoesNotFit
 from app.core.recovery import Loss, Notice
 from app.inference.stage_client import StageClient
 
@@ -88,7 +88,7 @@ async def recovered(
                     log.info("all of it is there again")
                     return stages
                 case recovery.GiveUp(why):
-                    raise StageLost(why.code, **why.facts)
+                    raise blame.lost(why)
                 case _:
                     assert_never(command)
         assert event is not None, state

@@ -18,6 +18,7 @@ class Sent:
     answer: asyncio.Future[bytes] | None
     expected: bytes  # how the right answer begins
     n_answer: int  # and how long it is
+    table: bytes = b""  # the segments it is about
     frame: bytes = b""  # to be sent again over a new connection
     n_rows: int = 0
     prefill: bool = False

@@ -85,6 +85,7 @@ class StageClient:
         self._sent: deque[Sent] = deque()
         self._seq = 0
         self._repeated = 0  # up to this one everything was sent twice
+        self._ended_with: frozenset[int] = frozenset()  # slots
         self._awake_at = 0.0  # this machine itself stood still before
 
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
@@ -191,7 +192,7 @@ class StageClient:
         seq = self._next_seq()
         table = SEGMENT.pack(slot, 0, keep)
         head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
-        self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0, head + table))
+        self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0, table, head + table))
         await self._put(head + table)
 
     async def begin(
@@ -209,8 +210,9 @@ class StageClient:
         seq, payload = self._next_seq(), orders.encode(order)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
-        frame = b"".join((head, SEGMENT.pack(order.slot, 0, order.due_from), payload))
-        self._sent.append(Sent(seq, Kind.BEGIN, answer, b"", 0, frame))
+        table = SEGMENT.pack(order.slot, 0, order.due_from)
+        frame = b"".join((head, table, payload))
+        self._sent.append(Sent(seq, Kind.BEGIN, answer, b"", 0, table, frame))
         await self._put(frame)
         await answer
 
@@ -240,6 +242,14 @@ class StageClient:
     def waits_since(self) -> float | None:
         """When the oldest frame without an answer was sent."""
         return self._sent[0].sent_at if self._sent else None
+
+    @property
+    def working_on(self) -> frozenset[int]:
+        """The slots of the oldest frame without an answer; once it is lost, of what was so then."""
+        if self.lost is not None:
+            return self._ended_with
+        table = self._sent[0].table if self._sent else b""
+        return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(table))
 
     def check(self, now: float) -> None:
         """Give the stage up when its oldest frame has been computed for too long.
@@ -290,6 +300,7 @@ class StageClient:
         """Everything under way ends with this error, and all later calls too."""
         if self.lost is not None:
             return
+        self._ended_with = self.working_on
         self.lost = error
         self.silent_s = self.stalled_s(time.monotonic())
         sent, self._sent = self._sent, deque()
@@ -337,7 +348,17 @@ class StageClient:
             )
             n_answer = len(expected) + n_rows
         self._sent.append(
-            Sent(seq, Kind.STEP, answer, expected, n_answer, b"", step.n_rows, step.prefill)
+            Sent(
+                seq,
+                Kind.STEP,
+                answer,
+                expected,
+                n_answer,
+                step.table,
+                b"",
+                step.n_rows,
+                step.prefill,
+            )
         )
         self._meter.bytes_out += len(frame)
         return frame
@@ -367,8 +388,8 @@ class StageClient:
         if head.pipeline != self.run.pipeline:
             raise BadFrame("an answer for another run")
         match head.kind:
-            case Kind.LOST:
-                self.give_up(lost_of(decode(data).payload, self.machine))
+            case Kind.LOST:  # whatever computes there lives, and may hold other runs
+                self.fail(lost_of(decode(data).payload, self.machine))
             case _ if head.epoch < self.run.epoch or head.kind is Kind.LOGITS:
                 pass  # to an earlier epoch's frame; or asked for by tests only, which listen at the worker
             case Kind.DONE if sent.kind in (Kind.FORGET, Kind.BEGIN) and head.seq == sent.seq:

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 
-from app.core.errors import AppError, BadInput, Busy, StageLost
+from app.core import blame
+from app.core.errors import AppError, BadInput, Busy
 from app.core.guesses import Gain
 from app.core.log_line import about
 from app.core.recovery import Loss, Notice, gave_up, may_recover
@@ -99,6 +100,19 @@ class Work:
 
     # interruptions
 
+    def end_slots(self, slots: frozenset[int], error: AppError) -> None:
+        """End the answers in these slots with this error; in all slots where none is named."""
+        for sequence in self._running.values():
+            if sequence.slot in slots or not slots:
+                sequence.end(error)
+
+    def loss_of(self, slots: frozenset[int]) -> Loss | None:
+        """What interrupted an answer in these slots, or in any, that had no token since."""
+        losses = [
+            s.interruption.loss for s in self._running.values() if not slots or s.slot in slots
+        ]
+        return next((loss for loss in losses if loss is not None), None)
+
     @property
     def wanted(self) -> bool:
         """Somebody waits for tokens."""
@@ -121,8 +135,7 @@ class Work:
             if not sequence.begun_at:  # it only waits the longer: nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
             elif not sequence.over and not sequence.interruption.lose(loss):
-                why = gave_up(loss)
-                sequence.end(StageLost(why.code, **why.facts))
+                sequence.end(blame.lost(gave_up(loss)))
         self._waiting = [sequence for sequence in self._waiting if not sequence.over]
         self._running = {s.slot: s for s in self._running.values() if not s.leaving}
         for sequence in self._running.values():

@@ -17,9 +17,10 @@ from weakref import WeakSet
 import msgspec
 import psutil
 
+from app.core import blame
 from app.core.errors import Reason, StageLost
 from app.core.threads import Threads, beside_others
-from app.inference.explain import ended, refused, telling
+from app.inference.explain import death_of, ended, refused
 from app.inference.frame_cutter import FrameCutter
 from app.inference.job_object import Job
 from app.inference.measure import STILL_S
@@ -362,11 +363,11 @@ class Worker(asyncio.SubprocessProtocol):
             self._transport.close()
         if self._job is not None:
             self._job.close()
-        how = ended(self._transport.get_returncode() if self._transport else None)
-        facts = {"worker": self.name, "how": how, "words": telling(self._last_lines())}
-        why = self._why or Reason("worker_died", dict(facts))
-        self.died = StageLost(why.code, **why.facts)
-        log.info("worker %s (%d) is gone: %s, %s", self.name, self.pid, why.code, how)
+        code = self._transport.get_returncode() if self._transport else None
+        death = death_of(self.name, code, self._last_lines())
+        self.died = death if self._why is None else blame.lost(self._why)
+        told = self.died.reason.code
+        log.info("worker %s (%d) is gone: %s, %s", self.name, self.pid, told, ended(code))
         receivers, self._receivers = list(self._receivers.values()), {}
         answers, self._answers = list(self._answers.values()), {}
         for receiver in receivers:

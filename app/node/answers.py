@@ -6,17 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-from app.core.errors import AppError, DoesNotFit, StageLost
+from app.core import blame
+from app.core.blame import Fault, Retry
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.reasons import said
 from app.lan import messages
 
 OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
-FIT_CODES = frozenset({"lend_too_large", "stage_too_large", "disk_full", "memory_short"})
-
-GONE_LOADING = frozenset({"worker_died", "worker_hung", "stage_unreachable", "stage_silent", "stage_lost",
-    "stage_missing", "peer_offline", "peer_hung_up", "peer_unreachable", "peer_held_back", "peer_silent", "link_lost",
-    "channel_closed", "shutting_down"})  # fmt: skip
 
 Key = tuple[MachineId, PipelineId]
 Ready = Callable[[], Awaitable[messages.StageReady]]
@@ -64,17 +61,21 @@ class StageAnswers:
 
 
 def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
-    """The lender that had less free than this machine believed, and how much it has."""
+    """The lender that had less free than this machine believed, and how much it has: where it says only that it was
+    too little, none of it is counted on."""
     facts = error.reason.facts
-    machine, free_bytes = facts.get("machine_id"), facts.get("free_bytes")
-    if error.reason.code != "lender_said" or free_bytes is None:
+    machine = facts.get("machine_id")
+    if error.reason.code != "lender_said" or machine is None:
         return None
-    return MachineId(str(machine)), max(0, int(free_bytes))
+    return MachineId(str(machine)), max(0, int(facts.get("free_bytes", 0)))
 
 
-def worth_again(error: AppError) -> bool:
-    """Whether loading again, on the machines that are there, may mend it."""
-    return bool({error.reason.code, error.reason.facts.get("cause")} & GONE_LOADING)
+def worth_again(error: AppError, before: AppError | None = None) -> bool:
+    """Whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
+    found = blame.of(error.reason)
+    if found.retry is Retry.ONCE:
+        return before is None or blame.of(before.reason).retry is not Retry.ONCE
+    return found.fault in (Fault.MACHINE, Fault.LINK) and found.retry is not Retry.NEVER
 
 
 async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.StageReady:
@@ -91,11 +92,10 @@ def _error(
     """The lender's own reason, as far as this version has a sentence for it, and who gave it."""
     reason = messages.understood(message)
     what = said(reason)
-    if reason.code not in FIT_CODES:
-        return StageLost("lender_said", machine=name, what=what, cause=reason.code)
-    free_bytes = reason.facts.get("free_bytes")
-    if reason.code != "lend_too_large" or not isinstance(free_bytes, int):
-        return DoesNotFit("lender_said", machine=name, what=what)
-    return DoesNotFit(
-        "lender_said", machine=name, what=what, machine_id=machine, free_bytes=free_bytes
-    )
+    facts: dict[str, Fact] = {"machine": name, "what": what, "cause": reason.code}
+    if blame.of(reason).fault is not Fault.MEMORY:
+        return blame.lost(Reason("lender_said", facts))
+    facts["machine_id"] = machine
+    if reason.code == "lend_too_large" and isinstance(reason.facts.get("free_bytes"), int):
+        facts["free_bytes"] = reason.facts["free_bytes"]
+    return DoesNotFit("lender_said", **facts)

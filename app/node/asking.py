@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput
 from app.core.placement import Forecast
 from app.core.plan import PlannedStage
 from app.core.reasoning import Thinking
-from app.core.reasons import said
+from app.core.reasons import in_words, said
 from app.inference.chats import DEFAULT_MAX_TOKENS, THOUGHT, Delta, Question, Summary
 from app.inference.text import local_time
 from app.node import requests as asked
@@ -56,6 +57,17 @@ def always(question: Question) -> Callable[[object], Awaitable[Question]]:
         return question
 
     return known
+
+
+def by_another(named: str | None, model: str) -> str:
+    """What is said first where another model answers than was named, or the Guide because none was; else empty."""
+    if not named:
+        return in_words("guide_answers") if model == GUIDE else ""
+    return (
+        ""
+        if named.casefold() == model.casefold()
+        else in_words("name_means", name=named, model=model)
+    )
 
 
 async def kept_here(

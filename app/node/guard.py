@@ -15,6 +15,7 @@ from app.core.errors import (
     Damaged,
     DoesNotFit,
     Refused,
+    StageFailed,
     StageLost,
     Unreachable,
     bug,
@@ -36,6 +37,7 @@ STATUS: dict[type[AppError], int] = {
     Damaged: 422,
     Busy: 429,
     Unreachable: 502,
+    StageFailed: 422,
     StageLost: 503,
 }
 FOREIGN_HOST = "Poolhouse does not answer by this host name. Ask at the address that `poolhouse api status` shows."

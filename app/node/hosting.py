@@ -12,15 +12,24 @@ from typing import Any
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.advice import advise
-from app.core.errors import BadInput, DoesNotFit, StageLost, Unreachable
+from app.core.errors import (
+    AppError,
+    BadInput,
+    DoesNotFit,
+    Fact,
+    Reason,
+    StageLost,
+    Unreachable,
+)
 from app.core.household import Told
 from app.core.ids import MachineId
+from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Notice
 from app.core.threads import Threads
 from app.inference.chats import Delta, Question
 from app.node import requests as asked
 from app.node.answers import short_lender, worth_again
-from app.node.asking import always, delta_json, question_of
+from app.node.asking import always, by_another, delta_json, question_of
 from app.node.company import Company
 from app.node.elsewhere import Elsewhere
 from app.node.embeddings import Embeddings
@@ -46,6 +55,7 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 Ask = Callable[[Running], Awaitable[Question]]
+STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
 
 
 class Hosting:
@@ -76,6 +86,7 @@ class Hosting:
         self._group, self._journal, self._changed = group, journal, changed
         self._turn = LoadTurn(self.loaded)
         self._loads = Loads(journal)
+        self._load_failed: Reason | None = None  # why what was to be loaded last is not
         self.n_asks = 0  # answers that are made or wanted
         self.rested: Callable[[], None] = lambda: None  # an answer is over
         self.ended: Callable[[Json], None] = lambda _: None  # it was made: its last line
@@ -111,12 +122,20 @@ class Hosting:
         entry = await asyncio.to_thread(to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
-        running = await self._loads.stoppable(Load(entry.name), self._loaded(entry, order, report))
+        try:
+            loading = self._loaded(entry, order, report)
+            running = await self._loads.stoppable(Load(entry.name), loading)
+        except AppError as error:
+            if entry.name != GUIDE and error.reason.code not in STOPPED:
+                facts: dict[str, Fact] = {"model": entry.name, "why": said(error)}
+                self._load_failed = Reason("last_load_failed", facts)
+            raise
         return {"loaded": running.json()}
 
     async def unload(self, name: str | None = None) -> list[str]:
         """Give memory back, at once, of this model or of all: loads and answers under way end. What was there."""
         only = await asyncio.to_thread(self._shelf.get, name) if name else None
+        self._load_failed = None
         vectors = await self.embeddings.unload(only.model.id if only else None)
         was = self._end_soon(only.name if only else None)
         for over in self._loads.stop(only.name if only else None):
@@ -158,7 +177,10 @@ class Hosting:
     async def answered(
         self, wanted: str | None, ask: Ask, *, brings: bool = True
     ) -> AsyncGenerator[Json, None]:
-        """As `ask`, for a question that depends on the model. Nothing is loaded for one that `brings` none."""
+        """As `ask`, for a question that depends on the model. Nothing is loaded for one that `brings` none.
+
+        The first line says so where another model answers than was named, or the Guide unasked.
+        """
         self.n_asks += 1
         try:
             with ExitStack() as use:
@@ -173,6 +195,8 @@ class Hosting:
                 if running is None:
                     there = ", ".join(self.loaded.names) or "none"
                     raise BadInput("api_model_not_loaded", name=wanted or GUIDE, loaded=there)
+                if words := by_another(wanted, running.entry.name):
+                    yield {"by": {"model": running.entry.name, "text": words}}
                 async with aclosing(self._answer(await ask(running), running)) as answer:
                     async for line in answer:
                         yield line
@@ -262,8 +286,16 @@ class Hosting:
             return running
 
     async def _meant(self, wanted: str | None) -> Entry:
+        """Raises BadInput, also where a model was to be loaded and could not be: the Guide is no stand-in for it."""
+        if not wanted:
+            self.check_not_failed()
         there = self.loaded.names or None
         return await asyncio.to_thread(self._shelf.get, wanted or GUIDE, there)
+
+    def check_not_failed(self) -> None:
+        """Raises BadInput where nothing is loaded because the last load failed."""
+        if self._load_failed is not None and self.loaded.first is None:
+            raise BadInput(self._load_failed.code, **self._load_failed.facts)
 
     async def _swapped(
         self, entry: Entry, lost: Running | None, stays: tuple[Running, ...], report: Progress
@@ -299,7 +331,9 @@ class Hosting:
             raise BadInput("models_enough", most=MOST_MODELS)
         with self._turn.sparing(stays), self._quiet.broken(), self._company.joined():
             # nothing is done ahead, or learnt
-            return await self._planned_and_placed(entry, order, stays, report)
+            running = await self._planned_and_placed(entry, order, stays, report)
+        self._load_failed = None
+        return running
 
     async def _planned_and_placed(
         self, entry: Entry, order: asked.LoadModel, stays: tuple[Running, ...], report: Progress
@@ -313,6 +347,8 @@ class Hosting:
         await self._planner.plan(entry.model, order, self.released(stays), speeds)
         await self._end(goes := self.loaded.but(*stays))
         limits: dict[MachineId, int] = {}
+        before: AppError | None = None
+        no_memory: DoesNotFit | None = None
         for _ in range(MAX_RECOVERIES):
             try:
                 return await self._place(entry, order, goes, speeds, report, limits)
@@ -321,12 +357,18 @@ class Hosting:
                     continue
                 short = short_lender(error)
                 if short is None or short[0] in limits:
-                    raise
+                    raise (no_memory or error) from None
+                if (
+                    "free_bytes" not in error.reason.facts
+                ):  # the plan without it cannot say what was short
+                    no_memory = error
                 limits |= dict([short])
+                before = error
             except (StageLost, Unreachable) as error:
-                if not worth_again(error):
+                if not worth_again(error, before):
                     raise
-                log.warning("%s is loaded again: %s", entry.name, error.reason)
+                before = error
+            log.warning("%s is loaded again: %s", entry.name, before.reason)
         return await self._place(entry, order, goes, speeds, report, limits)
 
     async def _place(

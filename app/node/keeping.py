@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from app.core import blame
+from app.core.blame import Fault, Retry
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.plan import Plan
@@ -120,6 +122,12 @@ class Keeper:
                     opened.exception()  # its waiter may be gone
                     return
                 log.info("a replica is not there yet: %s", error.reason)
+                found = blame.of(error.reason)
+                if found.retry is Retry.NEVER and found.fault in (Fault.MODEL, Fault.ENGINE):
+                    self._lost.add(place)  # it would not be there the next time either
+                    self._replicas.drop_if_over()
+                    self._changed()
+                    return
             self._lost.add(place)
             self._changed()
             await self._pause(place, pause_s)

@@ -342,8 +342,8 @@ class Lending:
         try:
             self._terms.require()
         except Refused as error:
-            machine, what = self._lender.machine, said(error)
-            raise Refused("lender_said", machine=machine, what=what) from None
+            machine, what, cause = self._lender.machine, said(error), error.reason.code
+            raise Refused("lender_said", machine=machine, what=what, cause=cause) from None
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
         """This machine's own checks leave it to what a member sends, as long as that comes quickly."""

@@ -47,10 +47,11 @@ class Loaded:
         return [one.entry.model.id for one in self._held]
 
     def named(self, name: str | None) -> Running | None:
-        """The one whose whole name this is; without a name the first."""
+        """The one whose whole name, or id, this is; without a name the first."""
         if not name:
             return self.first
-        return next((one for one in self._held if one.entry.name == name), None)
+        named = (one for one in self._held if one.entry.name == name)
+        return next(named, None) or self.of(name)
 
     def of(self, model_id: str) -> Running | None:
         return next((one for one in self._held if one.entry.model.id == model_id), None)

@@ -13,6 +13,7 @@ from app.catalog.cut import Cut
 from app.catalog.gguf_check import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
+from app.core.blame import RUN_STAYS
 from app.core.errors import AppError, StageLost
 from app.core.ids import MachineId, PipelineId
 from app.core.plan import Plan, PlannedStage
@@ -52,7 +53,6 @@ class Held:
     closing: AsyncExitStack
 
 
-RUN_STAYS = frozenset({"pipeline_closed", "stage_unreachable", "stage_silent"})
 Key = tuple[MachineId, Role, Layers]
 
 

@@ -26,7 +26,9 @@ async def send_or_explain(
     except AppError as error:
         code = error.reason.code
         if code in OF_ITS_OWN:
-            raise type(error)("lender_said", machine=machine, what=said(error)) from error
+            raise type(error)(
+                "lender_said", machine=machine, what=said(error), cause=code
+            ) from error
         if code == "piece_wrong":
             piece = error.reason.facts.get("piece")
             if await asyncio.to_thread(_changed, cut, piece):

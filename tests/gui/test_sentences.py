@@ -300,7 +300,9 @@ def test_the_file_names_nothing_twice(language: str) -> None:
         ),
         (
             Reason("stage_failed", {"machine": "attic", "cause": "llama.cpp failed with -3: decode: no graph"}),
-            "attic konnte nicht rechnen: llama.cpp ist mit -3 gescheitert und sagt: „decode: no graph“.",
+            ("Das Rechenprogramm konnte das nicht berechnen: llama.cpp ist mit -3 gescheitert und sagt: "
+            "„decode: no graph“. Es würde wieder so kommen: Nehmen Sie eine andere Datei des Modells, oder "
+            "aktualisieren Sie Poolhouse."),
         ),
         (
             Reason("model_not_loaded", {"worker": "attic", "cause": "llama.cpp cannot load it: it gives no reason"}),

@@ -76,7 +76,7 @@ async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [("error_at=5", "asked to fail"), ("die_at=5", "gone"), ("hang_at=5", "nothing for")],
+    [("error_at=5", "asked to fail"), ("die_at=5", "crashed"), ("hang_at=5", "nothing for")],
 )
 async def test_a_lender_that_fails_says_why(option: str, words: str) -> None:
     paths = ["fake:", f"fake:{option}", "fake:"]
@@ -95,7 +95,7 @@ def deadlines_for(option: str) -> Deadlines:
 
 @pytest.mark.parametrize(
     ("option", "code"),
-    [("error_at=5", "stage_failed"), ("die_at=5", "worker_died"), ("hang_at=5", "worker_hung")],
+    [("error_at=5", "stage_failed"), ("die_at=5", "worker_crashed"), ("hang_at=5", "worker_hung")],
 )
 async def test_a_run_of_the_host_that_fails_says_why(option: str, code: str) -> None:
     paths = [f"fake:{option}", "fake:"]

@@ -124,6 +124,8 @@ class Answering:
         if there is not None:
             return there.entry.name
         known = loaded.names
+        if name in ANY_NAMES:
+            self._hosting().check_not_failed()
         entry = await self._models().named("guide" if name in ANY_NAMES else name, known or None)
         if not entry.model.writes:
             raise BadInput("model_only_embeds", name=entry.name)

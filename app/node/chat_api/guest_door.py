@@ -16,7 +16,7 @@ from app.core.whose import Whose, member_asks
 from app.inference.chats import Question
 from app.lan.listener import MEMBER
 from app.node import requests as asked
-from app.node.asking import question_of
+from app.node.asking import by_another, question_of
 from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.gate import ASKER, Handler
@@ -135,6 +135,8 @@ class GuestRoutes:
         )  # fmt: skip
         async with answering.turn(asker.key, order.model or "") as wanted:
             self._budget.check(asker.key)
+            if words := by_another(order.model, wanted):
+                yield {"by": {"model": wanted, "text": words}}
 
             async def ask(running: Running) -> Question:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment

@@ -14,6 +14,7 @@ from app.core.errors import (
     Damaged,
     DoesNotFit,
     Refused,
+    StageFailed,
     StageLost,
     Unreachable,
 )
@@ -43,7 +44,8 @@ TOO_LONG = frozenset(
     {"prompt_too_long", "prompt_beyond_model", "text_too_long"}
 )  # programs look for this, and shorten a chat
 STATUS: dict[type[AppError], int] = {
-    BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageLost: 503, Unreachable: 503, Damaged: 503,
+    BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageFailed: 422, StageLost: 503, Unreachable: 503,
+    Damaged: 503,
 }  # fmt: skip
 _ANTHROPIC = {
     400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",

@@ -1,0 +1,63 @@
+"""The table of causes is complete, and says what recovery relies on."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core import blame
+from app.core.blame import GROUPS, RUN_STAYS, TABLE, Blame, Fault, Retry
+from app.core.errors import Reason, StageFailed, StageLost
+from app.core.reasons import SENTENCES
+
+
+def test_every_reason_has_its_entry() -> None:
+    missing = sorted(set(SENTENCES) - set(TABLE))
+    assert not missing, f"say in app/core/blame.py whose fault these are: {', '.join(missing)}"
+
+
+def test_no_entry_is_idle_or_there_twice() -> None:
+    listed = [code for _, codes in GROUPS for code in codes.split()]
+    assert not set(listed) - set(SENTENCES)
+    assert len(listed) == len(set(listed))
+    assert set(SENTENCES) >= RUN_STAYS
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "numbers_not_finite", "stage_failed", "engine_gave_up", "model_not_loaded", "template_failed",
+        "grammar_refused", "sampling_failed", "stage_bad_step", "engine_knows_not", "model_changed",
+    ],
+)  # fmt: skip
+def test_what_would_come_again_is_not_tried_again(code: str) -> None:
+    assert blame.comes_again(Reason(code))
+    assert type(blame.lost(Reason(code))) is StageFailed
+    assert blame.of(Reason(code)).fault not in (Fault.MACHINE, Fault.LINK)
+
+
+@pytest.mark.parametrize(
+    "code", ["worker_died", "worker_hung", "stage_silent", "stage_unreachable", "lend_taken_back"]
+)
+def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
+    assert not blame.comes_again(Reason(code))
+    assert type(blame.lost(Reason(code))) is StageLost
+
+
+@pytest.mark.parametrize(
+    ("cause", "found"),
+    [
+        ("model_not_loaded", Blame(Fault.MODEL)),  # the file is bad wherever it lies
+        ("engine_missing", Blame(Fault.ENGINE, Retry.ELSEWHERE)),  # there; here it may be well
+        ("memory_short", Blame(Fault.MEMORY, Retry.ELSEWHERE)),
+        ("pause_active", Blame(Fault.OWNER, Retry.ELSEWHERE)),
+        ("worker_died", Blame(Fault.MACHINE, Retry.AGAIN)),
+        ("of another version", Blame(Fault.MACHINE, Retry.ELSEWHERE)),
+    ],
+)
+def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, found: Blame) -> None:
+    facts = {"machine": "attic", "what": "It said so.", "cause": cause}
+    assert blame.of(Reason("lender_said", dict(facts))) == found
+
+
+def test_a_code_of_another_version_is_not_tried_again() -> None:
+    assert blame.comes_again(Reason("of another version"))

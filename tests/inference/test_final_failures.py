@@ -1,0 +1,162 @@
+"""What would fail again ends its answer once, at once and by its own name; all others go on, and no machine is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from app.core.errors import AppError, StageFailed, StageLost
+from app.core.reasons import said
+from app.core.recovery import Notice
+from app.inference.pipeline import Pipeline
+from app.inference.sequences import Finish, Request, Token
+from backends.contract import Number, Sampling
+from tests.inference.pool import Pool, answer, pool, request, shape
+
+Heard = tuple[list[int], list[Notice], AppError | None]
+SLOW = "seconds_per_layer=0.002"
+NAN = f"fake:nan_from=60,{SLOW}"  # of a prompt of 55 tokens soon, of a short answer never
+SHORT = 40
+
+
+async def hear(pipeline: Pipeline, what: Request) -> Heard:
+    """Tokens, notices, and the error that ended it."""
+    ids: list[int] = []
+    notices: list[Notice] = []
+    try:
+        async with aclosing(pipeline.generate(what)) as stream:
+            async for item in stream:
+                if isinstance(item, Token):
+                    ids.append(item.id)
+                elif not isinstance(item, Finish):
+                    notices.append(item)
+    except AppError as error:
+        return ids, notices, error
+    return ids, notices, None
+
+
+async def undisturbed() -> list[int]:
+    async with pool(2, 4, 2) as built:
+        return (await answer(built.pipeline, request("x", SHORT)))[0]
+
+
+def begins(built: Pool) -> None:
+    """The stages begin anew where they are, as node/placing.py has it."""
+    built.rebuild.making.renews = True
+
+
+@pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(
+    place: int, number: Number
+) -> None:
+    """On the first run, on a lender, and where tokens are chosen."""
+    expected = await undisturbed()
+    paths = [f"fake:{SLOW}"] * 3
+    paths[place] = NAN
+    async with pool(2, 4, 2, paths=paths, number=number, rebuilds=True, renews=True) as built:
+        others = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(2)))
+        await asyncio.sleep(0.1)
+        ids, notices, error = await hear(built.pipeline, request("x" * 55, 30))
+        assert isinstance(error, StageFailed)
+        assert error.reason.code == "numbers_not_finite"
+        assert "lender" not in said(error)
+        assert "lost" not in [notice.state for notice in notices]
+        assert len(ids) == 6  # what came before is right, and nothing was computed twice for it
+        for one, told, ended in await others:
+            assert (one, ended) == (expected, None)
+            assert all("lender" not in said(notice.reason) for notice in told)
+        assert built.rebuild.planned == [frozenset()]
+        assert (await answer(built.pipeline, request("x", SHORT)))[0] == expected  # still loaded
+
+
+async def test_one_that_fails_often_costs_the_others_nothing() -> None:
+    expected = await undisturbed()
+    paths = [f"fake:{SLOW}", NAN, f"fake:{SLOW}"]
+    async with pool(2, 4, 2, paths=paths, rebuilds=True, renews=True) as built:
+        other = asyncio.gather(hear(built.pipeline, request("x", SHORT)))
+        for _ in range(5):  # more often than an answer is recovered
+            assert (await hear(built.pipeline, request("x" * 70, 9)))[2] is not None
+        [(ids, _, error)] = await other
+        assert (ids, error) == (expected, None)
+
+
+async def test_an_engine_that_cannot_compute_is_not_asked_again() -> None:
+    paths = ["fake:", "fake:error_at=5", "fake:"]
+    async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
+        ids, notices, error = await hear(built.pipeline, request("x", 30))
+        assert isinstance(error, StageFailed)
+        assert error.reason.code == "stage_failed"
+        assert "asked to fail" in said(error)
+        assert "lender" not in said(error)
+        assert len(ids) == 4
+        assert not notices
+        assert not built.rebuild.planned
+        assert built.pipeline.lost is not None
+        assert built.pipeline.lost.reason == error.reason
+
+
+async def test_who_only_waits_goes_on_after_a_step_of_others_failed() -> None:
+    paths = ["fake:", f"fake:error_at=9,{SLOW}", "fake:"]
+    async with pool(2, 4, 2, paths=paths, form=shape(slots=1), rebuilds=True) as built:
+        first = asyncio.gather(hear(built.pipeline, request("x", 30)))
+        await asyncio.sleep(0.05)
+        built.rebuild.making.paths = ["fake:"]
+        later = asyncio.gather(hear(built.pipeline, request("x", 5)))
+        [(_, _, error)], [(ids, _, fine)] = await first, await later
+        assert isinstance(error, StageFailed)
+        assert (len(ids), fine) == (5, None)
+
+
+async def test_memory_that_runs_out_on_this_machine_is_not_looked_for_three_times() -> None:
+    paths = ["fake:short_at=5", "fake:"]
+    async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
+        _, _, error = await hear(built.pipeline, request("x", 30))
+        assert error is not None
+        assert error.reason.code == "worker_memory_short"
+        assert not built.rebuild.planned
+
+
+async def test_a_process_that_crashes_is_started_once_more_and_not_twice() -> None:
+    """It may have been chance; where it was not, whoever asks next is not made to wait for it again."""
+    paths = ["fake:", "fake:die_at=1", "fake:"]  # each time it is built anew
+    async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
+        ids, notices, error = await hear(built.pipeline, request("x", 30))
+        assert error is not None
+        assert error.reason.code == "worker_crashed"
+        assert not ids
+        assert [notice.state for notice in notices].count("lost") == 1
+        assert len(built.rebuild.planned) == 1
+
+
+async def test_a_choice_that_cannot_be_made_ends_the_answer_that_asked_for_it() -> None:
+    """No token is left to choose: that is the request's fault, and nobody else's."""
+    expected = await undisturbed()
+    nothing = Sampling(temperature=0.0, logit_bias=tuple((n, float("-inf")) for n in range(300)))
+    async with pool(2, 4, 2, paths=[f"fake:{SLOW}"], rebuilds=True, renews=True) as built:
+        other = asyncio.gather(hear(built.pipeline, request("x", SHORT)))
+        await asyncio.sleep(0.1)
+        ending = Request(tuple(range(3, 9)), nothing, 5)
+        built.pipeline._work._shape  # noqa: B018
+        _, _, error = await hear(built.pipeline, ending)
+        [(ids, _, fine)] = await other
+        assert error is not None
+        assert (ids, fine) == (expected, None)
+
+
+async def test_a_frame_of_ours_that_a_lender_refuses_is_not_called_its_loss() -> None:
+    async with pool(2, 4, 2, rebuilds=True, peers=True) as built:
+        lent = built.lenders[0]._open[built.lent[0]]
+        lent.agreed = type(lent.agreed)(
+            lent.agreed.pipeline,
+            lent.agreed.width + 1,
+            lent.agreed.number,
+            lent.agreed.slots,
+            lent.agreed.context,
+        )  # fmt: skip  as if both sides had agreed on something else
+        _, _, error = await hear(built.pipeline, request("x", 5))
+        assert isinstance(error, StageLost)
+        assert error.reason.code == "stage_bad_step"
+        assert "mistake of Poolhouse" in said(error)
