@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from app.core.blame import TABLE
 from app.core.errors import KINDS, Reason
 from app.core.reasons import SENTENCES, said, size
 
@@ -114,6 +115,12 @@ def test_no_sentence_is_idle() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert not set(SENTENCES) - written
+
+
+def test_every_reason_says_whose_fault_it_is() -> None:
+    """Recovery and loads look there before they try again."""
+    missing = sorted(set(SENTENCES) - set(TABLE))
+    assert not missing, f"add these to a group of app/core/blame.py: {' '.join(missing)}"
 
 
 def test_every_sentence_is_one_that_can_be_said() -> None:

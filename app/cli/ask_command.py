@@ -171,7 +171,7 @@ async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
                     face.write(text)
                     begun, ends_line = True, text.endswith("\n")
                 line = await anext(lines)
-            return {**line["done"], "said_first": said_first}
+            return {**line["done"], **({"said_first": said_first} if said_first else {})}
     except StopAsyncIteration:
         raise Unreachable("node_went_away") from None
     finally:

@@ -52,8 +52,8 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.MODEL),
         """
-        model_not_loaded numbers_not_finite model_changed model_gone source_changed cut_illegal kv_odd template_failed
-        template_slow template_large engine_knows_not
+        model_not_loaded numbers_not_finite model_changed model_gone source_changed cut_illegal kv_odd
+        template_failed template_slow template_large engine_knows_not
         """,
     ),
     (
@@ -65,14 +65,15 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.MEMORY, Retry.ELSEWHERE),
         """
-        memory_short worker_memory_short worker_grew lend_too_large stage_too_large stages_full disk_full disk_failed
+        memory_short worker_memory_short worker_grew lend_too_large stage_too_large stages_full disk_full
+        disk_failed
         """,
     ),
     (
         Blame(Fault.MACHINE, Retry.AGAIN),
         """
-        worker_died worker_hung worker_garbled stage_lost stage_busy stage_gone stage_not_offered lend_busy lend_twice
-        lend_not_open machine_closed shutting_down
+        worker_died worker_hung worker_garbled stage_lost stage_busy stage_gone stage_not_offered lend_busy
+        lend_twice lend_not_open machine_closed shutting_down
         """,
     ),
     (
@@ -86,16 +87,17 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.LINK, Retry.AGAIN),
         """
-        peer_offline peer_hung_up peer_unreachable peer_held_back peer_silent peer_stopped peer_no_hello link_lost
-        link_replaced channel_closed stage_unfinished piece_wrong
+        peer_offline peer_hung_up peer_unreachable peer_held_back peer_silent peer_stopped peer_no_hello
+        link_lost link_replaced channel_closed stage_unfinished piece_wrong
         """,
     ),
     (
         Blame(Fault.OWNER, Retry.ELSEWHERE),
         """
         lend_stopped lend_taken_back lend_off lend_no_role machine_lends_nothing pause_active pause_battery
-        pause_battery_at pause_gpu pause_hot pause_hot_at pause_hours pause_less pause_memory pause_metered pause_owner
-        pause_program pause_program_named pause_quit pause_screen pause_shutdown pause_sleep pause_stopped pause_vpn
+        pause_battery_at pause_gpu pause_hot pause_hot_at pause_hours pause_less pause_memory pause_metered
+        pause_owner pause_program pause_program_named pause_quit pause_screen pause_shutdown pause_sleep
+        pause_stopped pause_vpn
         """,
     ),
     (
@@ -118,21 +120,22 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         Blame(Fault.REQUEST),
         """
         api_content_unsupported api_count_elsewhere api_key_last api_key_name api_key_unknown api_keys_many
-        api_model_not_loaded api_no_tools api_one_prompt api_part_without_text api_tool_missing api_tools_unknown
-        api_unsupported attachment_large attachment_no_text attachment_unreadable attachments_many bad_request
-        bias_unknown catalogue_ambiguous catalogue_no_version catalogue_unknown code_form code_wrong codes_wrong
-        context_too_long context_too_short demo_too_many device_unknown download_unknown file_is_folder file_missing
-        file_odd file_unreadable found_not_here host_not_left_out hours_odd hub_name_odd interface_not_own
-        interface_unknown last_load_failed lend_more_than_there lend_threads_more lend_too_little link_limit_low
-        machine_ambiguous machine_unknown max_tokens_low model_ambiguous model_builtin model_elsewhere model_in_use
-        model_inexact model_name_odd model_not_pulled model_unknown models_enough models_folder_file
-        models_folder_inside models_folder_nested models_folder_new models_folder_none models_folder_odd
-        models_not_pulled name_empty name_taken no_pairing_window nobody_to_ask nothing_loaded program_unknown
-        prompt_beyond_model prompt_empty prompt_missing prompt_too_long prompt_unclear prompt_unreadable
-        replicas_need_two roles_contradict sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split
-        split_boundary split_family split_lenders split_sum split_two stops_too_many text_too_long token_odd
-        token_unknown upstream_circle upstream_raw_form upstream_refused upstream_tokens upstream_unknown upstream_url
-        usage address_wrong address_not_ours
+        api_model_not_loaded api_no_tools api_one_prompt api_part_without_text api_tool_missing
+        api_tools_unknown api_unsupported attachment_large attachment_no_text attachment_unreadable
+        attachments_many bad_request bias_unknown catalogue_ambiguous catalogue_no_version catalogue_unknown
+        code_form code_wrong codes_wrong context_too_long context_too_short demo_too_many device_unknown
+        download_unknown file_is_folder file_missing file_odd file_unreadable found_not_here host_not_left_out
+        hours_odd hub_name_odd interface_not_own interface_unknown last_load_failed lend_more_than_there
+        lend_threads_more lend_too_little link_limit_low machine_ambiguous machine_unknown max_tokens_low
+        model_ambiguous model_builtin model_elsewhere model_in_use model_inexact model_name_odd model_not_pulled
+        model_unknown models_enough models_folder_file models_folder_inside models_folder_nested
+        models_folder_new models_folder_none models_folder_odd models_not_pulled name_empty name_taken
+        no_pairing_window nobody_to_ask nothing_loaded program_unknown prompt_beyond_model prompt_empty
+        prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict
+        sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split split_boundary split_family
+        split_lenders split_sum split_two stops_too_many text_too_long token_odd token_unknown
+        template_option_bad upstream_circle upstream_raw_form upstream_refused upstream_tokens upstream_unknown
+        upstream_url usage address_wrong address_not_ours
         """,
     ),
     (
@@ -140,7 +143,8 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """
         bench_silent gguf_alignment gguf_big_endian gguf_dimensions gguf_key_missing gguf_layer_extra
         gguf_layer_missing gguf_limit gguf_name gguf_not gguf_odd gguf_offset gguf_part gguf_repeated gguf_shape
-        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing speed_family speed_shape_odd
+        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing speed_family
+        speed_shape_odd
         """,
     ),
     (
@@ -155,19 +159,18 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         Blame(Fault.MACHINE),
         """
         api_model_asked api_model_stays api_tokens_minute control_full copy_waits guest_model_stays probe_busy
-        probe_busy_here probe_silent queue_full reader_slow recovery_too_often speed_busy upstream_busy answer_gone
-        answer_doubted doubt_in_the_way
+        probe_busy_here probe_silent queue_full reader_slow recovery_too_often speed_busy upstream_busy
+        answer_gone answer_doubted doubt_in_the_way
         """,
     ),
     (
         Blame(Fault.REQUEST),
         """
         admin_stays api_key_gone chats_none chats_odd chats_too_large embedding_model_missing
-        embedding_model_unknown embedding_model_unnamed embedding_only_whole embedding_size
-        embedding_too_long erase_no_home guest_embedding_missing guest_model_not_loaded home_missing
-        home_no_folder keystore_unknown machine_not_doubted model_embeds_not model_only_embeds
-        models_move_waits models_moving node_other_version peer_is_this remove_added remove_itself
-        report_unwritten upstream_key_odd
+        embedding_model_unknown embedding_model_unnamed embedding_only_whole embedding_size embedding_too_long
+        erase_no_home guest_embedding_missing guest_model_not_loaded home_missing home_no_folder
+        keystore_unknown machine_not_doubted model_embeds_not model_only_embeds models_move_waits models_moving
+        node_other_version peer_is_this remove_added remove_itself report_unwritten upstream_key_odd
         """,
     ),
     (
@@ -179,47 +182,45 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.LINK),
         """
-        api_no_lan api_port_taken check_discovery_alone check_link_slow check_no_way
-        check_not_called_back check_not_reached check_one_way_here check_one_way_there
-        check_other_network check_virtual check_virtual_chosen check_vpn copy_away copy_held_up
-        copy_unreached cure_address_unknown cure_called_all cure_discovery_alone cure_link_cable
-        cure_link_vpn cure_link_wifi cure_no_way cure_not_called_back cure_not_reached cure_one_way_here
-        cure_one_way_there cure_other_network cure_virtual cure_vpn discovery_failed
-        discovery_no_multicast discovery_no_network interface_awaited interface_away interface_down
-        interface_no_way interface_through_virtual interface_through_vpn interface_wifi_beside_cable
-        link_doubled machine_heard_late measure_no_links pairing_broken pairing_unreachable
-        peer_address_unknown peer_speaks_oddly port_taken
+        api_no_lan api_port_taken check_discovery_alone check_link_slow check_no_way check_not_called_back
+        check_not_reached check_one_way_here check_one_way_there check_other_network check_virtual
+        check_virtual_chosen check_vpn copy_away copy_held_up copy_unreached cure_address_unknown
+        cure_called_all cure_discovery_alone cure_link_cable cure_link_vpn cure_link_wifi cure_no_way
+        cure_not_called_back cure_not_reached cure_one_way_here cure_one_way_there cure_other_network
+        cure_virtual cure_vpn discovery_failed discovery_no_multicast discovery_no_network interface_awaited
+        interface_away interface_down interface_no_way interface_through_virtual interface_through_vpn
+        interface_wifi_beside_cable link_doubled machine_heard_late measure_no_links pairing_broken
+        pairing_unreachable peer_address_unknown peer_speaks_oddly port_taken
         """,
     ),
     (
         Blame(Fault.HOUSEHOLD),
         """
-        check_protocol cure_alone cure_protocol_here cure_protocol_there cure_removed
-        discovery_identity_copied guest_alone guest_no_host household_already household_damaged
-        household_unsaved identity_copied identity_damaged identity_locked identity_unreadable
-        identity_unwritten not_admin pairing_busy pairing_cancelled pairing_expired pairing_member
-        pairing_nobody_near pairing_not_proved pairing_odd_certificate pairing_odd_household
-        pairing_open pairing_several_near pairing_tries_used pairing_unfinished passphrase_lost
-        peer_is_another peer_refused_us removed_needs_reset reset_while_running
+        check_protocol cure_alone cure_protocol_here cure_protocol_there cure_removed discovery_identity_copied
+        guest_alone guest_no_host household_already household_damaged household_unsaved identity_copied
+        identity_damaged identity_locked identity_unreadable identity_unwritten not_admin pairing_busy
+        pairing_cancelled pairing_expired pairing_member pairing_nobody_near pairing_not_proved
+        pairing_odd_certificate pairing_odd_household pairing_open pairing_several_near pairing_tries_used
+        pairing_unfinished passphrase_lost peer_is_another peer_refused_us removed_needs_reset
+        reset_while_running
         """,
     ),
     (
         Blame(Fault.SOURCE),
         """
-        copy_gone copy_no_hash copy_not_offered copy_not_there download_broken download_damaged
-        download_no_size download_other_file download_other_size download_stopped guest_upstream_off
-        guest_upstream_spent hub_address_odd hub_answer_long hub_away hub_busy hub_fault
-        hub_file_unknown hub_gated hub_held_up hub_mirror_held_up hub_mirror_unreached hub_odd
-        hub_parts_missing hub_redirect_odd hub_slow hub_stalled hub_token_needed hub_token_wrong
-        hub_unknown hub_unreached pull_ended updates_no_place updates_unreached upstream_certificate
-        upstream_failed upstream_off upstream_short upstream_spent upstream_test_failed
+        copy_gone copy_no_hash copy_not_offered copy_not_there download_broken download_damaged download_no_size
+        download_other_file download_other_size download_stopped guest_upstream_off guest_upstream_spent
+        hub_address_odd hub_answer_long hub_away hub_busy hub_fault hub_file_unknown hub_gated hub_held_up
+        hub_mirror_held_up hub_mirror_unreached hub_odd hub_parts_missing hub_redirect_odd hub_slow hub_stalled
+        hub_token_needed hub_token_wrong hub_unknown hub_unreached pull_ended updates_no_place updates_unreached
+        upstream_certificate upstream_failed upstream_off upstream_short upstream_spent upstream_test_failed
         """,
     ),
     (
         Blame(Fault.ENGINE),
         """
-        check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused
-        engine_in_the_way graphics_unused
+        check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused engine_in_the_way
+        graphics_unused
         """,
     ),
     (
@@ -240,16 +241,15 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """
         api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
         catalogue_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
-        check_confined_network check_confined_none check_confined_unknown check_home_unwritable
-        cure_confined cure_home_unwritable demo_without_model erase_away erase_keyring erase_left
-        erase_while_running history_busy history_key_gone history_key_unkept history_key_unreadable
-        history_key_wrong history_locked history_locked_aside history_newer history_set_aside
-        history_unreadable history_unswept history_unwritten home_unusable model_away model_file_stays
-        models_folder_away models_folder_other models_folder_taken models_folder_unusable
-        models_move_damaged models_move_ended models_move_failed models_move_left node_away
-        node_keeps_ending node_not_running node_restarted node_runs_already node_silent node_slow_start
-        node_starts_already node_stopped node_went_away not_allowed secret_unread secret_unwritten
-        settings_damaged settings_unsaved system_error token_locked window_libraries
+        check_confined_network check_confined_none check_confined_unknown check_home_unwritable cure_confined
+        cure_home_unwritable demo_without_model erase_away erase_keyring erase_left erase_while_running
+        history_busy history_key_gone history_key_unkept history_key_unreadable history_key_wrong history_locked
+        history_locked_aside history_newer history_set_aside history_unreadable history_unswept
+        history_unwritten home_unusable model_away model_file_stays models_folder_away models_folder_other
+        models_folder_taken models_folder_unusable models_move_damaged models_move_ended models_move_failed
+        models_move_left node_away node_keeps_ending node_not_running node_restarted node_runs_already
+        node_silent node_slow_start node_starts_already node_stopped node_went_away not_allowed secret_unread
+        secret_unwritten settings_damaged settings_unsaved system_error token_locked window_libraries
         """,
     ),
     # told, and nobody's fault; what moves on purpose goes on by itself
@@ -257,29 +257,28 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         Blame(Fault.NEWS, Retry.AGAIN),
         """
         advice_link_rate advice_link_time advice_memory_rate advice_memory_time advice_wifi_rate
-        advice_wifi_time check_address_unknown check_alone check_both_ways check_called_all
-        check_called_back check_came_in check_confined_full check_device check_discovery_off check_disk
-        check_engine check_engine_with check_hears check_hears_one check_home check_household check_ipv6
-        check_ipv6_off check_key check_lending check_link check_link_busy check_link_limited
-        check_link_untested check_listening check_memory check_model_loading check_model_ready
-        check_no_virtual check_no_vpn check_nobody_to_call check_plugged check_reached left_out_doubted
-        left_out_engine left_out_longer left_out_room left_out_same left_out_slower left_out_unmeasured
-        log_lending_draining log_lending_off log_lending_on log_lending_paused log_lending_unused
-        log_lending_used log_machine_added log_machine_came log_machine_doubted log_machine_left
-        log_machine_lost log_machine_removed log_machine_renamed log_machine_unclear
-        log_machine_used_again log_model_alone log_model_begun log_model_broken log_model_broken_off
-        log_model_downloaded log_model_failed log_model_goes_on log_model_goes_on_after log_model_lost
-        log_model_mended log_model_mended_late log_model_ready log_model_stopped log_model_unloaded
-        log_model_with log_model_without log_node_newer log_node_started log_node_upstream
+        advice_wifi_time check_address_unknown check_alone check_both_ways check_called_all check_called_back
+        check_came_in check_confined_full check_device check_discovery_off check_disk check_engine
+        check_engine_with check_hears check_hears_one check_home check_household check_ipv6 check_ipv6_off
+        check_key check_lending check_link check_link_busy check_link_limited check_link_untested
+        check_listening check_memory check_model_loading check_model_ready check_no_virtual check_no_vpn
+        check_nobody_to_call check_plugged check_reached left_out_doubted left_out_engine left_out_longer
+        left_out_room left_out_same left_out_slower left_out_unmeasured log_lending_draining log_lending_off
+        log_lending_on log_lending_paused log_lending_unused log_lending_used log_machine_added log_machine_came
+        log_machine_doubted log_machine_left log_machine_lost log_machine_removed log_machine_renamed
+        log_machine_unclear log_machine_used_again log_model_alone log_model_begun log_model_broken
+        log_model_broken_off log_model_downloaded log_model_failed log_model_goes_on log_model_goes_on_after
+        log_model_lost log_model_mended log_model_mended_late log_model_ready log_model_stopped
+        log_model_unloaded log_model_with log_model_without log_node_newer log_node_started log_node_upstream
         machine_replaced pace_link pace_machine pace_memory plan_alone_faster plan_beside plan_engine
-        plan_estimated plan_fits_host plan_forced plan_kept plan_measured plan_measured_links
-        plan_replicas plan_replicas_chosen plan_replicas_chosen_mixed plan_replicas_mixed plan_sketched
-        plan_split plan_split_chosen plan_split_faster plan_unmeasurable plan_unmeasured recovery_beside
-        recovery_better recovery_continued recovery_handed_over recovery_joining recovery_leaving
-        recovery_moved recovery_moving recovery_rebuilding recovery_reconnected recovery_reconnecting
-        recovery_reloading recovery_replaying recovery_slow states_by_cost states_kept states_no_room
-        unforecast_embeds unforecast_experts unforecast_family unforecast_indexer unforecast_unknown
-        whole_family whole_one_layer whole_small whole_variant worker_log guide_answers name_means
+        plan_estimated plan_fits_host plan_forced plan_kept plan_measured plan_measured_links plan_replicas
+        plan_replicas_chosen plan_replicas_chosen_mixed plan_replicas_mixed plan_sketched plan_split
+        plan_split_chosen plan_split_faster plan_unmeasurable plan_unmeasured recovery_beside recovery_better
+        recovery_continued recovery_handed_over recovery_joining recovery_leaving recovery_moved recovery_moving
+        recovery_rebuilding recovery_reconnected recovery_reconnecting recovery_reloading recovery_replaying
+        recovery_slow states_by_cost states_kept states_no_room unforecast_embeds unforecast_experts
+        unforecast_family unforecast_indexer unforecast_unknown whole_family whole_one_layer whole_small
+        whole_variant worker_log guide_answers name_means plan_narrow_wire
         """,
     ),
 )

@@ -326,6 +326,19 @@ def test_ask_json_is_one_object(poolhouse: Any, answering: Any) -> None:
     assert said.err == "Loading layers on attic-pc…\n"
 
 
+def test_ask_says_first_that_another_model_answers(poolhouse: Any, answering: Any) -> None:
+    words = "No other model is loaded, so the Guide answers."
+    lines = streamed("Open Pool.")
+    lines.lines[:0] = [
+        progress("loading", 1, 2, "den-pc"), {"by": {"model": "guide", "text": words}},
+    ]  # fmt: skip
+    answering({("POST", "/ask"): lines})
+    said = poolhouse("ask", "How?")
+    assert said.err.splitlines()[-1] == words  # before any of the answer
+    assert said.out == "Open Pool.\n"
+    assert poolhouse("ask", "How?", "--json").json["said_first"] == words
+
+
 def test_ask_with_a_system_sentence_sends_messages(poolhouse: Any, answering: Any) -> None:
     node = answering({("POST", "/ask"): streamed("Yes.")})
     assert poolhouse("ask", "How?", "--system", "Be brief.", "--model", "guide").code == 0

@@ -9,18 +9,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from app.catalog import ggml
 from app.catalog.gguf_bytes import entry, u32_entry
+from app.catalog.gguf_check import read_header
 from app.cli import main
 from testbed import tiny
 from tests.cli.conftest import Said
 from tests.families.changed import rewritten
 from tests.families.fixtures import families
+from tests.node.chat_api.conftest import free_port
 
 QUESTION = "Why is my laptop left out?"
 WRONG_CODE = "That code does not match. Type it as the other machine shows it; tries left: 2."
@@ -186,6 +191,94 @@ def test_import_use_and_delete_a_file(pool: Run, tmp_path: Path) -> None:
     assert pool("unload").out == "small is unloaded.\n"
     assert pool("rm", "small", "--yes").code == 0
     assert "small" not in [model["name"] for model in pool("models", "--json").json["models"]]
+
+
+def broken(path: Path) -> Path:
+    """A small model whose third layer computes nothing that is a number."""
+    tiny.llama(path, layers=4, seed=7)
+    tensor = read_header(path).tensors["blk.2.ffn_down.weight"]
+    with path.open("r+b") as file:
+        file.seek(tensor.offset)
+        file.write(b"\0\x7e" * 64)  # NaN, in f16
+    return path
+
+
+@pytest.mark.parametrize("split", ["1,2,1", "2,1,1", "4"])
+def test_a_model_without_finite_numbers_is_told_once_and_no_machine_is_lost(
+    pool: Run, attic: Run, tmp_path: Path, split: str
+) -> None:
+    """On the first machine, on the other one, and whole; then nobody answers in its place unasked."""
+    assert pool("unload").code == 0
+    assert pool("import", str(broken(tmp_path / "broken.gguf")), "--name", "broken").code == 0
+    said = pool("load", "broken", "--split", split)
+    steps = ("…", " %")
+    told = [line for line in said.err.splitlines() if not line.endswith(steps)]
+    assert (said.code, len(told)) == (1, 1), told
+    assert "not finite" in told[0]
+    assert "attic" not in told[0]
+    assert "lost" not in told[0]
+    asked = pool("ask", QUESTION, "-n", "4")
+    assert (asked.code, asked.out) == (1, "")
+    assert "broken could not be loaded" in asked.err
+    by_name = pool("ask", QUESTION, "-n", "4", "--model", "guide")
+    assert by_name.code == 0
+    assert "the Guide answers" not in by_name.err
+    assert pool("rm", "broken", "--yes").code == 0
+    assert all(machine["online"] for machine in pool("machines", "--json").json["machines"])
+
+
+def test_the_guide_says_first_that_it_answers(pool: Run) -> None:
+    assert pool("unload").code == 0
+    asked = pool("ask", QUESTION, "-n", "4", "--json")
+    assert asked.json["model"] == "guide"
+    assert "the Guide answers" in asked.json["said_first"]
+
+
+def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path) -> None:
+    imported = pool("import", str(tiny.llama(tmp_path / "by-id.gguf", seed=9)), "--json").json
+    [listed] = [one for one in pool("models", "--json").json["models"] if one["name"] == "by-id"]
+    model = listed["id"]
+    assert imported["model"]["id"] == model
+    assert pool("plan", model, "--json").json["model"] == "by-id"
+    assert pool("load", model, "--json").json["loaded"]["model"] == "by-id"
+    assert pool("load", model, "--beside").code == 0  # it is that one, and not beside itself
+    assert pool("status", "--json").json["beside"] == []
+    asked = pool("ask", "abc", "--raw", "--model", model, "-n", "4", "--json").json
+    assert asked["model"] == "by-id"
+    assert asked["said_first"].endswith("means by-id here.")
+    assert (
+        pool("bench", model, "--prompt", "8", "--output", "2", "--streams", "1", "--runs", "1").code
+        == 0
+    )
+    assert pool("unload", model).out == "by-id is unloaded.\n"
+    port = free_port()
+    assert pool("api", "on", "--port", str(port), "--may-load").code == 0
+    key = pool("api", "key", "--json").json["key"]
+    for path, body in (
+        ("/v1/completions", {"prompt": "abc"}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "abc"}]}),
+        ("/v1/responses", {"input": "abc"}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 2}),
+        ("/api/generate", {"prompt": "abc", "stream": False}),
+        ("/api/chat", {"messages": [{"role": "user", "content": "abc"}], "stream": False}),
+        ("/api/show", {}),
+    ):
+        code, answer = posted(port, key, path, {"model": model, **body})
+        assert code == 200, (path, answer)
+    assert pool("api", "off").code == 0
+    machine = attic("status", "--json").json["node"]["id"]
+    assert pool("machines", "--json").json["machines"]
+    assert pool("roles", machine, "--host", "--lender").code == 0
+    assert pool("rm", model, "--yes").code == 0
+    assert "by-id" not in [one["name"] for one in pool("models", "--json").json["models"]]
+
+
+def posted(port: int, key: str, path: str, body: dict[str, Any]) -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("POST", path, json.dumps(body), headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
 
 
 # family, what is taken from its file, what is put in, the split or None where the shelf refuses it,

@@ -14,10 +14,12 @@ import pytest
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
+from app.core.blame import lost
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageLost
 from app.core.household import About, Told
 from app.core.ids import MachineId
 from app.core.plan import Candidate
+from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES
 from app.core.threads import Threads
 from app.inference.chats import Delta, Question
@@ -216,6 +218,94 @@ async def test_a_question_without_a_name_takes_what_is_there(
     await load(hosting, "two")
     assert await ask(hosting) == "two!"
     assert scene.names == ["two"]
+
+
+async def first_line(hosting: Hosting, model: str | None = None) -> str:
+    """What is said before the answer."""
+    async with aclosing(hosting.ask(asked.Ask(prompt="?", model=model))) as lines:
+        async for line in lines:
+            if "by" in line or "delta" in line:
+                return str(line)
+    raise AssertionError("nothing was answered")
+
+
+async def test_after_a_failed_load_nobody_else_answers_in_its_place(
+    hosting: Hosting, scene: Scene
+) -> None:
+    scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
+    assert await load(hosting, "one") == "model_not_loaded"
+    assert await ask(hosting) == "last_load_failed"
+    with pytest.raises(BadInput) as told:
+        hosting.check_not_failed()
+    words = said(told.value)
+    assert words.startswith("one could not be loaded")
+    assert "it is odd" in words
+    assert await ask(hosting, "two") == "two!"  # by its name any model is asked
+    assert await ask(hosting) == "two!"
+    await hosting.unload()
+    assert await ask(hosting) == "model_builtin_missing"  # the Guide, which this shelf has not
+
+
+async def test_a_load_that_somebody_stopped_has_not_failed(hosting: Hosting, scene: Scene) -> None:
+    scene.may_load.clear()
+    async with asyncio.TaskGroup() as group:
+        loading = group.create_task(load(hosting, "one"), name="load")
+        await until(lambda: scene.placed)
+        await hosting.unload()
+    assert loading.result() == "load_stopped"
+    hosting.check_not_failed()
+
+
+async def test_who_is_called_by_less_than_its_name_is_named_first(
+    hosting: Hosting, shelf: Shelf
+) -> None:
+    assert "one means" not in await first_line(hosting, "one")
+    assert "on means one here." in await first_line(hosting, "on")
+    assert "means one here." in await first_line(hosting, shelf.get("one").model.id)
+    assert "'by'" not in await first_line(hosting)
+
+
+async def test_a_model_is_known_by_its_id(hosting: Hosting, shelf: Shelf, scene: Scene) -> None:
+    one, two = (shelf.get(name).model.id for name in ("one", "two"))
+    assert (await hosting.plan(asked.PlanModel(model=one), lambda _: None))["model"] == "one"
+    assert await load(hosting, one) == "loaded"
+    assert await load(hosting, two, beside=True) == "loaded"
+    assert await load(hosting, one, beside=True) == "loaded"  # placed anew, by its whole name
+    assert (await ask(hosting, two), await ask(hosting, one)) == ("two!", "one!")
+    assert await hosting.unload(two) == ["two"]
+    assert await ask(hosting, two) == "two!"
+
+
+async def test_a_lender_without_memory_is_done_without(hosting: Hosting, scene: Scene) -> None:
+    short = DoesNotFit(
+        "lender_said", machine="attic", what="No room.", cause="memory_short", machine_id=ATTIC
+    )
+    scene.errors += [short]
+    assert await load(hosting, "one") == "loaded"
+    assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN}
+    scene.errors += [short]
+    assert await load(hosting, "one", split=[1, 2, 1]) == "lender_said"  # which is why it failed
+    assert len(scene.placed) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "tries"),
+    [
+        ("stage_failed", 1),
+        ("numbers_not_finite", 1),
+        ("engine_gave_up", 1),
+        ("worker_crashed", 2),
+        ("worker_died", 4),
+    ],
+)
+async def test_only_what_may_have_been_chance_is_loaded_again(
+    hosting: Hosting, scene: Scene, code: str, tries: int
+) -> None:
+    facts = {"worker": "den", "how": "x", "words": "", "machine": "den", "cause": "x"}
+    scene.errors += [lost(Reason(code, dict(facts)))] * 9
+    assert await load(hosting, "one") == code
+    assert len(scene.placed) == tries
+    scene.errors.clear()
 
 
 async def test_half_a_name_replaces_nothing_that_is_loaded(hosting: Hosting, scene: Scene) -> None:
