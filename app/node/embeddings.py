@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for all pairs of them
 IDLE_SECONDS = 300.0
-DIED = "worker_died"  # nobody ended it
+DIED = ("worker_died", "worker_crashed")  # nobody ended it
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Embeddings:
             try:
                 vectors.append(await held.embedder.embed(text, size, cut=cut))
             except StageLost as error:
-                if error.reason.code != DIED:
+                if error.reason.code not in DIED:
                     raise
                 log.warning("%s is loaded again, as its worker died: %s", entry.name, error.reason)
                 held = await self._ready(entry, order, lambda _: None)

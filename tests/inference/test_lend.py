@@ -160,7 +160,11 @@ BAD: list[Callable[[Wanted], bytes]] = [
 ]
 
 
-async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run() -> None:
+async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The host hears that it is its own doing: it would send the same to the next machine."""
+    monkeypatch.setattr(lend, "LINGER_S", 0.05)
     async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted()
         await lender.open(what)
@@ -168,6 +172,8 @@ async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run() ->
             near, far = MemoryChannel.pair()
             group.create_task(lender.serve(what.run.pipeline, far), name="serve")
             await near.send(make(what))
+            told = lost_of(decode(await near.receive()).payload, "den-pc")
+            assert told.reason.code == "stage_bad_step"
             with pytest.raises(AppError):
                 await near.receive()
         near, far = MemoryChannel.pair()
