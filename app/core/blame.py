@@ -83,7 +83,11 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         machine_doubted peer_refused
         """,
     ),
-    (Blame(Fault.LINK, Retry.ELSEWHERE), "stage_unreachable"),
+    (
+        Blame(Fault.LINK, Retry.ELSEWHERE),
+        "stage_unreachable peer_address_unknown peer_speaks_oddly",
+    ),
+    (Blame(Fault.MEMORY, Retry.AGAIN), "beside_no_room"),
     (
         Blame(Fault.LINK, Retry.AGAIN),
         """
@@ -102,7 +106,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     ),
     (
         Blame(Fault.HOUSEHOLD, Retry.ELSEWHERE),
-        "machine_removed removed_from_household role_missing version_differs",
+        "machine_removed removed_from_household role_missing version_differs peer_refused_us peer_is_another",
     ),
     (Blame(Fault.MACHINE), "proof_unsteady proof_differs worker_not_started"),
     (
@@ -150,9 +154,9 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.MEMORY),
         """
-        beside_no_room download_no_room helps_context helps_machine helps_nothing helps_smaller history_full
-        host_too_small machine_too_small models_move_no_room no_room_left pool_too_small recovery_short
-        recovery_short_here recovery_waited speed_no_room whole_too_big
+        download_no_room helps_context helps_machine helps_nothing helps_smaller history_full host_too_small
+        machine_too_small models_move_no_room no_room_left pool_too_small recovery_short recovery_short_here
+        recovery_waited speed_no_room whole_too_big
         """,
     ),
     (
@@ -190,7 +194,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         cure_virtual cure_vpn discovery_failed discovery_no_multicast discovery_no_network interface_awaited
         interface_away interface_down interface_no_way interface_through_virtual interface_through_vpn
         interface_wifi_beside_cable link_doubled machine_heard_late measure_no_links pairing_broken
-        pairing_unreachable peer_address_unknown peer_speaks_oddly port_taken
+        pairing_unreachable port_taken
         """,
     ),
     (
@@ -201,8 +205,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         identity_damaged identity_locked identity_unreadable identity_unwritten not_admin pairing_busy
         pairing_cancelled pairing_expired pairing_member pairing_nobody_near pairing_not_proved
         pairing_odd_certificate pairing_odd_household pairing_open pairing_several_near pairing_tries_used
-        pairing_unfinished passphrase_lost peer_is_another peer_refused_us removed_needs_reset
-        reset_while_running
+        pairing_unfinished passphrase_lost removed_needs_reset reset_while_running
         """,
     ),
     (
@@ -293,7 +296,7 @@ RUN_STAYS = frozenset(
         "stage_bad_step", "stage_input_odd",
     }
 )  # fmt: skip
-_OF_THAT_MACHINE = frozenset({Fault.ENGINE, Fault.APP, Fault.HOUSEHOLD, Fault.MEMORY, Fault.OWNER})
+_ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # at fault on every machine
 
 
 def of(reason: Reason) -> Blame:
@@ -301,7 +304,7 @@ def of(reason: Reason) -> Blame:
     if reason.code != "lender_said":
         return TABLE.get(reason.code, UNKNOWN)
     there = TABLE.get(str(reason.facts.get("cause", "")), Blame(Fault.MACHINE, Retry.ELSEWHERE))
-    if there.retry is Retry.NEVER and there.fault in _OF_THAT_MACHINE:
+    if there.retry is Retry.NEVER and there.fault not in _ANYWHERE:
         return Blame(there.fault, Retry.ELSEWHERE)
     return there
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 
 import pytest
@@ -12,7 +13,9 @@ from app.core.reasons import said
 from app.core.recovery import Notice
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token
+from app.inference.stage_client import FrameChannel
 from backends.contract import Number, Sampling
+from backends.frames import Kind, decode
 from tests.inference.pool import Pool, answer, pool, request, shape
 
 Heard = tuple[list[int], list[Notice], AppError | None]
@@ -139,7 +142,6 @@ async def test_a_choice_that_cannot_be_made_ends_the_answer_that_asked_for_it() 
         other = asyncio.gather(hear(built.pipeline, request("x", SHORT)))
         await asyncio.sleep(0.1)
         ending = Request(tuple(range(3, 9)), nothing, 5)
-        built.pipeline._work._shape  # noqa: B018
         _, _, error = await hear(built.pipeline, ending)
         [(ids, _, fine)] = await other
         assert error is not None
@@ -160,3 +162,43 @@ async def test_a_frame_of_ours_that_a_lender_refuses_is_not_called_its_loss() ->
         assert isinstance(error, StageLost)
         assert error.reason.code == "stage_bad_step"
         assert "mistake of Poolhouse" in said(error)
+
+
+class Odd:
+    """A channel by which one answer of a lender comes with numbers that are not finite."""
+
+    def __init__(self, inner: FrameChannel, after: list[int]) -> None:
+        self._inner, self._after = inner, after
+
+    async def send(self, frame: bytes) -> None:
+        await self._inner.send(frame)
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        def changed(data: bytes) -> None:
+            frame = decode(data)
+            if frame.kind is Kind.OUTPUT:
+                self._after[0] -= 1
+                if self._after[0] == 0:
+                    data = data[: -len(frame.payload)] + b"\xff" * len(frame.payload)
+            to(data)
+
+        await self._inner.deliver(changed)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_who_sends_numbers_that_cannot_be_used_is_left_out_and_not_who_got_them() -> None:
+    expected = await undisturbed()
+    after = [7]
+    async with pool(
+        2, 2, 2, 2, number=Number.F32, rebuilds=True, wrap=lambda one: Odd(one, after)
+    ) as built:
+        for place, stage in enumerate(built.pipeline._stages[1:3], 1):
+            stage.key = f"id-{place}"
+        ids, notices, error = await hear(built.pipeline, request("x", SHORT))
+        assert (ids, error) == (expected, None)
+        [planned] = built.rebuild.planned
+        assert len(planned) == 1
+        assert "sent numbers that cannot be used" in said(notices[0].reason)
+        assert notices[0].machine == f"lender-{next(iter(planned)).removeprefix('id-')}"
