@@ -138,8 +138,8 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict
         sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split split_boundary split_family
         split_lenders split_sum split_two stops_too_many text_too_long token_odd token_unknown
-        template_option_bad upstream_circle upstream_raw_form upstream_refused upstream_tokens upstream_unknown
-        upstream_url usage address_wrong address_not_ours
+        template_option_bad thinking_always thinking_never upstream_circle upstream_raw_form upstream_refused
+        upstream_tokens upstream_unknown upstream_url usage address_wrong address_not_ours
         """,
     ),
     (
