@@ -212,11 +212,12 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         Blame(Fault.SOURCE),
         """
         copy_gone copy_no_hash copy_not_offered copy_not_there download_broken download_damaged download_no_size
-        download_other_file download_other_size download_stopped guest_upstream_off guest_upstream_spent
-        hub_address_odd hub_answer_long hub_away hub_busy hub_fault hub_file_unknown hub_gated hub_held_up
-        hub_mirror_held_up hub_mirror_unreached hub_odd hub_parts_missing hub_redirect_odd hub_slow hub_stalled
-        hub_token_needed hub_token_wrong hub_unknown hub_unreached pull_ended updates_no_place updates_unreached
-        upstream_certificate upstream_failed upstream_off upstream_short upstream_spent upstream_test_failed
+        download_other_file download_other_size download_other_than_first download_stopped guest_upstream_off
+        guest_upstream_spent hub_address_odd hub_answer_long hub_away hub_busy hub_fault hub_file_unknown
+        hub_gated hub_held_up hub_mirror_held_up hub_mirror_unreached hub_odd hub_parts_missing hub_redirect_odd
+        hub_slow hub_stalled hub_token_needed hub_token_wrong hub_unknown hub_unreached pull_ended
+        updates_no_place updates_unreached upstream_certificate upstream_failed upstream_off upstream_short
+        upstream_spent upstream_test_failed
         """,
     ),
     (
