@@ -20,7 +20,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
   $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not alone"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check faults fuzz props soak sim families families-proof fuzz-api api-compare call-compare bench guide format
+.PHONY: help run demo test check faults fuzz props soak sim families families-proof fuzz-api api-compare call-compare templates bench guide format
 .PHONY: translations screenshots endure lock setup fast portable clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
@@ -177,6 +177,9 @@ api-compare: dev ## record what llama.cpp's own server answers, for the tests to
 
 call-compare: dev ## record what llama.cpp's own parser reads in calls of tools, for the tests and docs/tools.md; compiles it first (ARGS="--jobs 1")
 	@$(BIN)/python -m scripts.call_compare $(ARGS)
+
+templates: dev ## record what llama.cpp's own server makes of chat templates, for the tests, and write docs/templates.md (ARGS="--page": only the page)
+	@$(BIN)/python -m scripts.template_compare $(ARGS)
 
 clean: ## remove what was built; models, chats and the Guide's training stay
 	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \

@@ -89,8 +89,8 @@ class Render(Order, frozen=True, tag="render"):
     """Apply the chat template. Answer: Rendered or Failed; behind one that is not the `last` also Tokenized or Failed.
 
     now: for templates that name the date: when the chat began, so that its later turns begin alike; None: this moment.
-    options: further variables of the template, such as `enable_thinking`. ids: those of the text and what stands
-    `behind` it are wanted too, with the names of control tokens as these tokens.
+    options: further variables of the template, such as `enable_thinking`. ids: those of the text are wanted too, with
+    the names of control tokens as these tokens. continues: the last message is an answer that goes on.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -99,7 +99,7 @@ class Render(Order, frozen=True, tag="render"):
     now: LocalTime | None = None
     options: dict[str, Scalar] = {}
     ids: bool = False
-    behind: str = ""
+    continues: bool = False
 
 
 class OpenEmbedder(Order, frozen=True, tag="embedder"):
@@ -178,7 +178,10 @@ class Tokenized(Order, frozen=True, tag="tokenized"):
 
 
 class Rendered(Order, frozen=True, tag="rendered"):
+    """`folded`: what the template does not take, and was told in another way: "system", "tools", "turns"."""
+
     text: str
+    folded: tuple[str, ...] = ()
     ids: tuple[int, ...] = ()  # if they were wanted, and took no time worth telling apart
     last: bool = True  # else Tokenized comes, or Failed
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NoReturn
 
-from jinja2 import Template, TemplateError
+from jinja2 import Template, TemplateError, Undefined
 from jinja2.ext import Extension
 from jinja2.nodes import Node
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from backends.template import TemplateFailed
+from backends.template import Objected, TemplateFailed
 
 __all__ = ["TemplateError", "compiled"]
 
@@ -38,6 +39,15 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         raise TemplateFailed(f"a chat template may not use {operator}")
 
 
+class _Nothing(Undefined):
+    """A variable that nobody gave: added to a text it is no text, as for llama.cpp. Fireworks' template names two."""
+
+    def __add__(self, other: object) -> object:  # type: ignore[override]
+        return other
+
+    __radd__ = __add__  # type: ignore[assignment]
+
+
 class _Generation(Extension):
     """{% generation %}: marks what the model wrote, for those who train. Here it is what stands in it."""
 
@@ -48,7 +58,9 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-@lru_cache(maxsize=1)  # a worker has one vocabulary
+@lru_cache(
+    maxsize=2
+)  # a worker has one vocabulary, and few of them a template of their own for tools
 def compiled(template: str) -> Template:
     """Takes longer than all else that is done for a prompt."""
     return _environment().from_string(template)
@@ -57,15 +69,34 @@ def compiled(template: str) -> Template:
 def _environment() -> ImmutableSandboxedEnvironment:
     """As transformers sets it up, which templates are written against."""
     environment = _Sandbox(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=_Nothing,
+        extensions=["jinja2.ext.loopcontrols", _Generation],
     )
     environment.filters["tojson"] = _to_json
+    environment.filters["safe"] = (
+        _unchanged  # nothing is escaped here: it would make all that is added to it be so
+    )
     environment.globals["raise_exception"] = _raise
     return environment
 
 
+def _unchanged(value: object) -> object:
+    return value
+
+
+def _listed(value: object) -> object:
+    """What a filter gives piece by piece, such as `map`."""
+    if isinstance(value, Iterator):
+        return list(value)
+    if isinstance(value, Undefined):
+        return None
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
 def _raise(text: str) -> NoReturn:
-    raise TemplateFailed(str(text))
+    raise Objected(str(text))
 
 
 def _to_json(
@@ -78,6 +109,7 @@ def _to_json(
     """With the blanks, and the arguments, of transformers' filter: models have seen no other JSON in training."""
     return json.dumps(
         value,
+        default=_listed,
         ensure_ascii=ensure_ascii,
         indent=indent,
         separators=separators,

@@ -12,11 +12,12 @@ from typing import assert_never
 import msgspec
 
 from backends import orders, process
+from backends.chat_template import ChatTemplate, Rendered
 from backends.contract import NO_MEMORY, BadSlots, OutOfMemory, StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.runs import Run
 from backends.sampling import GrammarRefused
-from backends.template import TemplateFailed, render
+from backends.template import Objected, TemplateFailed
 from backends.template_calls import call_format
 from backends.template_reasoning import of_template
 from backends.text import Text, open_text, pieces
@@ -36,6 +37,7 @@ class Service:
         self._alone = alone
         self._runs: dict[bytes, Run] = {}
         self._text: Text | None = None
+        self._template = self._tools_template = ChatTemplate("")
         self._vectors = Vectors()
         self._last: Frame | None = None  # the last step that went well, to be rehearsed
 
@@ -154,16 +156,17 @@ class Service:
                 ids = self._tokenize(order.text, special=order.special, bos=order.bos)
                 yield orders.Tokenized(request=order.request, ids=ids)
             case orders.Render():
-                text, number = self._render(order), order.request
-                is_long = len(text) + len(order.behind) > SHORT_CHARS
+                found, number = self._render(order), order.request
+                is_long = len(found.text) > SHORT_CHARS
+                told = orders.Rendered(request=number, text=found.text, folded=found.folded)
                 if is_long or not order.ids:
-                    yield orders.Rendered(request=number, text=text, last=not order.ids)
+                    yield msgspec.structs.replace(told, last=not order.ids)
                 if order.ids:
-                    ids = self._tokenize(text + order.behind, special=True, bos=True)
+                    ids = self._tokenize(found.text, special=True, bos=True)
                     yield (
                         orders.Tokenized(request=number, ids=ids)
                         if is_long
-                        else orders.Rendered(request=number, text=text, ids=ids)
+                        else msgspec.structs.replace(told, ids=ids)
                     )
             case orders.OpenEmbedder():
                 yield self._vectors.open(order)
@@ -197,13 +200,17 @@ class Service:
             self._text.close()
             self._text = None
         text = self._text = open_text(order.path)
-        if text.template:
-            import backends.sandbox  # noqa: F401  now, and not at the first question
+        import backends.sandbox  # noqa: F401  now, and not at the first question
+
+        names = _names(text)
+        self._template = ChatTemplate(text.template, names)
+        own = text.tools_template != text.template
+        self._tools_template = ChatTemplate(text.tools_template, names) if own else self._template
         yield orders.Vocabulary(
             request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
             adds_bos=text.adds_bos, has_template=bool(text.template),
-            calls=call_format(text.template, _names(text), [text.name(end) for end in text.end_tokens]),
-            reasoning=of_template(text.template, _names(text)),
+            calls=call_format(text.tools_template, names, [text.name(end) for end in text.end_tokens]),
+            reasoning=of_template(text.template, names),
         )  # fmt: skip
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab
@@ -217,14 +224,12 @@ class Service:
     def _tokenize(self, text: str, *, special: bool, bos: bool) -> tuple[int, ...]:
         return tuple(self._vocabulary().tokenize(text, special=special, bos=bos))
 
-    def _render(self, order: orders.Render) -> str:
-        text = self._vocabulary()
-        if not text.template:
-            raise TemplateFailed("this model has no chat template")
-        return render(
-            text.template, order.messages, tools=order.tools,
-            add_generation_prompt=order.add_generation_prompt, tokens=_names(text), now=order.now,
-            options=order.options,
+    def _render(self, order: orders.Render) -> Rendered:
+        self._vocabulary()
+        template = self._tools_template if order.tools else self._template
+        return template.render(
+            order.messages, tools=order.tools, now=order.now, options=order.options,
+            add_generation_prompt=order.add_generation_prompt, continues=order.continues,
         )  # fmt: skip
 
 
@@ -285,6 +290,8 @@ def _code(order: orders.Asked, error: Exception) -> str:
         return "engine_unproved"
     if isinstance(error, GrammarRefused):
         return "grammar_refused"
+    if isinstance(error, Objected):
+        return "template_objects"
     if isinstance(error, TemplateFailed):
         return "template_failed"
     if isinstance(order, orders.OpenStage | orders.OpenVocabulary | orders.OpenEmbedder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -17,14 +16,22 @@ from backends import process
 from backends.contract import LocalTime, Scalar
 
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
+TRIAL_SECONDS = 3.0  # for all that is tried with a template, once; a busy computer needs long to compile a large one
 LOOK_SECONDS = 10.0  # when a vocabulary is opened, for what a template shows, also where other programs compute
 MAX_BYTES = 64 << 20
 MAX_TEXT = 1 << 20
-AT_ONCE = 1e-3  # nothing would be no time at all
 
 
 class TemplateFailed(Exception):
     """The template could not be applied; the text says why."""
+
+
+class Refused(TemplateFailed):
+    """It could not be applied to this chat; another one may do."""
+
+
+class Objected(Refused):
+    """The template itself says that it does not take this chat, in its author's words."""
 
 
 def render(
@@ -38,27 +45,42 @@ def render(
     options: Mapping[str, Scalar] | None = None,
     seconds: float = MAX_SECONDS,
 ) -> str:
-    """The prompt. tokens: `bos_token` and `eos_token`; now: when the chat began, None for this moment; options: further
-    variables, of which none takes the place of one of ours. Raises TemplateFailed.
+    """The prompt, with the messages as they are. Raises TemplateFailed.
 
-    In the main thread on Linux and macOS time is bounded here; native code in a loop, and other
-    systems, are left to the deadline of who asked.
+    tokens: `bos_token` and `eos_token`; now: when the chat began, None for this moment; options: further variables, of
+    which none takes the place of one of ours.
     """
+    values = {**(options or {}), **(tokens or {})}
+    with bounded(seconds):
+        return rendered(
+            template, messages, tools=tools, add_generation_prompt=add_generation_prompt, at=moment(now), values=values
+        )  # fmt: skip
+
+
+def rendered(
+    template: str,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tools: Sequence[Mapping[str, Any]],
+    add_generation_prompt: bool,
+    at: datetime,
+    values: Mapping[str, object],
+) -> str:
+    """As `render`, within `bounded` that is already entered."""
     from backends import sandbox  # heavy, and most workers only compute
 
-    values: dict[str, object] = {**(options or {}), **(tokens or {})}
+    given = {
+        **values,
+        "messages": deepcopy(list(messages)),  # a template may change lists
+        "add_generation_prompt": add_generation_prompt,
+        "strftime_now": at.strftime,
+    }
+    if tools:
+        given["tools"] = deepcopy(list(tools))
     try:
-        with _bounded(seconds):
-            values["strftime_now"] = _moment(now).strftime
-            if tools:
-                values["tools"] = deepcopy(list(tools))
-            values["messages"] = deepcopy(list(messages))  # a template may change lists
-            values["add_generation_prompt"] = add_generation_prompt
-            return _joined(sandbox.compiled(template).generate(values))
+        return _joined(sandbox.compiled(template).generate(given))
     except sandbox.TemplateError as error:
-        raise TemplateFailed(error.message or type(error).__name__) from None
-    except MemoryError:
-        raise TemplateFailed(f"the chat template took more than {MAX_BYTES >> 20} MiB") from None
+        raise Refused(error.message or type(error).__name__) from None
     except (
         ArithmeticError,
         AttributeError,
@@ -67,18 +89,18 @@ def render(
         TypeError,
         ValueError,
     ) as error:
-        raise TemplateFailed(f"the chat template failed: {error}") from None
-    except RecursionError:
-        raise TemplateFailed("the chat template calls itself without end") from None
+        raise Refused(f"the chat template failed: {error}") from None
 
 
-def _moment(now: LocalTime | None) -> datetime:
-    """With the clocks of its place."""
+def moment(now: LocalTime | None) -> datetime:
+    """With the clocks of its place. Raises TemplateFailed for one that no clock shows."""
     if now is None:
         return datetime.now().astimezone()
-    return datetime.fromtimestamp(
-        now.epoch_seconds, timezone(timedelta(seconds=now.utc_offset_seconds))
-    )
+    try:
+        zone = timezone(timedelta(seconds=now.utc_offset_seconds))
+        return datetime.fromtimestamp(now.epoch_seconds, zone)
+    except (OSError, OverflowError, ValueError) as error:
+        raise TemplateFailed(f"the chat began at a time that is none: {error}") from None
 
 
 def _joined(parts: Iterator[str]) -> str:
@@ -93,22 +115,34 @@ def _joined(parts: Iterator[str]) -> str:
 
 
 @contextmanager
-def _bounded(seconds: float) -> Iterator[None]:
-    """Time and memory are limited inside, and as before outside."""
+def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
+    """The processor's time and memory are limited inside, and as before outside. Raises TemplateFailed.
+
+    In the main thread on Linux and macOS time is bounded here; native code in a loop, and other systems, are left to
+    the deadline of who asked.
+    """
+    try:
+        with _limited(seconds):
+            yield
+    except MemoryError:
+        raise TemplateFailed(f"the chat template took more than {MAX_BYTES >> 20} MiB") from None
+    except RecursionError:
+        raise TemplateFailed("the chat template calls itself without end") from None
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before, begun = signal.signal(signal.SIGALRM, _late), time.monotonic()
-    left, every = signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, _late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # a busy computer takes nothing away from it
     try:
         with process.may_grow_by(MAX_BYTES, mapped=True):
             yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if left:  # somebody else's time went on meanwhile
-            left = max(left - (time.monotonic() - begun), AT_ONCE)
-            signal.setitimer(signal.ITIMER_REAL, left, every)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _late(_signal: int, _frame: FrameType | None) -> NoReturn:

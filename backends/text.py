@@ -30,6 +30,7 @@ class Text(Protocol):
     eos: int
     adds_bos: bool
     template: str  # empty: none
+    tools_template: str  # where tools are told of: another one of some models
 
     def piece(self, token: int) -> bytes:
         """The bytes of a token; empty for control tokens."""
@@ -87,8 +88,10 @@ class LlamaText:
         self.bos = int(llama.llama_vocab_bos(vocab))
         self.eos = int(llama.llama_vocab_eos(vocab))
         self.adds_bos = bool(llama.llama_vocab_get_add_bos(vocab))
-        template = llama.llama_model_chat_template(self._model, None)
-        self.template = (template or b"").decode("utf-8", "replace")
+        own = llama.llama_model_chat_template(self._model, None) or b""
+        of_tools = llama.llama_model_chat_template(self._model, b"tool_use") or own
+        self.template = (own or of_tools).decode("utf-8", "replace")
+        self.tools_template = of_tools.decode("utf-8", "replace")
         self._buffer = ctypes.create_string_buffer(1024)
 
     def piece(self, token: int) -> bytes:
@@ -126,6 +129,7 @@ class FakeText:
 
     adds_bos: bool = True
     template: str = FAKE_TEMPLATE
+    tools_template: str = FAKE_TEMPLATE
     bos: int = fake.BOS
     eos: int = fake.END
     end_tokens: tuple[int, ...] = (fake.END,)

@@ -18,15 +18,16 @@ def engine() -> str:
 
 
 def fetch(work: Path, parts: tuple[str, ...]) -> Path:
-    """The folder of llama.cpp below `work`, of these parts; downloaded and unpacked once for each version."""
+    """The folder of llama.cpp below `work`, with these parts; downloaded and unpacked once for each version."""
     folder = work / engine() / "llama.cpp"
     whole = folder / ".unpacked"
-    if not whole.exists():
+    there = whole.read_text("utf-8").split() if whole.exists() else []
+    if lacking := tuple(part for part in parts if part not in there):
         if not list(folder.parent.glob("llama_cpp_python-*.tar.gz")):
             download(folder.parent)
         (archive,) = folder.parent.glob("llama_cpp_python-*.tar.gz")
-        unpack(archive, folder, parts)
-        whole.touch()
+        unpack(archive, folder, lacking)
+        whole.write_text("\n".join([*there, *lacking]), "utf-8")
     return folder
 
 

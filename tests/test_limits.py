@@ -47,7 +47,10 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.node.chat_api.wish", {"MOST_STOPS": 8, "MOST_STOP_CHARS": 256}),
     ("app.core.json_grammar", {"MAX_SCHEMA_BYTES": 64 * KIB, "MAX_DEPTH": 32}),
     ("backends.sampling", {"MAX_GRAMMAR_BYTES": 64 * KIB, "COMPILE_SECONDS": 1}),
-    ("backends.template", {"MAX_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB}),
+    (
+        "backends.template",
+        {"MAX_SECONDS": 1.0, "TRIAL_SECONDS": 3.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB},
+    ),
     ("app.catalog.gguf_check", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),
     ("app.catalog.gguf_check", {"MAX_KEY_BYTES": 64 * KIB, "MAX_STRING_BYTES": 16 * MIB}),
     ("app.catalog.gguf_check", {"MAX_ITEMS": 16 * MIB, "MAX_HEADER_BYTES": 256 * MIB}),

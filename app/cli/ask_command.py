@@ -214,5 +214,5 @@ def _say_figures(face: Face, answer: Json) -> None:
         others = one.others if one.machine != one.others else ""
         heirs = f" with {safe_text.line(others)}" if others else ""
         face.dim(f"{what}; the answer went on{heirs} after {went_on}.")
-    for sentence in known.doubted:
+    for sentence in (*known.notes, *known.doubted):
         face.note(safe_text.line(sentence))

@@ -37,7 +37,7 @@ def models_view(models: Sequence[Model]) -> RenderableType:
             size(model.file_bytes),
         )
     missing = [Text(safe_text.line(model.missing)) for model in models if model.missing]
-    return Group(table, *_whole(models), *missing)
+    return Group(table, *_whole(models), *_without_template(models), *missing)
 
 
 def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:
@@ -50,6 +50,17 @@ def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:
         for machine, names in by_host.items()
     ]
     return [*lines, Text("On this machine:")] if lines else []
+
+
+def _without_template(models: Sequence[Model]) -> list[Text]:
+    return [
+        Text(
+            f"{safe_text.name(model.name)}: no chat template in its file, so chats are written as ChatML.",
+            style="dim",
+        )
+        for model in models
+        if model.writes and not model.has_template
+    ]
 
 
 def _whole(models: Sequence[Model]) -> list[Text]:

@@ -314,6 +314,8 @@ class Model(msgspec.Struct, frozen=True):
     parameters: int | None = None
     splits: bool = True
     whole_reason: str | None = None
+    has_template: bool = True
+    writes: bool = True
     builtin: bool = False
     missing: str | None = None
 
@@ -368,6 +370,7 @@ class Answer(msgspec.Struct, frozen=True):
     recoveries: int = 0
     recovered: list[Recovered] = []
     doubted: list[str] = []
+    notes: list[str] = []
     stages: list[StageFigures] = []
 
 

@@ -289,6 +289,12 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "grammar_refused": "The form asked for the answer cannot be used: {cause}.",
     "template_failed": "The chat template of this model cannot be used: {cause}. "
     "Ask without a chat template, or use another file of the model.",
+    "template_objects": "This model's chat template does not take this conversation. It says: {cause} "
+    "Change the messages, or take another model.",
+    "template_none": "This model's file has no chat template, so the chat was written as ChatML, which many models "
+    "know. If it answers strangely, take a file of it that was made to chat.",
+    "template_without_tools": "This model's chat template knows no tools, so their calls and results were told in "
+    "words.",
     "template_option_bad": "The chat template cannot be given {name}: it takes at most {most} options, each a text, a "
     "number, true, false or null, of at most {characters} characters.",
     "stage_missing": "{machine} does not hold these layers any more.",

@@ -99,6 +99,9 @@ class Summary:
     thought: str = ""
     thought_tokens: int = 0
     thought_s: float = 0.0  # from the first token to the end of the thought
+    notes: tuple[
+        str, ...
+    ] = ()  # reason codes: what is to be known of how the chat was told to the model
 
 
 class Generates(Protocol):
@@ -122,7 +125,7 @@ class Answerer:
         Raises BadInput, Busy or StageLost; Deltas yielded before are right.
         """
         _check(question)
-        reader, request = await self._begin(question)
+        reader, request, notes = await self._begin(question)
         before_s = max(0.0, time.monotonic() - question.came_at)
         told, ids = _Told(), list[int]()
         finish: Finish | None = None
@@ -154,7 +157,7 @@ class Answerer:
         reader.flush()
         for delta in reader.deltas((), ()):
             yield told.take(delta)
-        yield _summary(told, reader, ids, finish, before_s)
+        yield replace(_summary(told, reader, ids, finish, before_s), notes=notes)
 
     async def count(self, text: str) -> int:
         """How many tokens a text is. Raises BadInput or StageLost."""
@@ -213,9 +216,12 @@ class Answerer:
             where = Begins(in_thought=not said, in_answer=bool(said), goes_on=True)
         else:
             where = begins(self.reasoning, prompt.text)
-        return _Asked(prompt.ids, replace(where, passes_calls=bool(question.tools)))
+        notes = [] if self._text.vocabulary.has_template else ["template_none"]
+        notes += ["template_without_tools"] if "tools" in prompt.folded else []
+        where = replace(where, passes_calls=bool(question.tools))
+        return _Asked(prompt.ids, where, tuple(notes))
 
-    async def _begin(self, question: Question) -> tuple[Reader, Request]:
+    async def _begin(self, question: Question) -> tuple[Reader, Request, tuple[str, ...]]:
         asked, sampling = await self._prompt(question), question.sampling
         signs, splitter, waits = dict(question.signs), None, False
         if asked.where is not None:
@@ -245,7 +251,7 @@ class Answerer:
             goes_first=question.whose == OWNER,
             read=question.read,
         )
-        return reader, request
+        return reader, request, asked.notes
 
     async def _signs(self) -> dict[int, bytes]:
         """The control tokens among the signs of thoughts, with the text that each is here."""
@@ -304,6 +310,7 @@ class _Asked:
 
     ids: tuple[int, ...]
     where: Begins | None
+    notes: tuple[str, ...] = ()  # as Summary.notes
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:

@@ -22,7 +22,9 @@ from backends.contract import LocalTime, Scalar
 
 VOCABULARY_S = 60.0
 TOKENIZE_S = 10.0
-RENDER_S = 1.2  # the worker itself stops at 1.0 (SAFETY.md 7); this is for what it cannot stop
+# The worker itself stops a template after 1 s of the processor (SAFETY.md 7), and 3 s when it first finds out what it
+# takes; this is for what it cannot stop, on a computer that is busy with other things.
+RENDER_S = 10.0
 RENDER_BYTES = 64 << 20  # more than it held before
 RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
@@ -33,10 +35,11 @@ Answers = asyncio.Queue[orders.Answer | StageLost]
 
 
 class Prompt(NamedTuple):
-    """A chat as the model reads it, up to where the answer begins."""
+    """A chat as the model reads it, up to where the answer begins, or goes on."""
 
     ids: tuple[int, ...]
-    text: str  # what the template made; what stood behind it already is not in it
+    text: str  # what the template made of it
+    folded: tuple[str, ...] = ()  # what the template does not take: "system", "tools", "turns"
 
 
 class Text:
@@ -113,7 +116,7 @@ class Text:
         """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
         async with self._one_order:
             order = _order(messages, tools, options=options, begun_at=begun_at)
-            return (await self._render(order))[0]
+            return (await self._render(order)).text
 
     async def prompt(
         self,
@@ -128,15 +131,14 @@ class Text:
         Ends it with words of the assistant, the answer goes on behind them. options: further variables of the
         template; begun_at: when the chat began, for a template that names the date. Raises BadInput.
         """
-        begun = messages[-1]["content"] if _is_begun(messages) else ""
-        before = messages[:-1] if begun else messages
-        order = _order(before, tools, options=options, begun_at=begun_at, ids=True, behind=begun)
+        order = _order(
+            messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages)
+        )  # fmt: skip
         async with self._one_order:  # one order for both: each wakes the worker
-            text, ids = await self._render(order)
-        twice = (
-            len(ids) > 1 and self.vocabulary.adds_bos and ids[0] == ids[1] == self.vocabulary.bos
-        )
-        return Prompt(ids[1:] if twice else ids, text)  # many templates write it too
+            prompt = await self._render(order)
+        ids, vocabulary = prompt.ids, self.vocabulary
+        twice = len(ids) > 1 and vocabulary.adds_bos and ids[0] == ids[1] == vocabulary.bos
+        return prompt._replace(ids=ids[1:]) if twice else prompt  # many templates write it too
 
     async def close(self) -> None:
         if self._worker is not None:
@@ -167,19 +169,20 @@ class Text:
         assert self._worker is not None
         self._most_bytes = self._worker.resident_bytes() + RENDER_BYTES
 
-    async def _render(self, order: orders.Render) -> tuple[str, tuple[int, ...]]:
-        """The text, and its ids if they were asked for. Raises BadInput or StageLost."""
+    async def _render(self, order: orders.Render) -> Prompt:
+        """The text, with its ids if they were asked for. Raises BadInput or StageLost."""
         await self._over_with_what_was_left()
         worker = await self._ready()
         answers: Answers = asyncio.Queue()
         worker.tell(order, answers.put_nowait)
         told = await self._rendered(worker, answers)
-        _check_length(len(told.text) + len(order.behind))
+        _check_length(len(told.text))
         if told.last:
-            return told.text, told.ids
+            return Prompt(told.ids, told.text, told.folded)
         try:
             async with asyncio.timeout(TOKENIZE_S):
-                return told.text, worker.expected(await answers.get(), orders.Tokenized).ids
+                ids = worker.expected(await answers.get(), orders.Tokenized).ids
+                return Prompt(ids, told.text, told.folded)
         except TimeoutError:
             worker.kill(Reason("worker_hung", {"worker": worker.name, "seconds": TOKENIZE_S}))
             raise await worker.wait_dead() from None
@@ -254,13 +257,13 @@ def _order(
     options: Mapping[str, Scalar] | None,
     begun_at: LocalTime | None,
     ids: bool = False,
-    behind: str = "",
+    continues: bool = False,
 ) -> orders.Render:
     check_options(options or {})
     # What tools are, and with what they were called, is told as well.
     called = [one["tool_calls"] for one in messages if "tool_calls" in one]
     beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
-    _check_length(sum(len(one["content"]) for one in messages) + len(behind) + beside)
+    _check_length(sum(len(one["content"]) for one in messages) + beside)
     given = tuple(dict(message) for message in messages)
     return orders.Render(
         request=0,
@@ -269,7 +272,7 @@ def _order(
         now=begun_at or local_time(),
         options=dict(options or {}),
         ids=ids,
-        behind=behind,
+        continues=continues,
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from app.catalog.shelf import GUIDE
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.core.placement import Forecast
 from app.core.plan import PlannedStage
 from app.core.reasoning import Thinking
@@ -121,6 +121,7 @@ def answer_json(
         "finish_reason": summary.finish_reason,
         "stop": summary.stop,
         "model": model,
+        "notes": [said(Reason(code)) for code in summary.notes],
         "placement": [stage_json(stage) for stage in stages],
         "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s}
         if expected

@@ -250,6 +250,7 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
         "builtin": builtin,
         "embeds": model.embeds,
         "writes": model.writes,
+        "has_template": model.has_template,
     }
 
 

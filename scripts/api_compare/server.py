@@ -38,6 +38,10 @@ OF_CONNECTION = ("server", "connection", "keep-alive", "transfer-encoding", "con
 START_SECONDS, ANSWER_SECONDS = 60.0, 120.0
 
 
+class NotStarted(SystemExit):
+    """The server has ended, or says nothing: its own words stand on stderr."""
+
+
 def compiled(jobs: int) -> Path:
     """The program; compiled once for each version of the engine. What an interruption leaves is gone on with."""
     source = fetch(WORK, PARTS)
@@ -71,7 +75,7 @@ def serving(program: Path, model: Path, name: str, *more: str) -> Iterator[str]:
         end = time.monotonic() + START_SECONDS
         while not answers(base):
             if process.poll() is not None or time.monotonic() > end:
-                raise SystemExit("llama.cpp's server does not start")
+                raise NotStarted("llama.cpp's server does not start")
             time.sleep(0.2)
         yield base
     finally:

@@ -187,6 +187,13 @@ guide (built in)  llama   Q8_0      12    2,048  11.0 MiB
 """
 
 
+def test_models_without_a_chat_template_are_named(poolhouse: Any, answering: Any) -> None:
+    one = {**MODELS[0], "has_template": False}
+    answering({("GET", "/models"): {"models": [one, {**one, "writes": False}]}})
+    said = "guide: no chat template in its file, so chats are written as ChatML."
+    assert poolhouse("models").out.count(said) == 1
+
+
 def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any, home: Path) -> None:
     answering({("GET", "/models"): {"models": []}})
     assert poolhouse("models").out == (

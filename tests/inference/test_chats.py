@@ -31,6 +31,10 @@ from backends.template import render
 from testbed import tiny
 from tests.inference.pool import pool, shape
 
+TAKES_TURNS = (  # as the templates of Gemma 2 and of Mistral 7B
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate!') }}{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+)
 HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
 
 
@@ -90,7 +94,7 @@ async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
 async def test_the_three_ways_to_ask_are_one() -> None:
     async with await Text.open("fake:") as text:
         rendered = await text.render(HELLO)
-        ids, told = await text.prompt(HELLO)
+        ids, told, _ = await text.prompt(HELLO)
         assert told == rendered
     assert rendered == "<|im_start|>user\nHello. Who are you?<|im_end|>\n<|im_start|>assistant\n"
     async with answerer() as who:
@@ -109,8 +113,8 @@ async def test_the_three_ways_to_ask_are_one() -> None:
 async def test_a_cut_answer_is_continued() -> None:
     begun: list[Message] = [*HELLO, {"role": "assistant", "content": "I am"}]
     async with await Text.open("fake:") as text:
-        before, _ = await text.prompt(HELLO)
-        ids, _ = await text.prompt(begun)
+        before = (await text.prompt(HELLO)).ids
+        ids = (await text.prompt(begun)).ids
         assert ids[: len(before)] == before
         assert b"".join(text.pieces[one] for one in ids[len(before) :]) == b"I am"
 
@@ -233,7 +237,7 @@ async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
                 pass_on(data)
 
             monkeypatch.setattr(text.worker, way, counted)
-        ids, _ = await text.prompt(messages)
+        ids = (await text.prompt(messages)).ids
         assert ways == {"send": 1, "_received": answers}
         assert ids == await text.tokenize(await text.render(messages), special=True)
 
@@ -340,6 +344,40 @@ async def test_a_template_is_told_options_and_when_the_chat_began(
             with pytest.raises(BadInput) as refused:
                 await who.prompt(HELLO, options=bad)
             assert refused.value.reason.code == "template_option_bad"
+
+
+async def test_an_answer_says_how_a_model_without_a_template_was_asked(tmp_path: Path) -> None:
+    model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template="")
+    asked = Question(messages=HELLO, max_tokens=2)
+    async with (
+        await Text.open(str(model)) as text,
+        pool(2, 4, 2, paths=["fake:"], form=shape()) as built,
+    ):
+        assert (await text.prompt(HELLO)).text.startswith("<|im_start|>user\nHello.")
+        _, summary = await ask(Answerer(text, built.pipeline), asked)
+        assert summary.notes == ("template_none",)
+        _, raw = await ask(Answerer(text, built.pipeline), Question(prompt="Hello", max_tokens=2))
+        assert raw.notes == ()
+    async with answerer() as who:
+        _, summary = await ask(who, asked)
+        assert summary.notes == ()
+
+
+@pytest.mark.parametrize("template", [TAKES_TURNS, "{{ raise_exception('Only odd chats') }}"])
+async def test_what_a_template_refuses_is_told_in_words_or_refused_in_its_own(
+    tmp_path: Path, template: str
+) -> None:
+    model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template=template)
+    messages: list[Message] = [{"role": "system", "content": "Be kind."}, *HELLO]
+    async with await Text.open(str(model)) as text:
+        if template == TAKES_TURNS:
+            told = await text.prompt(messages)
+            assert (told.text, told.folded) == ("[user]Be kind.\nHello. Who are you?", ("system",))
+            return
+        with pytest.raises(BadInput) as refused:
+            await text.prompt(messages)
+        assert refused.value.reason.code == "template_objects"
+        assert "Only odd chats" in said(refused.value.reason)
 
 
 async def test_a_question_carries_them(monkeypatch: pytest.MonkeyPatch) -> None:

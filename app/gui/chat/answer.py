@@ -20,7 +20,7 @@ THINK, THINK_TOKENS = "think", "think_tokens"  # of a chat's sampling: 1 or 0; t
 MAX_TOKENS = 2_048  # of an answer, when nobody says
 FIGURES = (
     "prompt_tokens", "reused_tokens", "queued_s", "ttft_s", "decode_tok_s", "guessed",
-    "guessed_right", "thought_tokens", "predicted", "recoveries", "recovered", "doubted", "placement",
+    "guessed_right", "thought_tokens", "predicted", "recoveries", "recovered", "doubted", "placement", "notes",
 )  # fmt: skip
 
 

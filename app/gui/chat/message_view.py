@@ -45,7 +45,7 @@ from app.gui.parts.buttons import IconButton, button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import clear, column, row
 from app.gui.parts.text import Chip, label, tooltip
-from app.gui.sentences import model_name
+from app.gui.sentences import here, model_name
 from app.gui.theme import set_role
 
 CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
@@ -278,7 +278,8 @@ class MessageView(QFrame):
         known = details.get(FIGURES) or {}
         if text := figures.caption(known):
             self._foot.addWidget(_caption(text, figures.details(known)))
-        for note in (*figures.recovered(known), *(details.get(NOTES) or ())):
+        of_chat = [here(str(sentence)) for sentence in known.get("notes") or ()]
+        for note in (*figures.recovered(known), *of_chat, *(details.get(NOTES) or ())):
             self._foot.addLayout(self._note(str(note)))
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
             self._foot.addWidget(Wrapped(words, "caption"))

@@ -1,0 +1,84 @@
+"""Have llama.cpp's own server render every chat with every template of its source, and compare ours text for text."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scripts.api_compare.server import PARTS, WORK, NotStarted, asked, compiled, serving
+from scripts.engine_source import PROJECT, engine, fetch
+from scripts.template_compare.page import PAGE, page
+from testbed import tiny
+from tests.backends.template_chats import CHATS, RECORD, keep
+
+Json = dict[str, Any]
+
+TEMPLATES = "models/templates/"
+OPTIONS = (
+    "--jinja",
+    "--no-reasoning-preserve",
+)  # earlier thoughts are left out as the template wants
+DAY_S = 86_400
+
+
+def main() -> None:
+    """Write the record and the page."""
+    parser = argparse.ArgumentParser(prog="scripts.template_compare", description=__doc__)
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=int, default=cores, help="compilers at once")
+    parser.add_argument("--page", action="store_true", help="only write the page, from the record")
+    parser.add_argument(
+        "--server", type=Path, help="a llama-server of this engine that is compiled already"
+    )
+    wanted = parser.parse_args()
+    if not wanted.page:
+        program = wanted.server or compiled(wanted.jobs)
+        keep(recorded(program))
+        print(f"{RECORD.relative_to(PROJECT)}: {RECORD.stat().st_size} bytes")
+    PAGE.write_text(page(), "utf-8")
+    print(f"{PAGE.relative_to(PROJECT)} is written")
+
+
+def recorded(program: Path) -> Json:
+    """All that the tests compare with. Its server knows no other day than today, in UTC."""
+    os.environ["TZ"] = "UTC"
+    began = time.time()
+    with tempfile.TemporaryDirectory(prefix="poolhouse-templates-") as folder:
+        model = tiny.llama(Path(folder) / "tiny.gguf", layers=1, vocab=300)
+        templates = dict(rendered(program, model, fetch(WORK, (*PARTS, TEMPLATES)) / TEMPLATES))
+    if time.time() // DAY_S != began // DAY_S:
+        raise SystemExit("The day changed meanwhile, and some templates name it. Record once more.")
+    tokens = {"bos_token": tiny.CONTROL[0], "eos_token": tiny.CONTROL[1]}
+    return {"engine": engine(), "now": int(began), "tokens": tokens, "templates": templates}
+
+
+def rendered(program: Path, model: Path, folder: Path) -> Iterator[tuple[str, Json]]:
+    """Each template's name with its text and what the server makes of the chats."""
+    for path in sorted(folder.glob("*.jinja")):
+        made: dict[str, Json] = {}
+        try:
+            with serving(
+                program, model, "tiny", *OPTIONS, "--chat-template-file", str(path)
+            ) as base:
+                for name, chat in CHATS.items():
+                    status, _, body = asked(base, "POST", "/apply-template", chat)
+                    told = json.loads(body)
+                    made[name] = (
+                        {"prompt": told["prompt"]}
+                        if status == 200
+                        else {"error": told["error"]["message"]}
+                    )
+        except NotStarted:
+            made = {name: {"error": "the server does not start with it"} for name in CHATS}
+        print(path.stem, {name: len(one.get("prompt", "")) for name, one in made.items()})
+        yield path.stem, {"source": path.read_text("utf-8"), "chats": made}
+
+
+if __name__ == "__main__":
+    main()
