@@ -16,7 +16,9 @@ from backends import process
 from backends.contract import LocalTime, Scalar
 
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
-TRIAL_SECONDS = 3.0  # for all that is tried with a template, once; a busy computer needs long to compile a large one
+TRIAL_SECONDS = (
+    1.0  # for all that is tried with a template, once: the largest known takes a tenth of it
+)
 LOOK_SECONDS = 10.0  # when a vocabulary is opened, for what a template shows, also where other programs compute
 MAX_BYTES = 64 << 20
 MAX_TEXT = 1 << 20

@@ -22,8 +22,8 @@ from backends.contract import LocalTime, Scalar
 
 VOCABULARY_S = 60.0
 TOKENIZE_S = 10.0
-# The worker itself stops a template after 1 s of the processor (SAFETY.md 7), and 3 s when it first finds out what it
-# takes; this is for what it cannot stop, on a computer that is busy with other things.
+# The worker itself stops a template after 1 s of the processor (SAFETY.md 7), and after another one while it finds out
+# what it takes; this is for what it cannot stop, on a computer that is busy with other things.
 RENDER_S = 10.0
 RENDER_BYTES = 64 << 20  # more than it held before
 RENDER_LOOK_S = 0.05

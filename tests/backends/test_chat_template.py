@@ -196,7 +196,7 @@ def test_what_a_template_says_against_a_chat_reaches_the_person() -> None:
     "loops", [LOOPS, "{% if messages[0].content != 'Hi' %}" + LOOPS + "{% endif %}"]
 )
 def test_a_template_that_never_ends_is_stopped_while_it_is_tried(loops: str) -> None:
-    """All that is tried for one prompt has a few seconds together."""
+    """All that is tried for one prompt has one second of the processor together."""
     with pytest.raises(TemplateFailed) as stopped:
         ChatTemplate(loops).render([USER])
     assert not isinstance(stopped.value, Refused)
