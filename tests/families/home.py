@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from backends.contract import Layers, Role, StageConfig
+from backends.contract import KvType, Layers, Role, StageConfig
 
 SLOTS, CELLS, CONTEXT, ROWS = 2, 512, 256, 64
 
@@ -17,6 +17,7 @@ class Home:
 
     shelf: Shelf
     stages: StageStore
+    kv: KvType = KvType.F16
 
     def config(self, entry: Entry, layers: Layers, role: Role, *, apart: bool) -> StageConfig:
         """As a placement opens this run (node/placing.py)."""
@@ -25,5 +26,5 @@ class Home:
             path = str(self.stages.fill(self.shelf.cut(entry, layers, role)))
         return StageConfig(
             "llamacpp", path, entry.path, role, layers, entry.model.width, SLOTS, CELLS, ROWS,
-            threads=1, apart=apart, traits=entry.model.traits(role), any_engine=True,
+            threads=1, apart=apart, traits=entry.model.traits(role), any_engine=True, kv=self.kv,
         )  # fmt: skip

@@ -30,6 +30,7 @@ MORE_LAYERS = 8  # two periods: room for so many in each family
 LIMIT_BYTES = 1 << 30
 
 Cuts = tuple[int, ...]
+Prompts = tuple[Sequence[int], Sequence[int]]
 
 
 def home(folder: Path) -> Home:
@@ -61,9 +62,11 @@ class Said:
         return all(self.ids[slot][at] == int(row.argmax()) for (slot, at), row in scores.items())
 
 
-async def said(workers: Workers, home: Home, entry: Entry, cuts: Cuts) -> Said:
+async def said(
+    workers: Workers, home: Home, entry: Entry, cuts: Cuts, both: Prompts | None = None
+) -> Said:
     """Two answers at once, by the driver: both prompts in chunks, then greedy steps."""
-    both = prompts(entry.model.n_vocab)
+    both = both or prompts(entry.model.n_vocab)
     layers = runs(entry.model.n_layers, cuts)
     async with driven(workers, home, entry, layers, apart=keeps_apart(cuts)) as (pipeline, heard):
         asked = [  # as chats: a slot keeps what it holds when its answer ends, so no cell changes meanwhile
@@ -179,15 +182,18 @@ async def prove_all(workers: Workers, home: Home, some: Sequence[Task]) -> Verdi
 
 
 async def prove(
-    workers: Workers, home: Home, entry: Entry, cuts: Sequence[Cuts], anchor: Entry | None = None
-) -> Verdict:
-    """Compare these cuts with the whole model, or with the whole of `anchor`: it computes the same steps."""
+    workers: Workers, home: Home, entry: Entry, cuts: Sequence[Cuts], anchor: Entry | None = None,
+    prompts: Prompts | None = None,
+) -> Verdict:  # fmt: skip
+    """Compare these cuts with the whole model, or with the whole of `anchor`: it computes the same steps.
+
+    prompts: of different lengths; None: tokens by chance."""
     largest, equal = 0.0, True
     for apart in (False, True):
         some = [cut for cut in cuts if keeps_apart(cut) is apart]
         if not some:
             continue
-        found = [await said(workers, home, entry, cut) for cut in some]
+        found = [await said(workers, home, entry, cut, prompts) for cut in some]
         async with whole(workers, home, anchor or entry, apart=apart) as computed:
             known: dict[object, dict[tuple[int, int], Scores]] = {}
             for told in found:

@@ -29,8 +29,12 @@ def wheel(folder: Path, package: str, files: dict[str, bytes]) -> str:
     with zipfile.ZipFile(path, "w") as made:
         for inside, data in files.items():
             made.writestr(f"{name}/{inside}", data)
-        made.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        made.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr(
+            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
+        )
+        made.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         made.writestr(f"{about}/RECORD", "")
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -56,11 +60,15 @@ def lock(tmp_path: Path, index: Path) -> Path:
         "some-part2": wheel(index, "some-part2", {"a.part01": SECOND}),
     }
     path = tmp_path / "real.txt"
-    path.write_text("".join(f"{name}==1.0 \\\n    --hash=sha256:{one}\n" for name, one in hashes.items()))
+    path.write_text(
+        "".join(f"{name}==1.0 \\\n    --hash=sha256:{one}\n" for name, one in hashes.items())
+    )
     return path
 
 
-def test_parts_become_one_file_and_are_fetched_once(tmp_path: Path, index: Path, lock: Path) -> None:
+def test_parts_become_one_file_and_are_fetched_once(
+    tmp_path: Path, index: Path, lock: Path
+) -> None:
     kept = tmp_path / "kept"
     fetch(WHOLE, kept, lock)
     assert (kept / "whole.gguf").read_bytes() == FIRST + SECOND
