@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from scripts.real_models import folder, missing
+from scripts.real_models import MODELS, folder, missing
+from tests.node.pool import TestNode, paired
 
 HERE = Path(__file__).parent
 FOLDER, MISSING = folder(), missing()  # now: each test has a home of its own
@@ -29,3 +31,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kept() -> Path:
     """The folder of the real models."""
     return FOLDER
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    """A household of three; the first is host and has both models, each by the name of its file."""
+    with paired(tmp_path_factory.mktemp("real"), "den", "attic", "kitchen") as made:
+        for model in MODELS:
+            done = made[0].run("import", str(FOLDER / model.file), "--name", model.file)
+            assert done.returncode == 0, done.stdout + done.stderr
+        yield made

@@ -17,7 +17,6 @@ STORY = (
     "climbed the stairs, lit the lamp, and wrote into a book which ships had passed and how high the waves were. "
 )
 QUESTION = "What is the capital of France?"
-ANSWER = "Paris"
 # beginnings that eight people might give at once
 BEGUN = (
     "The capital of France is",
