@@ -38,6 +38,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 TEXTS = ("README.md", "docs/commands.md", "app/core/chat.py")
 TOKENS = 2048
 CHUNK = 64
+EXACT_TOKENS = 4 * CHUNK
 STAGE_BYTES = 64 << 30  # of the store in a temporary folder
 TITLE = "What each wire type takes"
 # Of issue 31: mean KL and top-1 agreement, at every cut; and the bytes of a value.
@@ -163,7 +164,8 @@ class Judge:
 
     def _chunks(self, stages: Stages, way: Way) -> Iterator[tuple[int, Scores]]:
         stages.forget()
-        for at in range(0, len(self.ids), way.chunk):
+        is_exact = way.cuts and way.number is Number.F32  # bit for bit, which a few chunks show
+        for at in range(0, EXACT_TOKENS if is_exact else len(self.ids), way.chunk):
             yield at, stages.scores(self.ids[at : at + way.chunk], at, way.number)
 
     @contextmanager
