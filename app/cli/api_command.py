@@ -55,6 +55,28 @@ LanOption = Annotated[
         help="Other computers of this network too: over TLS, with a key.",
     ),
 ]  # fmt: skip
+HostNameOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--host-name", metavar="NAME", show_default=False,
+        help="Also answer by this host name, such as host.docker.internal for containers. Repeatable.",
+    ),
+]  # fmt: skip
+NoHostNameOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--no-host-name", metavar="NAME", show_default=False, help="Stop answering by it."),
+]  # fmt: skip
+OriginOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--origin", metavar="URL", show_default=False,
+        help="Let web pages or apps from this origin ask, such as http://localhost:3000. Repeatable.",
+    ),
+]  # fmt: skip
+NoOriginOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--no-origin", metavar="URL", show_default=False, help="Refuse that origin again."),
+]  # fmt: skip
 AtOnceOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
@@ -100,19 +122,25 @@ def add_to(program: typer.Typer) -> None:
     program.add_typer(commands, rich_help_panel="Every day")
 
 
-def on(
+def on(  # noqa: PLR0913  one for each option
     port: PortOption = None,
     may_load: LoadOption = None,
     ollama_open: OllamaOption = None,
     at_once: AtOnceOption = None,
     tokens: TokensOption = None,
     lan: LanOption = None,
+    host_names: HostNameOption = None,
+    no_host_names: NoHostNameOption = None,
+    origins: OriginOption = None,
+    no_origins: NoOriginOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Listen on this computer, for programs with a key. It stays on."""
     chosen = {"port": port, "may_load": may_load, "ollama_open": ollama_open,
-              "at_once": at_once, "tokens_a_minute": tokens, "lan": lan}  # fmt: skip
+              "at_once": at_once, "tokens_a_minute": tokens, "lan": lan,
+              "add_host_names": host_names or None, "remove_host_names": no_host_names or None,
+              "add_origins": origins or None, "remove_origins": no_origins or None}  # fmt: skip
     order: Json = {"on": True} | {
         name: value for name, value in chosen.items() if value is not None
     }
@@ -206,12 +234,28 @@ def _lines(told: Json) -> list[str]:
         lines.append(
             "Other computers cannot: this one has no address in a network of the household."
         )
+    lines += _access(told)
     lines += _limits(told)
     if told["may_load"]:
         lines.append("They may change the model that is loaded.")
     if told["ollama_open"]:
         lines.append("Ollama's routes open without a key, to every program of this computer.")
     return lines
+
+
+def _access(told: Json) -> list[str]:
+    """What was allowed beside this computer's own names and programs."""
+    lines = []
+    if names := told["host_names"]:
+        lines.append(f"It also answers by these host names: {_listed(names)}.")
+    if origins := told["origins"]:
+        shown = _listed(origins)
+        lines.append(f"Web pages and apps from these origins may ask and read answers: {shown}.")
+    return lines
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(safe_text.line, names))
 
 
 def _limits(told: Json) -> list[str]:

@@ -28,6 +28,12 @@ API_SENTENCES: dict[str, str] = {
     "api_one_prompt": "This request has several prompts, and one is answered at a time. Send a request for each.",
     "api_count_elsewhere": "The tokens of {model} can be counted only where it is: another server answers for it here. "
     "Ask without counting them first.",
+    "api_host_name": "{name} is not a host name. Give one name without a path, such as host.docker.internal.",
+    "api_host_unknown": "{name} is not an allowed host name. `poolhouse api status` lists them.",
+    "api_origin": "{origin} is not a web origin. Give a scheme and a host without a path, such as "
+    "http://localhost:3000 or app://obsidian.md.",
+    "api_origin_unknown": "{origin} is not an allowed origin. `poolhouse api status` lists them.",
+    "api_access_many": "{most} are allowed already. Remove one that you no longer need.",
     "api_key_name": "{name} cannot be the name of a key. Use letters, digits, dots, dashes and underscores, "
     "at most 32.",
     "api_keys_many": "There are {most} keys already. Remove one that is not used any more.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 
 def fitting(values: Sequence[object], kind: object) -> list[object]:
@@ -54,12 +55,22 @@ def referred(place: object, root: object) -> object:
         return None
     found = root
     for step in place.split("/")[1:]:
-        found = (
-            found.get(step.replace("~1", "/").replace("~0", "~"))
-            if isinstance(found, Mapping)
-            else None
-        )
+        found = _inner(found, step)
     return found
+
+
+def _inner(of: object, step: str) -> object:
+    """What one step of a reference leads to. Some programs write it as a URL has it, `%3C` for `<`; others do not."""
+    if isinstance(of, list):
+        return (
+            of[int(step)] if step.isascii() and step.isdecimal() and int(step) < len(of) else None
+        )
+    if not isinstance(of, Mapping):
+        return None
+    for name in (step, unquote(step)):
+        if (found := of.get(name.replace("~1", "/").replace("~0", "~"))) is not None:
+            return found
+    return None
 
 
 def is_deeper(value: object, most: int) -> bool:

@@ -39,6 +39,8 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     lan: bool = False  # other computers of the network too, over TLS
     at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] = USUAL_AT_ONCE  # of each key
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] = 0  # of each key; 0: any number
+    host_names: tuple[str, ...] = ()  # by which programs may call this computer, beside its own
+    origins: tuple[str, ...] = ()  # of web pages and apps that may ask from a browser
     limits: dict[str, KeyLimits] = {}  # of single keys
     upstreams: dict[str, Upstream] = {}
 

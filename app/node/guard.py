@@ -42,6 +42,7 @@ STATUS: dict[type[AppError], int] = {
 }
 FOREIGN_HOST = "Poolhouse does not answer by this host name. Ask at the address that `poolhouse api status` shows."
 FOREIGN_ORIGIN = "Web pages may not ask Poolhouse, and an Origin is a page's. Ask from a program, without that header."
+COMPRESSED = "Compressed bodies are not read. Send this one without Content-Encoding."
 TOO_LARGE = "The body is larger than 8 MiB. Send less in one request."
 TOO_SLOW = "The body came too slowly. Send it again, all of it at once."
 OTHER_DOOR = (
@@ -87,21 +88,16 @@ def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] |
     return None
 
 
-def encoded(request: web.Request) -> tuple[int, str] | None:
-    """The same for a compressed body."""
-    if request.headers.get("Content-Encoding"):
-        return 415, "Compressed bodies are not read. Send this one without Content-Encoding."
-    return None
-
-
-CODES = {421: "foreign_host", 403: "foreign_origin", 415: "encoded_body"}
+CODES = {421: "foreign_host", 403: "foreign_origin"}
 
 
 def objection(request: web.Request, token: str, port: int) -> web.Response | None:
     """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-    if found := misplaced(request, own_names(port)) or encoded(request):
+    if found := misplaced(request, own_names(port)):
         status, words = found
         return _parted(refuse(status, CODES[status], words))
+    if request.headers.get("Content-Encoding"):
+        return _parted(refuse(415, "encoded_body", COMPRESSED))
     given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # any bytes
     if not hmac.compare_digest(given, f"Bearer {token}".encode()):
         return _parted(refuse(401, "wrong_token", OTHER_DOOR))

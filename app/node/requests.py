@@ -8,6 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
+from app.core import lone_surrogates
 from app.core.errors import BadInput
 from app.core.policy import LINK_MOST_MBIT
 from app.lan.body import whole_body
@@ -20,6 +21,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+AccessNames = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=300)]], Meta(max_length=64)
+]
 LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
@@ -97,6 +101,10 @@ class ChangeApi(Request, frozen=True):
     may_load: bool | msgspec.UnsetType = msgspec.UNSET
     ollama_open: bool | msgspec.UnsetType = msgspec.UNSET
     lan: bool | msgspec.UnsetType = msgspec.UNSET
+    add_host_names: AccessNames = []
+    remove_host_names: AccessNames = []
+    add_origins: AccessNames = []
+    remove_origins: AccessNames = []
     at_once: Annotated[int, Meta(ge=1, le=32)] | msgspec.UnsetType = msgspec.UNSET
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | msgspec.UnsetType = msgspec.UNSET
 
@@ -293,6 +301,6 @@ async def body(request: web.Request, kind: type[R]) -> R:
     """The request's body as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
-        return msgspec.json.decode(raw or b"{}", type=kind)
+        return msgspec.json.decode(lone_surrogates.replaced(raw) or b"{}", type=kind)
     except ValueError as error:
         raise BadInput("bad_request", why=plainly(str(error))) from None

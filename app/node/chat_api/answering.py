@@ -15,6 +15,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_grammar import check_size, json_grammar
+from app.core.json_references import localised
 from app.core.log_line import about
 from app.core.system_messages import one_system
 from app.core.tool_grammar import calls_grammar, calls_or_json
@@ -363,9 +364,7 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
     """What the answer must be. Raises BadInput."""
     one = answerer.call_format if answerer is not None else None
     if wish.must_call is not None and answerer is not None:
-        tools = {
-            tool.name: tool.parameters for tool in wish.tools if wish.must_call in ("", tool.name)
-        }
+        tools = {tool.name: tool.schema for tool in wish.tools if wish.must_call in ("", tool.name)}
         if not wish.tools:
             raise BadInput("api_no_tools", field="tool_choice")
         if not tools:
@@ -374,10 +373,11 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
         return calls_grammar(one, tools, wish.many_calls is not False)
     if wish.schema is None:
         return ""
+    schema = localised(wish.schema)
     if wish.tools and one is not None:
-        tools = {tool.name: tool.parameters for tool in wish.tools}
-        return calls_or_json(one, tools, wish.many_calls is not False, wish.schema)
-    return json_grammar(wish.schema)
+        tools = {tool.name: tool.schema for tool in wish.tools}
+        return calls_or_json(one, tools, wish.many_calls is not False, schema)
+    return json_grammar(schema)
 
 
 def _conversation(wish: Wish, asker: Asker) -> str:

@@ -38,6 +38,7 @@ from app.node.chat_api.wish import (
     Tool,
     Whole,
     Wish,
+    limit_of,
     text_of,
     thought_with,
 )
@@ -125,7 +126,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             model=self.model,
             messages=tuple(messages),
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
-            max_tokens=self.max_tokens,
+            max_tokens=limit_of(self.max_tokens),
             stop=tuple(filter(None, self.stop_sequences or ())),
             schema=self.output_config.format.schema
             if self.output_config and self.output_config.format

@@ -7,23 +7,26 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
 from aiohttp import web
 
+from app.core import lone_surrogates
 from app.core.errors import AppError, Busy
 from app.core.log_line import about
 from app.core.whose import KEYLESS, Whose
-from app.lan.body import TooLong, TooSlow, whole_body
+from app.lan.body import TooLong, TooSlow
 from app.machine.api_keys import ApiKeys
 from app.machine.typed import with_home
+from app.node.chat_api.access import Access, is_preflight, preflight
 from app.node.chat_api.answering import Asker
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.refusals import Api, api_of, explained, shaped, status_of, too_deep
 from app.node.chat_api.signposts import NO_KEY_SHOWN, WRONG_KEY, nothing_at
 from app.node.chat_api.under_way import UnderWay
+from app.node.chat_api.unpacking import ENCODINGS, BadPacking, unpacked_body, unreadable
 from app.node.chat_api.upstreams import MOST_PASSED, PASSED
 from app.node.chat_api.writing import WHOLE, in_pieces
 from app.node.guard import (
@@ -33,8 +36,6 @@ from app.node.guard import (
     TOO_LARGE,
     TOO_SLOW,
     at_once,
-    encoded,
-    misplaced,
     retry_s,
 )
 
@@ -78,13 +79,13 @@ class KeyDoor:
     def __init__(
         self,
         keys: ApiKeys,
-        names: Callable[[], Collection[str]],
+        access: Access,
         ollama_open: Callable[[], bool],
     ) -> None:
-        self._keys, self._names, self._ollama_open = keys, names, ollama_open
+        self._keys, self._access, self._ollama_open = keys, access, ollama_open
 
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
-        return misplaced(request, self._names())
+        return self._access.misplaced(request)
 
     def key_of(self, request: web.Request) -> str | None:
         key = self._keys.owner(_given_key(request))
@@ -97,7 +98,7 @@ class KeyDoor:
 
     def may_be_curl(self, request: web.Request) -> bool:
         """As Ollama's examples have it: `curl -d` says that it sends a form. A web page can send a form too, but
-        no header with a key, unless we let it ask by CORS first, which we never do."""
+        no header with a key, unless CORS allows its origin."""
         if api_of(request.path) is not Api.OLLAMA or self._keys.owner(_bearer(request)) is None:
             return False
         return "Content-Type" not in request.headers or request.content_type == FORM
@@ -147,12 +148,11 @@ class Gate:
             async with self.under_way.until_closed(request, who.key):
                 if request.method == "POST":
                     await _bid_go_on(request)
-                    request[BODY] = await whole_body(
-                        request.content, request.content_length, MAX_BODY_BYTES
-                    )
+                    body = await unpacked_body(request, MAX_BODY_BYTES)
+                    request[BODY] = lone_surrogates.replaced(body)
                 answer = await handler(request)
             return answer if answer.prepared else await in_pieces(request, _named(request, answer))
-        except web.RequestPayloadError:
+        except (web.RequestPayloadError, BadPacking):
             return _parted(refusal(request, 400, GARBLED))
         except TooLong:
             return refusal(request, 413, TOO_LARGE)
@@ -181,8 +181,14 @@ class Gate:
 
     def _objection(self, request: web.Request) -> web.Response | None:
         """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
-        if found := self._door.misplaced(request) or encoded(request):
+        if found := self._door.misplaced(request):
             return _parted(refusal(request, *found))
+        if is_preflight(request):
+            return preflight(request)
+        if unread := unreadable(request.headers.getall("Content-Encoding", [])):
+            answer = _parted(refusal(request, 415, unread))
+            answer.headers["Accept-Encoding"] = ", ".join(ENCODINGS)
+            return answer
         key = self._door.key_of(request)
         if key is None:
             words = WRONG_KEY if _given_key(request) else NO_KEY_SHOWN

@@ -23,7 +23,7 @@ from app.node.chat_api.gate import ASKER, Handler
 from app.node.chat_api.guest_words import naming
 from app.node.chat_api.openai_routes import Listed
 from app.node.chat_api.sending import read
-from app.node.guard import FOREIGN_ORIGIN
+from app.node.guard import COMPRESSED, FOREIGN_ORIGIN
 from app.node.hosting import Hosting
 from app.node.ndjson import stream
 from app.node.running import Running
@@ -40,9 +40,12 @@ class MemberDoor:
         self._may = may
 
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
-        """A browser has no certificate of a member; a page's request would be no guest's all the same."""
+        """A browser has no certificate of a member; a page's request would be no guest's all the same. A guest's node
+        unpacks what its programs send, and the listener for members would unpack any amount."""
         if "Origin" in request.headers:
             return 403, FOREIGN_ORIGIN
+        if "Content-Encoding" in request.headers:
+            return 415, COMPRESSED
         if not self._may(request[MEMBER].id):
             return 403, "This machine is no host of the household. Ask one that is."
         return None

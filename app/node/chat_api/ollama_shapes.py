@@ -17,7 +17,6 @@ from app.node.chat_api.openai_shapes import (
     LastN,
     Name,
     Stops,
-    Temperature,
     ToolGiven,
     TopK,
     as_given,
@@ -42,17 +41,19 @@ from app.node.chat_api.wish import (
     Whole,
     Wish,
     thought_with,
+    limit_of,
 )
 from backends.contract import Sampling
 
 NANOSECONDS = 1e9
+MOST_HEAT = 100  # a temperature; Ollama has no bound, and from here on each token is as likely as any other
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 
 
 class Options(msgspec.Struct, frozen=True):
     """Those that mean something here; the others are ignored, as Ollama does."""
 
-    temperature: Temperature = None
+    temperature: Annotated[float, Meta(ge=0, le=MOST_HEAT)] | None = None
     top_k: TopK = None
     top_p: Fraction = None
     min_p: Fraction = None
@@ -74,9 +75,7 @@ class Options(msgspec.Struct, frozen=True):
 
     @property
     def max_tokens(self) -> int | None:
-        """Below zero: as many as there is room for."""
-        wanted = self.num_predict
-        return None if wanted is None else (1 << 31 if wanted < 0 else max(1, wanted))
+        return limit_of(self.num_predict)
 
 
 class CalledFunction(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from app.node.chat_api.wish import (
     Tool,
     Wish,
     arguments_of,
+    limit_of,
     object_of,
     text_of,
     thought_with,
@@ -37,8 +38,8 @@ Stops = Stop | Annotated[list[Stop], Meta(max_length=MOST_STOPS)] | None
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Fraction = Annotated[float, Meta(ge=0, le=1)] | None
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
-Temperature = Annotated[float, Meta(ge=0, le=10)] | None
-Count = Annotated[int, Meta(ge=1, le=1 << 31)] | None
+Temperature = Annotated[float, Meta(ge=0, le=2)] | None  # OpenAI's range
+Count = Annotated[int, Meta(ge=-1, le=1 << 31)] | None  # of tokens; see `limit_of`
 TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 LastN = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
@@ -186,7 +187,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             model=self.model,
             messages=whole_calls(list(map(_message, self.messages))),
             sampling=self.sampling(chance, likely),
-            max_tokens=self.max_completion_tokens or self.max_tokens,
+            max_tokens=limit_of(self.max_completion_tokens, self.max_tokens),
             stop=stops(self.stop),
             n=self.n or 1,
             schema=schema_asked(
@@ -242,7 +243,7 @@ class TextAsked(Asked, frozen=True, kw_only=True):
             model=self.model,
             prompt=_prompt(self.prompt),
             sampling=self.sampling(chance, self.logprobs),
-            max_tokens=self.max_tokens or USUAL_COMPLETION,
+            max_tokens=limit_of(self.max_tokens, USUAL_COMPLETION),
             stop=stops(self.stop),
             n=self.n or 1,
             user=self.user or "",

@@ -23,7 +23,7 @@ from app.node.chat_api.openai_shapes import (
     whole_calls,
 )
 from app.node.chat_api.responses_tools import HOSTED, ToolGiven, called, each
-from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Wish, text_of, thought_with
+from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Wish, limit_of, text_of, thought_with
 
 TEXTS = ("input_text", "output_text", "text", "refusal")
 
@@ -71,7 +71,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             model=self.model,
             messages=whole_calls(self._messages()),
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
-            max_tokens=self.max_output_tokens,
+            max_tokens=limit_of(self.max_output_tokens),
             schema=schema_asked(form, lambda one: one, "text.format", "text"),
             tools=() if choice == "none" else each(self.own_tools)[0],
             must_call=choice if choice not in FREE else None,

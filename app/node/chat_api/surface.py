@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -22,6 +22,8 @@ from app.machine.keystore import open_keystore
 from app.machine.secret_map import SecretMap
 from app.machine.typed import home_option
 from app.node import requests as asked
+from app.node.chat_api import access
+from app.node.chat_api.access import Access, add_cors
 from app.node.chat_api.answering import Answering
 from app.node.chat_api.anthropic_routes import AnthropicRoutes
 from app.node.chat_api.budget import Budget
@@ -144,9 +146,11 @@ class ChatApi:
         given = {
             field: value
             for field in order.__struct_fields__
-            if (value := getattr(order, field)) is not msgspec.UNSET
+            if field in ApiChoice.__struct_fields__
+            and (value := getattr(order, field)) is not msgspec.UNSET
         }
         async with self._changing:  # two changes at once are both kept
+            given |= access.changed(self.choice, order)
             wanted = msgspec.structs.replace(self.choice, **given)
             moves = wanted.port != self.choice.port
             if wanted.on and (moves or not self.port):
@@ -273,7 +277,11 @@ class ChatApi:
 
     def _loopback_gate(self) -> Gate:
         return Gate(
-            KeyDoor(self.keys, lambda: own_names(self.port), lambda: self.choice.ollama_open),
+            KeyDoor(
+                self.keys,
+                self._access(lambda: own_names(self.port)),
+                lambda: self.choice.ollama_open,
+            ),
             self.figures,
             self._words.heard,
             self._at_once_of,
@@ -284,9 +292,12 @@ class ChatApi:
     def _lan_gate(self) -> Gate:
         """Nobody passes it without a key."""
         return Gate(
-            KeyDoor(self.keys, self.lan.names, lambda: False), self.figures,
+            KeyDoor(self.keys, self._access(self.lan.names), lambda: False), self.figures,
             self._lan_words.heard, self._at_once_of, self._opened,
         )  # fmt: skip
+
+    def _access(self, own: Callable[[], Collection[str]]) -> Access:
+        return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
     def _application(self, gate: Gate) -> web.Application:
         """A guest's own programs are answered by its host."""
@@ -298,6 +309,7 @@ class ChatApi:
         async def listed() -> list[Json]:
             return await guesting.listed() if guesting.passes("") else await own()
 
+        app.on_response_prepare.append(add_cors)
         app.on_shutdown.append(gate.under_way.end)
         self._under_way.add(gate.under_way)
         self._add_routes(app, listed)

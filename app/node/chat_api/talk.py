@@ -44,7 +44,7 @@ class Talk:
         answerer = running.answerer
         if answerer is None or not self._wish.tools or not (one := answerer.call_format):
             return {}
-        tools = {tool.name: tool.parameters for tool in self._wish.tools}
+        tools = {tool.name: tool.schema for tool in self._wish.tools}
         self._finder = CallFinder(one, tools, in_pieces=self._wish.calls_in_pieces)
         signs = [(await answerer.control_token(sign), sign) for sign in signs_of(one).all]
         self._signs = {token: sign.encode() for token, sign in signs if token is not None}

@@ -29,7 +29,7 @@ from app.machine.secret_map import SecretMap
 from app.node.chat_api.event_stream import MOST_LINE_BYTES, Odd, chunks
 from app.node.chat_api.refusals import too_deep
 from app.node.chat_api.upstream_shapes import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
-from app.node.chat_api.wish import Piece, Wish
+from app.node.chat_api.wish import NO_LIMIT, Piece, Wish
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +186,8 @@ class Upstreams:
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
             raise self._no_more(chosen.name, chosen.upstream, guess + 1)
-        return min(left, wish.max_tokens or max(USUAL_MOST, left // 4))
+        wanted = None if wish.max_tokens == NO_LIMIT else wish.max_tokens  # it has limits of its own
+        return min(left, wanted or max(USUAL_MOST, left // 4))
 
     async def models_there(self, name: str, one: Upstream) -> list[str]:
         """What it has, by its own word; no tokens are spent. Raises Unreachable, Busy."""

@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
+from app.core import lone_surrogates
 from app.core.errors import BadInput
 from app.core.json_cut import MAX_DEPTH, json_of, whole_of
 from app.core.json_kinds import is_deeper
 from app.core.reasoning import AS_IT_IS, Thinking
+from app.core.json_references import localised
 from app.node.requests import SamplingValues
 from backends.contract import Sampling
 
@@ -27,6 +29,7 @@ MOST_TOOLS = 128
 MOST_CALLS, MOST_CALLS_OF_ALL = 128, 4096  # of one message, and of a conversation
 MOST_CUT = 8  # of a conversation's calls that were cut short
 MAX_SEED = (1 << 32) - 2
+NO_LIMIT = 1 << 31  # tokens of an answer that ends only with the context
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,12 @@ class Tool:
     parameters: Json
     # For an upstream; here a call that must be made keeps to its schema anyway.
     strict: bool | None = None
+
+    @property
+    def schema(self) -> Json:
+        """Of its arguments, with references that a grammar finds."""
+        found: Json = localised(self.parameters)
+        return found
 
     def told(self) -> Json:
         """As chat templates want it."""
@@ -81,6 +90,13 @@ class Origin:
     def told(self) -> Json:
         """What an answer says of it."""
         return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
+
+
+def limit_of(*given: int | None) -> int | None:
+    """How long an answer may be, by the first of these that is given; None: nobody said. As llama.cpp's server has it,
+    -1 is no limit, and 0 reads the prompt and writes one token."""
+    wanted = next((one for one in given if one is not None), None)
+    return wanted if wanted is None else NO_LIMIT if wanted < 0 else max(1, wanted)
 
 
 Likely = Sequence[
@@ -227,7 +243,8 @@ def arguments_of(text: str) -> Json | None:
 def object_of(text: str) -> Json | None:
     """The object that a JSON text is, if it is one."""
     try:
-        return msgspec.json.decode(text or "{}", type=Json)
+        data = lone_surrogates.replaced((text or "{}").encode())
+        return msgspec.json.decode(data, type=Json)
     except (ValueError, RecursionError):
         return None
 
