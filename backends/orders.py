@@ -122,6 +122,13 @@ class Embed(Order, frozen=True, tag="embed"):
     cut: bool = False
 
 
+class Rank(Order, frozen=True, tag="rank"):
+    """How well a text answers a query, by a reranker. Answer: Ranked or Failed."""
+
+    query: str
+    text: str
+
+
 class EmbedderOpened(Order, frozen=True, tag="embedder_opened"):
     width: int  # values of a vector
     memory_bytes: int
@@ -131,6 +138,13 @@ class Embedded(Order, frozen=True, tag="embedded"):
     """`vector` are float32, not normalised; empty: the text has more than `context` tokens."""
 
     vector: bytes
+    n_tokens: int
+
+
+class Ranked(Order, frozen=True, tag="ranked"):
+    """`score` is as the model gives it; None: both together have more than `context` tokens."""
+
+    score: float | None
     n_tokens: int
 
 
@@ -203,6 +217,7 @@ Asked = (
     | Render
     | OpenEmbedder
     | Embed
+    | Rank
 )
 Answer = (
     Opened
@@ -215,6 +230,7 @@ Answer = (
     | Rendered
     | EmbedderOpened
     | Embedded
+    | Ranked
     | Failed
 )
 

@@ -172,6 +172,8 @@ class Service:
                 yield self._vectors.open(order)
             case orders.Embed():
                 yield self._vectors.embed(order)
+            case orders.Rank():
+                yield self._vectors.rank(order)
             case _:
                 assert_never(order)
 

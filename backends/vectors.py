@@ -1,4 +1,4 @@
-"""The embedding model of a worker: opened, asked for vectors, closed."""
+"""The embedding model or reranker of a worker: opened, asked for vectors or scores, closed."""
 
 from __future__ import annotations
 
@@ -39,6 +39,15 @@ class Vectors:
             ids, n_tokens = [*ids[: self._context - 1], ids[-1]], self._context
         vector = b"" if n_tokens > self._context else self._model.embed(ids).tobytes()
         return orders.Embedded(request=order.request, vector=vector, n_tokens=n_tokens)
+
+    def rank(self, order: orders.Rank) -> orders.Ranked:
+        """Raises StageError."""
+        if self._model is None:
+            raise StageError("no reranker is loaded here")
+        ids = self._model.pair(order.query, order.text)
+        n_tokens = len(ids)
+        score = None if n_tokens > self._context else self._model.score(ids)
+        return orders.Ranked(request=order.request, score=score, n_tokens=n_tokens)
 
     def close(self) -> None:
         """Give the memory back."""

@@ -33,7 +33,9 @@ def bert(path: Path, pooling: gguf.PoolingType = gguf.PoolingType.MEAN) -> Path:
     writer.add_vocab_size(VOCAB)
     tiny.vocabulary(writer, VOCAB)
     writer.add_token_type_count(2)
-    for name, values in weights().items():
+    for name, values in (
+        weights() | (judging() if pooling is gguf.PoolingType.RANK else {})
+    ).items():
         writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -66,8 +68,35 @@ def weights() -> Weights:
     return made
 
 
+def judging() -> Weights:
+    """What makes a reranker of it: a layer over the first token's vector, and one row that is the score."""
+    chance = np.random.default_rng(11)
+
+    def some(*shape: int) -> Values:
+        made: Values = (chance.standard_normal(shape) * WIDTH**-0.5).astype(np.float32)
+        return made
+
+    return {"cls.weight": some(WIDTH, WIDTH), "cls.bias": some(WIDTH),
+            "cls.output.weight": some(1, WIDTH), "cls.output.bias": some(1)}  # fmt: skip
+
+
+def expected_score(ids: Sequence[int]) -> float:
+    """How a reranker of these weights judges a pair. Source: RoBERTa's classification head (arXiv:1907.11692)."""
+    w, x = judging(), hidden(ids)
+    inner = np.tanh(_linear(x[0], w, "cls"))
+    return float(_linear(inner, w, "cls.output")[0])
+
+
 def expected(ids: Sequence[int], first_only: bool = False) -> Values:
-    """The pooled vector of these tokens, of length one. Source: the BERT paper (arXiv:1810.04805)."""
+    """The pooled vector of these tokens, of length one."""
+    x = hidden(ids)
+    pooled: Any = x[0] if first_only else x.mean(axis=0)
+    vector: Values = pooled / np.linalg.norm(pooled)
+    return vector
+
+
+def hidden(ids: Sequence[int]) -> Values:
+    """A vector for each token. Source: the BERT paper (arXiv:1810.04805)."""
     w = weights()
     x = w["token_embd.weight"][list(ids)] + w["position_embd.weight"][: len(ids)]
     x = _norm(x + w["token_types.weight"][0], w, "token_embd_norm")
@@ -77,9 +106,7 @@ def expected(ids: Sequence[int], first_only: bool = False) -> Values:
         up = _linear(x, w, at + "ffn_up")
         gelu = 0.5 * up * (1 + np.tanh(0.7978845608 * (up + 0.044715 * up**3)))
         x = _norm(x + _linear(gelu, w, at + "ffn_down"), w, at + "layer_output_norm")
-    pooled: Any = x[0] if first_only else x.mean(axis=0)
-    vector: Values = pooled / np.linalg.norm(pooled)
-    return vector
+    return x
 
 
 def _attention(x: Values, w: Weights, at: str) -> Values:

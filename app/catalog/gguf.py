@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 
-from app.catalog import computable, ggml, legal, pooling, variants
+from app.catalog import computable, ggml, legal, not_models, pooling, variants
 from app.catalog.family_facts import family_facts
 from app.catalog.gguf_header import Header, Tensor, shown
 from app.core.errors import BadInput
@@ -26,6 +27,7 @@ _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 
 def model_of(header: Header, name: str, model_id: str) -> Model:
     """The model that a checked header describes. Raises BadInput for metadata that cannot be."""
+    not_models.check(header)
     architecture = architecture_of(header)
     computable.check(header, architecture)
     n_layers = variants.n_layers(header)
@@ -62,7 +64,9 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         state_bytes=facts.state_bytes,
         quantised_kv=_quantised_kv(header, architecture, width),
         embeds=pooling.embeds(header, architecture),
-        writes=pooling.writes(architecture),
+        writes=pooling.writes(header, architecture),
+        ranks=pooling.ranks(header, architecture),
+        n_parameters=sum(prod(tensor.shape) for tensor in header.tensors.values()),
     )
 
 

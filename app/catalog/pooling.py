@@ -1,4 +1,4 @@
-"""Whether a model gives one vector for a whole text, and whether it writes at all."""
+"""Whether a model gives one vector for a whole text, or one score for two, and whether it writes at all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,20 @@ NONE, RANK = 0, 4  # llama.cpp's pooling types that give no vector; 1 to 3 are m
 MOST = 64
 
 
-def writes(architecture: str) -> bool:
-    return architecture not in ENCODERS
+def writes(header: Header, architecture: str) -> bool:
+    """Whether it was made to write. A reranker of a family that writes was trained to judge instead."""
+    return architecture not in ENCODERS and not ranks(header, architecture)
 
 
 def embeds(header: Header, architecture: str) -> bool:
     """Whether the file says how its positions become one vector; what it may leave out is none."""
-    kind = header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)
-    return kind not in (NONE, RANK)
+    return _kind(header, architecture) not in (NONE, RANK)
+
+
+def ranks(header: Header, architecture: str) -> bool:
+    """Whether it judges how well a text answers a question."""
+    return _kind(header, architecture) == RANK
+
+
+def _kind(header: Header, architecture: str) -> int:
+    return header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)

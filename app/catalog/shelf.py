@@ -19,6 +19,7 @@ from app.catalog.files import write_whole
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import part_paths, read_header
 from app.catalog.gguf_header import Header
+from app.catalog.pre_tokenizers import PRE
 from app.catalog.receiver import Donor
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Damaged, Reason, Unreachable
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-FORMAT = 3  # of the stored entries; higher when Model or the families table changes
+FORMAT = 4  # of the stored entries; higher when Model or the families table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
 
@@ -107,9 +108,11 @@ class Shelf:
         code = "model_ambiguous" if found else "model_unknown"
         raise BadInput(code, name=name[:100], there=there)
 
-    def looked_at(self, path: Path) -> Model:
-        """What a GGUF file says of itself, hashed by nobody yet. Raises BadInput where it cannot be imported."""
-        return model_of(read_header(part_paths(path)[0]), path.stem, "")
+    def looked_at(self, path: Path) -> tuple[Model, str]:
+        """What a GGUF file says of itself, hashed by nobody yet, and how it splits words. Raises BadInput where it
+        cannot be imported."""
+        header = read_header(part_paths(path)[0])
+        return model_of(header, path.stem, ""), header.text(PRE)
 
     def import_file(
         self,

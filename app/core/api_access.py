@@ -64,9 +64,10 @@ def is_allowed_host(header: str, allowed: Collection[str]) -> bool:
 
 def _split_port(text: str) -> tuple[str, str | None]:
     """A name or a bracketed IPv6 address, and what follows its colon."""
-    if text.startswith("["):
-        name, bracket, rest = text.partition("]")
-        return name + bracket, rest.removeprefix(":") if rest else None
+    end = text.find("]") + 1 if text.startswith("[") else 0
+    name, colon, port = text[:end], text[end : end + 1], text[end + 1 :]
+    if end and colon in ("", ":"):
+        return name, port if colon else None
     name, colon, port = text.partition(":")
     return name, port if colon else None
 

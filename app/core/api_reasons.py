@@ -43,6 +43,17 @@ API_SENTENCES: dict[str, str] = {
     "model_embeds_not": "{name} cannot turn texts into vectors. Choose one of the models that can: {there}.",
     "embedding_model_unknown": "There is no embedding model called {name}. There are: {there}.",
     "model_only_embeds": "{name} turns texts into vectors and writes none. Choose a model that was made to write.",
+    "model_only_ranks": "{name} is a reranker: it scores how well texts answer a question and writes none. "
+    "Choose a model that was made to write.",
+    "model_ranks_not": "{name} is not a reranker. Choose one of: {there}.",
+    "model_ranks_not_alone": "{name} is not a reranker, and there is none here. Import one with "
+    "`poolhouse import FILE.gguf`, for example bge-reranker-v2-m3.",
+    "reranker_missing": "There is no reranker here. Import one with `poolhouse import FILE.gguf`, "
+    "for example bge-reranker-v2-m3.",
+    "guest_reranker_missing": "There is no reranker on {host}, which answers here. Whoever runs {host} can import one.",
+    "reranker_unnamed": "Name the reranker. There are: {there}.",
+    "unforecast_ranks": "{model} scores texts for programs, whole on this machine and beside the model that writes. "
+    "No speed is forecast.",
     "embedding_model_missing": "There is no embedding model here, and no other turns texts into vectors. "
     "Import one with `poolhouse import FILE.gguf`.",
     "embedding_model_unnamed": "Name the embedding model. There are: {there}.",

@@ -31,8 +31,10 @@ FORECAST_SENTENCES: dict[str, str] = {
     "{proved} only, so it holds none. Update Poolhouse and run `make setup` in its folder, or go on without it. {what}",
     "engine_missing": "The engine cannot be used by {worker}: {cause}. Run `make run` in the Poolhouse folder there: "
     "it compiles the engine.",
-    "engine_knows_not": "The engine here does not know models of the family {architecture}. Choose another model, or "
-    "update Poolhouse.",
+    "engine_knows_not": "Models of the family {architecture} need a newer engine than this Poolhouse has. Update "
+    "Poolhouse, or choose another model.",
+    "engine_pre_unknown": "This model splits words in a way ({name}) that needs a newer engine than this Poolhouse "
+    "has. Update Poolhouse, or choose another model.",
     "engine_unproved": "No part of a model can be computed by {worker}: {cause}. "
     "Run `make clean` and `make setup` in the Poolhouse folder there.",
     "context_too_short": "{asked} tokens of context hold no question and answer. Choose {least} or more.",

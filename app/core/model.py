@@ -45,7 +45,9 @@ class Model:
     quantised_kv: bool = True  # its heads are whole blocks of KvType.Q8_0
     state_bytes: tuple[int, ...] = ()  # of each layer for one slot, whatever its length; () = none
     embeds: bool = False  # it gives one vector for a whole text
-    writes: bool = True  # it gives scores for the next token; encoders do not
+    writes: bool = True  # it gives scores for the next token; encoders and rerankers do not
+    ranks: bool = False  # it gives one score for a question and a text together
+    n_parameters: int = 0  # 0: an older machine of the household, which does not say
 
     @property
     def layers(self) -> Layers:

@@ -58,6 +58,19 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Get another copy.",
     "gguf_shape": "{path} is damaged: {name} cannot have the shape {shape}. Get another copy.",
     "gguf_offset": "{path} is damaged: {name} does not lie where it must. Get another copy.",
+    "gguf_lora": "{path} is a LoRA adapter: it changes a model and is not one. Choose a model file into which it has "
+    "been merged.",
+    "gguf_lora_of": "{path} is a LoRA adapter for {model}: it changes that model and is not one. Choose the file of "
+    "{model}, or one into which the adapter has been merged.",
+    "gguf_mmproj": "{path} is a vision or audio projector (mmproj): the part that lets a model see or hear. "
+    "Choose the model file next to it, without mmproj in its name.",
+    "gguf_imatrix": "{path} is an importance matrix (imatrix), which helps to make smaller copies of a model. "
+    "Choose a model file next to it, such as one with Q4_K_M in its name.",
+    "gguf_control_vector": "{path} is a control vector: it changes the style of a model and is not one. "
+    "Choose the model file.",
+    "gguf_pictures": "{path} is a model of the family {architecture}, which makes pictures, video or sound. "
+    "Choose a model that writes text.",
+    "gguf_vocabulary": "{path} has a vocabulary and no weights. Choose the file of the whole model.",
     "gguf_key_missing": "{path} does not say {key}, which a model needs. Get another copy.",
     "gguf_tensor_missing": "{path} has no {name}, which a model needs. Get another copy.",
     "gguf_odd": "{path} says of {key}: {found}. That cannot be right; get another copy.",

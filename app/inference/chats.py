@@ -34,6 +34,7 @@ from app.inference.sequences import Finish, Request, Token
 from app.inference.text import Message, Text, local_time
 from backends.call_format import CallFormat
 from backends.contract import GREEDY, LocalTime, ReasoningFormat, Sampling, Scalar
+from backends.orders import Vocabulary
 
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
@@ -171,6 +172,11 @@ class Answerer:
     def reasoning(self) -> ReasoningFormat:
         """How this model's thoughts stand in what it writes."""
         return self._text.vocabulary.reasoning
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Of its model: tokens, and what its chat template can do."""
+        return self._text.vocabulary
 
     @property
     def call_format(self) -> CallFormat | None:

@@ -1,4 +1,4 @@
-"""An embedding model, whole, in a worker of this machine: texts or token ids in, vectors out."""
+"""An embedding model or a reranker, whole, in a worker of this machine: texts in, vectors or scores out."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ class Vector:
 
     values: Sequence[float]
     n_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How well a text answers a query: higher is better, and only scores of one model compare."""
+
+    value: float
+    n_tokens: int  # of both
 
 
 class Embedder:
@@ -75,6 +83,14 @@ class Embedder:
             self._worker.kill(Reason("worker_garbled", {"worker": "embedder", "cause": "a vector"}))
             raise StageLost("worker_garbled", worker="embedder", cause="a vector")
         return Vector(normalised(array("f", got.vector)[:size]), got.n_tokens)
+
+    async def rank(self, query: str, text: str) -> Score:
+        """How well a text answers a query. Raises BadInput, StageLost."""
+        order = orders.Rank(request=0, query=query, text=text)
+        got = await self._worker.ask(order, orders.Ranked, EMBED_S)
+        if got.score is None:
+            raise BadInput("embedding_too_long", tokens=got.n_tokens, most=self.context)
+        return Score(got.score, got.n_tokens)
 
     def kill(self) -> None:
         """Give its memory back at once."""

@@ -18,6 +18,7 @@ SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
 # What the engine says of a model, and what is wrong with the engine itself (backends/llamacpp/binding.py).
 _UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
+_UNKNOWN_PRE = re.compile(r"unknown (?:pre-tokenizer type|tokenizer): '([^']{1,64})'")
 _NO_ENGINE = "llama.cpp cannot be loaded: "
 _SLOT = re.compile(r"[0-9]{1,5}")
 # Signals that a process brings upon itself by what it computes; Windows' codes for the same begin there.
@@ -37,6 +38,8 @@ def refused(answer: orders.Failed, worker: str) -> AppError:
     if code == "model_not_loaded":
         if family := _UNKNOWN_FAMILY.search(answer.text):
             return BadInput("engine_knows_not", architecture=family[1])
+        if pre := _UNKNOWN_PRE.search(answer.text):
+            return BadInput("engine_pre_unknown", name=pre[1])
         if answer.text.startswith(_NO_ENGINE):
             code = "engine_missing"
     return kind(code, worker=worker, cause=answer.text, text=answer.text)

@@ -1,14 +1,14 @@
-"""The embedding model: whole on this machine beside the one that writes, and given back when nobody needs it."""
+"""The embedding model or reranker: whole on this machine beside the one that writes, and given back when idle."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import BadInput, DoesNotFit, Reason, StageLost
@@ -16,7 +16,7 @@ from app.core.model import Model
 from app.core.placement import Candidate
 from app.core.plan import Plan, Workload
 from app.core.room import reading_bytes, stage
-from app.inference.embedder import Embedder, Text, Vector
+from app.inference.embedder import Embedder, Score, Text, Vector
 from app.machine import devices
 from app.node import requests as asked
 from app.node.check_room import CheckRoom
@@ -28,6 +28,8 @@ from backends.contract import Layers, Role
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+T = TypeVar("T")  # what is read
+R = TypeVar("R")  # and what comes of it
 
 MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for all pairs of them
 IDLE_SECONDS = 300.0
@@ -44,6 +46,18 @@ class Embedded:
     @property
     def n_tokens(self) -> int:
         return sum(vector.n_tokens for vector in self.vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """How well each of some texts answers a query, in their order."""
+
+    model: str
+    scores: tuple[Score, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(score.n_tokens for score in self.scores)
 
 
 @dataclass(slots=True, eq=False)
@@ -142,6 +156,25 @@ class Embeddings:
             raise BadInput("model_embeds_not", name=entry.name, there=there)
         return entry
 
+    async def reranker(self, name: str) -> Entry:
+        """The reranker of this name; the only one there is, if it names none. Raises BadInput."""
+        name = name.removesuffix(":latest")
+        entries = await asyncio.to_thread(self._shelf.entries)
+        rank = [entry for entry in entries if entry.model.ranks]
+        there = ", ".join(entry.name for entry in rank)
+        if name in ("", "default"):
+            if len(rank) > 1:
+                raise BadInput("reranker_unnamed", there=there)
+            if not rank:
+                raise BadInput("reranker_missing")
+            return rank[0]
+        entry = await asyncio.to_thread(self._shelf.get, name)
+        if not entry.model.ranks:
+            if not rank:
+                raise BadInput("model_ranks_not_alone", name=entry.name)
+            raise BadInput("model_ranks_not", name=entry.name, there=there)
+        return entry
+
     def plan(self, entry: Entry, order: asked.PlanModel) -> Json:
         """What a load would take. Raises BadInput or DoesNotFit."""
         return Held(entry, self._planned(entry.model, order)).json()
@@ -171,16 +204,27 @@ class Embeddings:
         Damaged or StageLost."""
         if size is not None and size > entry.model.width:
             raise BadInput("embedding_size", most=entry.model.width)
-        self._count(1)
-        try:
-            async with self._turn:
-                self._keep()
-                try:
-                    return await self._embedded(entry, texts, size, read, cut=cut)
-                finally:
-                    self._rest()
-        finally:
-            self._count(-1)
+
+        async def one(embedder: Embedder, text: Text) -> Vector:
+            return await embedder.embed(text, size or embedder.width, cut=cut)
+
+        vectors = await self._each(entry, texts, one, lambda vector: read(vector.n_tokens))
+        return Embedded(entry.name, vectors)
+
+    async def rank(
+        self,
+        entry: Entry,
+        query: str,
+        texts: Sequence[str],
+        read: Callable[[int], None] = lambda _: None,
+    ) -> Ranked:
+        """How well each text answers the query; the rest is as for `embed`."""
+
+        async def one(embedder: Embedder, text: str) -> Score:
+            return await embedder.rank(query, text)
+
+        scores = await self._each(entry, texts, one, lambda score: read(score.n_tokens))
+        return Ranked(entry.name, scores)
 
     async def unload(self, model_id: str | None = None) -> str | None:
         """Give the memory back, at once, of this model or of any: a load ends, and so do vectors that are
@@ -221,37 +265,53 @@ class Embeddings:
         async with self._turn:
             await self._close()
 
-    async def _embedded(
+    async def _each(
         self,
         entry: Entry,
-        texts: Sequence[Text],
-        size: int | None,
-        read: Callable[[int], None],
-        *,
-        cut: bool,
-    ) -> Embedded:
+        texts: Sequence[T],
+        one: Callable[[Embedder, T], Awaitable[R]],
+        told: Callable[[R], None],
+    ) -> tuple[R, ...]:
+        """What `one` makes of each text, in turn with everybody's. `told` hears of each as it is made."""
+        self._count(1)
+        try:
+            async with self._turn:
+                self._keep()
+                try:
+                    return await self._all(entry, texts, one, told)
+                finally:
+                    self._rest()
+        finally:
+            self._count(-1)
+
+    async def _all(
+        self,
+        entry: Entry,
+        texts: Sequence[T],
+        one: Callable[[Embedder, T], Awaitable[R]],
+        told: Callable[[R], None],
+    ) -> tuple[R, ...]:
         order = asked.PlanModel(model=entry.name)
         now = self.held
         if now is not None and now.wished and now.entry.model.id == entry.model.id:
             order = asked.PlanModel(model=entry.name, context=now.plan.workload.context)
         held = await self._ready(entry, order, lambda _: None)
         assert held.embedder is not None
-        size = size or held.embedder.width
-        vectors: list[Vector] = []
+        made: list[R] = []
         for text in texts:
             if self._stop.is_set():  # an answer may wait for this memory, and a text is long enough
                 raise StageLost("embedding_gave_way", model=entry.name)
             try:
-                vectors.append(await held.embedder.embed(text, size, cut=cut))
+                made.append(await one(held.embedder, text))
             except StageLost as error:
                 if error.reason.code not in DIED:
                     raise
                 log.warning("%s is loaded again, as its worker died: %s", entry.name, error.reason)
                 held = await self._ready(entry, order, lambda _: None)
                 assert held.embedder is not None
-                vectors.append(await held.embedder.embed(text, size, cut=cut))  # it may be why
-            read(vectors[-1].n_tokens)
-        return Embedded(entry.name, tuple(vectors))
+                made.append(await one(held.embedder, text))  # it may be why
+            told(made[-1])
+        return tuple(made)
 
     async def _ready(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
         stopped = StageLost("load_stopped", model=entry.name)
@@ -306,7 +366,8 @@ class Embeddings:
                 "embedding_no_room",
                 model=model.name, need_bytes=whole.total_bytes, free_bytes=room,
             )  # fmt: skip
-        why = Reason("unforecast_embeds", {"model": model.name})
+        code = "unforecast_ranks" if model.ranks else "unforecast_embeds"
+        why = Reason(code, {"model": model.name})
         return Plan((whole,), work, (why,), machines=(here,))
 
     async def _close(self) -> None:

@@ -41,6 +41,8 @@ class Offer(msgspec.Struct, frozen=True):
     file_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
     embeds: bool = False
     writes: bool = True
+    ranks: bool = False
+    n_parameters: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
     context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # of a conversation, where it is loaded
 
 

@@ -103,6 +103,11 @@ class Hosting:
         """Whether an answer is computed now."""
         return self.loaded.n_answering > 0
 
+    @property
+    def loading(self) -> bool:
+        """Whether a model is on its way, wished by a person or brought by a question."""
+        return len(self._loads) > 0
+
     async def plan(self, order: asked.PlanModel, report: Progress) -> Json:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)

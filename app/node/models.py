@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.catalog.families import FAMILIES
+from app.catalog.pre_tokenizers import KNOWN
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, BadInput
@@ -72,16 +73,17 @@ class Models:
         return {"model": await asyncio.to_thread(self._json, entry)}
 
     async def _known_to_the_engine(self, path: Path) -> None:
-        """A family that nobody proved may be one that no engine here computes: better told now than when it is
-        loaded. Raises BadInput; what else is wrong with the file is told by whoever meets it."""
-        found = await asyncio.to_thread(self._shelf.looked_at, path)
-        if found.architecture in FAMILIES:
+        """A family that nobody proved may be one that no engine here computes, and so may a new way to split words:
+        better told now than when it is loaded. Raises BadInput; what else is wrong with the file is told by whoever
+        meets it."""
+        found, splits_words = await asyncio.to_thread(self._shelf.looked_at, path)
+        if found.architecture in FAMILIES and splits_words in KNOWN:
             return
         try:
             async with await Text.open(str(path), found.name):
                 return
         except AppError as error:
-            if error.reason.code == "engine_knows_not":
+            if error.reason.code in ("engine_knows_not", "engine_pre_unknown"):
                 raise
 
     async def remove(self, name: str) -> Json:

@@ -251,6 +251,8 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
         "embeds": model.embeds,
         "writes": model.writes,
         "has_template": model.has_template,
+        "ranks": model.ranks,
+        "n_parameters": model.n_parameters,
     }
 
 

@@ -1,8 +1,9 @@
-"""A whole embedding model on llama.cpp: token ids in, one pooled vector out."""
+"""A whole embedding model or reranker on llama.cpp: token ids in, one pooled vector or one score out."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +16,12 @@ from backends.numbers import VALUE, Rows
 from backends.text import tokenized
 
 FOR_ONE = 0  # the only sequence
+NO_TOKEN = -1
+PAIR_TEMPLATE = b"rerank"  # the name of the template that rerankers of families that write have
 
 
 class LlamaEmbedder:
-    """How it pools stands in the model's file."""
+    """How it pools stands in the model's file: to a vector, or to a score, as `ranks` says."""
 
     def __init__(self, path: str, context: int, threads: int) -> None:
         """Load; texts have at most `context` tokens. Raises StageError with llama.cpp's words."""
@@ -31,6 +34,8 @@ class LlamaEmbedder:
             self.close()
             raise
         self.width = int(llama.llama_model_n_embd_out(self._model))
+        if self.ranks:
+            self.width = 1
         self._vocab = llama.llama_model_get_vocab(self._model)
         self._n_vocab = int(llama.llama_vocab_n_tokens(self._vocab))
         self._most = context
@@ -42,6 +47,37 @@ class LlamaEmbedder:
 
     def embed(self, ids: Sequence[int]) -> Rows:
         """The vector of a text, as the model gives it: `[width]`, not normalised. Raises StageError."""
+        if self.ranks:
+            raise StageError("this model ranks texts and gives no vectors")
+        return self._pooled(ids)
+
+    def pair(self, query: str, text: str) -> list[int]:
+        """A query and a text as the model reads them together, as llama.cpp's server writes them."""
+        llama, vocab = self._llama, self._vocab
+        template = llama.llama_model_chat_template(self._model, PAIR_TEMPLATE)
+        if template is not None:
+            written = template.decode("utf-8", "replace")
+            both = "".join(
+                {"{query}": query, "{document}": text}.get(part, part)
+                for part in re.split(r"(\{query\}|\{document\})", written)
+            )
+            return tokenized(llama, vocab, both, special=True, bos=False)
+        parts = [tokenized(llama, vocab, one, special=False, bos=False) for one in (query, text)]
+        end = llama.llama_vocab_eos(vocab)
+        end = llama.llama_vocab_sep(vocab) if end == NO_TOKEN else end
+        begin = [llama.llama_vocab_bos(vocab)] if llama.llama_vocab_get_add_bos(vocab) else []
+        ends = [end] if llama.llama_vocab_get_add_eos(vocab) else []
+        between = [llama.llama_vocab_sep(vocab)] if llama.llama_vocab_get_add_sep(vocab) else []
+        ids = [*begin, *parts[0], *ends, *between, *parts[1], *ends]
+        return [int(token) for token in ids if token != NO_TOKEN]
+
+    def score(self, ids: Sequence[int]) -> float:
+        """How well the text of a pair answers its query. Raises StageError."""
+        if not self.ranks:
+            raise StageError("this model gives vectors and no scores")
+        return float(self._pooled(ids)[0])
+
+    def _pooled(self, ids: Sequence[int]) -> Rows:
         if not 0 < len(ids) <= self._most or not 0 <= min(ids) <= max(ids) < self._n_vocab:
             raise StageError(f"{len(ids)} tokens of a vocabulary of {self._n_vocab} cannot be read")
         n_rows = self._batch.place((Segment(FOR_ONE, len(ids), 0),))
@@ -82,10 +118,9 @@ class LlamaEmbedder:
         made = self._llama.llama_init_from_model(self._model, params)
         if not made:
             raise StageError(f"llama.cpp has no room for {context} tokens: {binding.last_words()}")
-        if self._llama.llama_pooling_type(made) in (
-            self._llama.LLAMA_POOLING_TYPE_NONE,
-            self._llama.LLAMA_POOLING_TYPE_RANK,
-        ):
+        kind = self._llama.llama_pooling_type(made)
+        self.ranks = kind == self._llama.LLAMA_POOLING_TYPE_RANK
+        if kind == self._llama.LLAMA_POOLING_TYPE_NONE:
             self._llama.llama_free(made)
             raise StageError("this model gives no vector for a whole text")
         return made

@@ -73,3 +73,38 @@ def test_orders_are_carried_out(tmp_path: Path) -> None:
         assert (cut.vector, cut.n_tokens) == (asked.vector, 16)
     finally:
         vectors.close()
+
+
+def test_a_reranker_scores_a_pair_as_its_weights_mean(tmp_path: Path) -> None:
+    path = str(tiny_bert.bert(tmp_path / "r.gguf", gguf.PoolingType.RANK))
+    model = LlamaEmbedder(path, tiny_bert.CONTEXT, 1)
+    try:
+        for query, text in (
+            ("what is a shed", "a small house"),
+            ("what is a shed", "rain"),
+            ("a", "b"),
+        ):
+            ids = model.pair(query, text)
+            assert model.score(ids) == pytest.approx(tiny_bert.expected_score(ids), abs=1e-3)
+        with pytest.raises(StageError, match="no vectors"):
+            model.embed(ids)
+    finally:
+        model.close()
+    vectors = Vectors()
+    vectors.open(
+        orders.OpenEmbedder(request=1, path=path, context=8, threads=1, memory_limit_bytes=0)
+    )
+    short = vectors.rank(orders.Rank(request=2, query="a", text="b"))
+    long = vectors.rank(orders.Rank(request=3, query="a", text="b c d e f g h i j k l m n o p"))
+    vectors.close()
+    assert short.score is not None
+    assert (long.score, long.n_tokens > 8) == (None, True)
+
+
+def test_what_gives_vectors_gives_no_scores(tmp_path: Path) -> None:
+    model = LlamaEmbedder(str(tiny_bert.bert(tmp_path / "b.gguf")), tiny_bert.CONTEXT, 1)
+    try:
+        with pytest.raises(StageError, match="no scores"):
+            model.score([1, 2])
+    finally:
+        model.close()

@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput
+from app.core.reasons import said
 from app.node import requests as asked
 from app.node.models import Models
 from backends.contract import Layers, Role
@@ -63,6 +65,21 @@ async def test_a_family_that_the_engine_does_not_know_is_told_before_it_is_on_th
     assert await place.models.listed() == []
     assert [path.name for path in (place.folder / "models").iterdir()] == []
     assert (await place.add(architecture="xverse"))["name"] == "m"  # known, not proved to split
+
+
+async def test_a_way_to_split_words_that_the_engine_does_not_know_is_told_before_it_is_on_the_shelf(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gguf.GGUFWriter, "add_tokenizer_pre", _martian_words)
+    with pytest.raises(BadInput, match="engine_pre_unknown") as refused:
+        await place.add()
+    assert refused.value.reason.facts == {"name": "martian"}
+    assert "newer engine" in said(refused.value)
+    assert await place.models.listed() == []
+
+
+def _martian_words(writer: gguf.GGUFWriter, _: str) -> None:
+    writer.add_string("tokenizer.ggml.pre", "martian")
 
 
 async def test_a_model_gets_the_name_that_was_asked_for(place: Place) -> None:

@@ -82,7 +82,7 @@ def instead(answer: Json, than: str) -> list[str]:
 
 def smaller(models: Sequence[Json], than: str) -> list[str]:
     """The names of the models that answer and take less than this one, the largest first."""
-    chats = [one for one in models if not one.get("embeds")]
+    chats = [one for one in models if one.get("writes", True) and not one.get("embeds")]
     sizes = {str(one.get("name")): int(one.get("file_bytes") or 0) for one in chats}
     most = sizes.get(than)
     found = [name for name, size in sizes.items() if most is None or size < most]

@@ -11,6 +11,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.text import label
 from app.gui.services import Services
+from app.gui.settings.access_lists import AccessLists
 from app.gui.settings.group import Group
 from app.gui.settings.key_limits import KeyLimits
 from app.gui.settings.numbers import Number
@@ -48,6 +49,8 @@ class LocalApi(Group):
         self.tokens = self._number(0, MOST_TOKENS, "tokens_a_minute")
         self._add_door()
         self._add_rights()
+        self._add_reach()
+        self.access = AccessLists(self, self._save)
         self._add_limits()
         self.key_limits = KeyLimits(self)
         self.upstreams = Upstreams(self)
@@ -58,7 +61,7 @@ class LocalApi(Group):
     def reset(self) -> None:
         self._save(
             {"on": False, "port": USUAL_PORT, "may_load": False, "ollama_open": False, "lan": False,
-             "at_once": MOST_AT_ONCE, "tokens_a_minute": 0}
+             "at_once": MOST_AT_ONCE, "tokens_a_minute": 0} | self.access.removed()
         )  # fmt: skip
         self.key_limits.reset()
         self.upstreams.reset()
@@ -115,7 +118,7 @@ class LocalApi(Group):
             title=self.tr("What they may do"),
         )  # fmt: skip
 
-    def _add_limits(self) -> None:
+    def _add_reach(self) -> None:
         self._reach = Setting(
             self.tr("Other computers may use it too"), "", self.lan,
             default=self.tr("Default: off"), words="lan network tls guest",
@@ -129,6 +132,8 @@ class LocalApi(Group):
             words="pem",
         )
         self.add(self._reach, self._trust, title=self.tr("From other computers"))
+
+    def _add_limits(self) -> None:
         self.add(
             Setting(
                 self.tr("Requests at once"), self.tr("Of each key. More are told to come again."),
@@ -155,6 +160,7 @@ class LocalApi(Group):
         self.at_once.show_value(told["at_once"])
         self.tokens.show_value(told["tokens_a_minute"])
         self._tell_reach(told)
+        self.access.tell(told)
         self.upstreams.tell(told["upstreams"])
         self.key_limits.tell(told.get("keys") or [], told.get("limits") or {})
         listening = bool(told["listening"])

@@ -14,9 +14,12 @@ from app.node.chat_api import (
     ollama_about,
     ollama_shapes,
     openai_shapes,
+    rerank_shapes,
     responses_shapes,
 )
-from app.node.chat_api.described import anthropic, ollama, openai, responses
+from app.node.chat_api.described import anthropic, ollama, openai, responses, server
+from app.node.chat_api.embedding_routes import RERANK
+from app.node.chat_api.gate import HEALTH
 from app.node.chat_api.refusals import Api, api_of
 
 Json = dict[str, Any]
@@ -27,7 +30,7 @@ class Post(NamedTuple):
 
     about: str
     asked: type
-    answer: type
+    answer: Any
     piece: Any = None
 
 
@@ -50,6 +53,13 @@ POSTS = {
     ),
     "/v1/messages/count_tokens": Post("How many tokens a chat is", anthropic_shapes.Asked, anthropic.TokenCount),
     "/v1/embeddings": Post("Vectors of texts", embedding_shapes.Asked, openai.Vectors),
+    **{
+        path: Post(
+            "How well texts answer a query", rerank_shapes.Asked,
+            server.Ranked,
+        )
+        for path in RERANK
+    },
     "/api/embed": Post("Vectors of texts, as Ollama's", embedding_shapes.OllamaAsked, ollama.OllamaVectors),
     "/api/embeddings": Post(
         "The vector of a text, as Ollama's older one", embedding_shapes.OllamaOneAsked, ollama.OllamaVector
@@ -69,6 +79,12 @@ GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text wh
     "/api/tags": ("The models of the shelf, as Ollama's", ollama.Tags),
     "/api/ps": ("The models that are loaded, as Ollama's", ollama.LoadedModels),
     "/api/version": ("The version of Ollama's API", ollama.Version),
+    "/health": (
+        "Whether it answers, as llama.cpp's; no key is needed on this computer",
+        server.Healthy,
+    ),
+    "/v1/health": ("The same", server.Healthy),
+    "/props": ("The model that answers, as llama.cpp's", server.Props),
     "/metrics": ("Figures for Prometheus", str),
     "/openapi.json": ("This description", dict),
 }
@@ -76,7 +92,7 @@ ERRORS = {Api.OPENAI: openai.Error, Api.ANTHROPIC: anthropic.MessageError, Api.O
 REFUSALS = {
     "400": "The request cannot be used", "401": "The key is missing or wrong", "403": "A web page asked",
     "404": "There is no such model, or it is not loaded", "408": "The body came too slowly",
-    "413": "The body is larger than 8 MiB", "415": "The body is no JSON, or is compressed",
+    "413": "The body is larger than 8 MiB", "415": "The body is no JSON, or has an encoding other than gzip and zstd",
     "421": "Asked by another name than our own", "429": "Too much waits; see Retry-After",
     "503": "The pool cannot answer now",
 }  # fmt: skip
@@ -87,7 +103,7 @@ TEMPLATE = "#/components/schemas/{name}"
 @cache
 def description() -> bytes:
     """The document, as JSON."""
-    kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values()]
+    kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), server.Loading]
     kinds += [kind for one in POSTS.values() for kind in one[1:] if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
     known = dict(zip(kinds, schemas, strict=True))
@@ -148,9 +164,13 @@ def _post(path: str, known: Schemas) -> Json:
 
 def _responses(path: str, content: Json, known: Schemas) -> Json:
     refused = {"content": {"application/json": {"schema": known[ERRORS[api_of(path)]]}}}
-    return {"200": {"description": "The answer", "content": content}} | {
+    told: Json = {"200": {"description": "The answer", "content": content}} | {
         status: {"description": about} | refused for status, about in REFUSALS.items()
     }
+    if path in HEALTH:
+        schema = {"schema": known[server.Loading]}
+        told["503"] = {"description": "A model is loaded", "content": {"application/json": schema}}
+    return told
 
 
 def _id(method: str, path: str) -> str:

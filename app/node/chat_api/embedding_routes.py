@@ -1,4 +1,4 @@
-"""The routes that give vectors: OpenAI's, and Ollama's two."""
+"""The routes that give vectors, OpenAI's and Ollama's two, and those that rerank texts, by llama.cpp's names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 
 from app.inference.embedder import Text
+from app.node.chat_api import rerank_shapes
 from app.node.chat_api.budget import Budget
 from app.node.chat_api.embedding_shapes import (
     Asked,
@@ -23,6 +24,8 @@ from app.node.chat_api.gate import ASKER
 from app.node.chat_api.sending import read
 from app.node.chat_api.wish import Json
 from app.node.embeddings import Embedded, Embeddings
+
+RERANK = ("/v1/rerank", "/v1/reranking", "/rerank", "/reranking")
 
 
 class EmbeddingRoutes:
@@ -39,6 +42,7 @@ class EmbeddingRoutes:
             web.post("/v1/embeddings", self.openai),
             web.post("/api/embed", self.ollama),
             web.post("/api/embeddings", self.ollama_one),
+            *(web.post(path, self.rerank) for path in RERANK),
         ]
 
     async def openai(self, request: web.Request) -> web.Response:
@@ -58,6 +62,18 @@ class EmbeddingRoutes:
         made = await self._made(request, asked.model, texts, None, cut=True)
         return _json({"embedding": [*made.vectors[0].values] if texts else []})
 
+    async def rerank(self, request: web.Request) -> web.Response:
+        asked = read(request, rerank_shapes.Asked)
+        texts = asked.all_texts()
+        key = request[ASKER].key
+        self._budget.check(key)
+        embeddings = self._embeddings()
+        entry = await embeddings.reranker(asked.model)
+        async with self._queue.turn(key):
+            self._budget.check(key)
+            made = await embeddings.rank(entry, asked.query, texts, self._counted(key))
+        return _json(asked.answer(made))
+
     async def _made(
         self,
         request: web.Request,
@@ -71,16 +87,20 @@ class EmbeddingRoutes:
         self._budget.check(key)
         embeddings = self._embeddings()
         entry = await embeddings.model(model)
+        async with self._queue.turn(key):
+            self._budget.check(key)
+            return await embeddings.embed(entry, texts, size, cut=cut, read=self._counted(key))
+
+    def _counted(self, key: str) -> Callable[[int], None]:
+        """Hears how many tokens of this key's were read."""
 
         def read(n_tokens: int) -> None:
             self._budget.spend(key, n_tokens)
             self._figures.tokens.add(n_tokens, kind="vectors")
 
-        async with self._queue.turn(key):
-            self._budget.check(key)
-            return await embeddings.embed(entry, texts, size, cut=cut, read=read)
+        return read
 
 
-def _json(told: Json) -> web.Response:
+def _json(told: Json | list[Json]) -> web.Response:
     """Millions of numbers: Python's own writer would keep every stream of this node waiting for seconds."""
     return web.Response(body=msgspec.json.encode(told), content_type="application/json")

@@ -41,7 +41,8 @@ from app.node.guard import (
 
 log = logging.getLogger(__name__)
 
-NO_KEY = "(no key)"  # who asks where Ollama's part is open
+NO_KEY = "(no key)"  # who asks where none is needed
+HEALTH = ("/health", "/v1/health")  # it says nothing but whether it answers
 ID = "X-Request-Id"
 ANTHROPIC_ID = "Request-Id"  # the same, where Anthropic's clients read it
 FORM = "application/x-www-form-urlencoded"
@@ -81,8 +82,11 @@ class KeyDoor:
         keys: ApiKeys,
         access: Access,
         ollama_open: Callable[[], bool],
+        *,
+        tells_health: bool,
     ) -> None:
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
+        self._tells_health = tells_health
 
     def misplaced(self, request: web.Request) -> tuple[int, str] | None:
         return self._access.misplaced(request)
@@ -90,6 +94,8 @@ class KeyDoor:
     def key_of(self, request: web.Request) -> str | None:
         key = self._keys.owner(_given_key(request))
         if key is None and api_of(request.path) is Api.OLLAMA and self._ollama_open():
+            return NO_KEY
+        if key is None and self._tells_health and request.path in HEALTH:
             return NO_KEY
         return key
 

@@ -30,7 +30,8 @@ from app.node.running import Running
 
 Json = dict[str, Any]
 LOOK_SECONDS = 0.25  # between looks whether a guest is one still
-FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes")
+FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes",
+         "ranks", "n_parameters")  # fmt: skip
 
 
 class MemberDoor:

@@ -14,6 +14,7 @@ FOR_GUESTS = {
     "api_model_not_loaded": "guest_model_not_loaded",
     "api_model_stays": "guest_model_stays",
     "embedding_model_missing": "guest_embedding_missing",
+    "reranker_missing": "guest_reranker_missing",
     "upstream_spent": "guest_upstream_spent",
     "upstream_short": "guest_upstream_spent",
     "upstream_off": "guest_upstream_off",

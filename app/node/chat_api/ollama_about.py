@@ -7,7 +7,13 @@ import hashlib
 import msgspec
 
 from app.core.errors import BadInput
-from app.node.chat_api.wish import Json
+from app.node.chat_api.model_cards import ModelCard
+from app.node.chat_api.wish import USUAL, Json
+
+USUAL_OPTIONS = {
+    name: getattr(USUAL, name)
+    for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
+}
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,12 +29,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-def listed(model: Json, since: str) -> Json:
+def listed(model: Json, modified: str) -> Json:
     """One of the shelf, or one that an upstream has, of which only the name is known."""
     return {
         "name": model["name"],
         "model": model["name"],
-        "modified_at": since,
+        "modified_at": modified,
         "size": model.get("file_bytes") or 0,
         "digest": _digest(model),
         "details": _details(model),
@@ -47,13 +53,13 @@ def running(model: Json, context: int) -> Json:
     }
 
 
-def shown(model: Json, since: str, *, has_tools: bool, thinks: bool) -> Json:
-    """One, with what it can do. Whether it calls tools, and thinks, is known of one that is loaded."""
+def shown(model: Json, card: ModelCard | None, since: str, context: int | None) -> Json:
+    """One, with what it can do. `context`: of a conversation, where it is loaded."""
     family = model.get("architecture") or ""
     can = {
         "completion": model.get("writes", True),
-        "tools": has_tools,
-        "thinking": thinks,
+        "tools": card is not None and card.has_tools,
+        "thinking": card is not None and card.thinks,
         "embedding": model.get("embeds"),
     }
     facts = {
@@ -62,13 +68,36 @@ def shown(model: Json, since: str, *, has_tools: bool, thinks: bool) -> Json:
         "block_count": "n_layers",
     }
     about = {f"{family}.{name}": model[of] for name, of in facts.items() if of in model}
+    if count := model.get("n_parameters"):
+        about["general.parameter_count"] = count
+    entries = dict(card.card.entries) if card is not None else {}
     return {
-        "modified_at": since,
+        "modified_at": card.modified if card is not None else since,
         "license": model.get("licence") or "",
+        "modelfile": f"FROM {model['name']}\n",
+        "parameters": _parameters(context),
+        "template": card.card.template if card is not None else "",
         "details": _details(model),
-        "model_info": {"general.architecture": family, **about},
+        "model_info": {"general.architecture": family, **entries, **about},
         "capabilities": [name for name, is_so in can.items() if is_so],
     }
+
+
+def _parameters(context: int | None) -> str:
+    """What an answer has where its request says nothing, a line each, as Ollama writes them."""
+    usual = USUAL_OPTIONS if context is None else {"num_ctx": context, **USUAL_OPTIONS}
+    return "\n".join(f"{name:<30} {value:g}" for name, value in usual.items())
+
+
+def parameter_size(count: int) -> str:
+    """A number of weights as Ollama writes it: 134.52M, 8.0B, 70B."""
+    if not count:
+        return ""
+    for least, letter, digits in ((10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0)):
+        if count >= least:
+            whole, rest = divmod(count, least)
+            return f"{whole}{letter}" if not rest else f"{count / least:.{digits}f}{letter}"
+    return str(count)
 
 
 def _digest(model: Json) -> str:
@@ -79,7 +108,10 @@ def _digest(model: Json) -> str:
 
 def _details(model: Json) -> Json:
     return {
+        "parent_model": "",
         "format": "gguf",
-        "family": model.get("architecture") or "",
+        "family": (family := model.get("architecture") or ""),
+        "families": [family] if family else [],
+        "parameter_size": parameter_size(model.get("n_parameters") or 0),
         "quantization_level": model.get("quantisation") or "",
     }

@@ -14,6 +14,7 @@ from aiohttp import web
 from app.node.chat_api.answering import Answering, Asker
 from app.node.chat_api.gate import ASKER
 from app.node.chat_api.letting_go import LettingGo
+from app.node.chat_api.model_cards import ModelCards, iso, modified_at
 from app.node.chat_api.ollama_about import Asked, listed, running, shown
 from app.node.chat_api.ollama_shapes import Answer, ChatAsked, GenerateAsked
 from app.node.chat_api.sending import NDJSON, read, send
@@ -28,9 +29,12 @@ RUNS = "Ollama is running"  # word for word: programs look for it
 class OllamaRoutes:
     """Each a few lines over Answering."""
 
-    def __init__(self, answering: Answering, listed: Listed, going: LettingGo) -> None:
+    def __init__(
+        self, answering: Answering, listed: Listed, going: LettingGo, cards: ModelCards
+    ) -> None:
         self._answering, self._listed, self._going = answering, listed, going
-        self._since = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        self._cards = cards
+        self._since = iso(datetime.now(UTC))
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -51,7 +55,10 @@ class OllamaRoutes:
         return web.json_response({"version": OLLAMA_VERSION})
 
     async def tags(self, request: web.Request) -> web.Response:
-        models = [listed(model, self._since) for model in (await self._known()).values()]
+        models = [
+            listed(model, await modified_at(model, self._since))
+            for model in (await self._known()).values()
+        ]
         return web.json_response({"models": models})
 
     async def loaded(self, request: web.Request) -> web.Response:
@@ -67,11 +74,13 @@ class OllamaRoutes:
         if name not in known:
             name = await self._answering.model(name)  # raises what says which there are
         there = self._answering.ready().get(name)
-        has_tools = bool(there and there.answerer and there.answerer.call_format)
-        thinks = bool(there and there.answerer and not there.answerer.reasoning.is_habit)
         model = known.get(name, {"name": name})
-        told = shown(model, self._since, has_tools=has_tools, thinks=thinks)
-        return web.json_response(told)
+        card = await self._cards.of(model)
+        context = there.context if there else model.get("context") or None
+        told = msgspec.json.encode(
+            shown(model, card, self._since, context)
+        )  # NaN of a file is null
+        return web.Response(body=told, content_type="application/json")
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, ChatAsked)

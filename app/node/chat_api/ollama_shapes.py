@@ -46,7 +46,9 @@ from app.node.chat_api.wish import (
 from backends.contract import Sampling
 
 NANOSECONDS = 1e9
-MOST_HEAT = 100  # a temperature; Ollama has no bound, and from here on each token is as likely as any other
+MOST_HEAT = (
+    100  # a temperature; Ollama has no bound, and from here on each token is as likely as any other
+)
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 
 

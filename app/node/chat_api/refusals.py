@@ -35,6 +35,8 @@ NOT_FOUND = frozenset(
         "nothing_loaded",
         "embedding_model_unknown",
         "embedding_model_missing",
+        "reranker_missing",
+        "guest_reranker_missing",
         "guest_embedding_missing",
         "upstream_off",
         "guest_upstream_off",

@@ -36,10 +36,12 @@ from app.node.chat_api.guest_passing import passing
 from app.node.chat_api.guest_words import naming_the_host
 from app.node.chat_api.lan_door import LanDoor
 from app.node.chat_api.letting_go import LettingGo
+from app.node.chat_api.model_cards import ModelCards
 from app.node.chat_api.ollama_routes import OllamaRoutes
 from app.node.chat_api.openai_routes import Listed, OpenAiRoutes
 from app.node.chat_api.own_routes import OwnRoutes
 from app.node.chat_api.responses_routes import ResponsesRoutes
+from app.node.chat_api.server_routes import ServerRoutes
 from app.node.chat_api.under_way import UnderWay
 from app.node.chat_api.upstream_desk import UpstreamDesk
 from app.node.chat_api.upstreams import Upstreams
@@ -78,6 +80,7 @@ class ChatApi:
             self.budget,
             self.upstreams,
         )
+        self.cards = ModelCards(self.answering)
         self.port = 0  # where it listens; 0: it does not
         self._runner: web.AppRunner | None = None
         self._words, self._lan_words = FirstWords(), FirstWords()
@@ -281,6 +284,7 @@ class ChatApi:
                 self.keys,
                 self._access(lambda: own_names(self.port)),
                 lambda: self.choice.ollama_open,
+                tells_health=True,  # as llama.cpp's, and to programs of this computer alone
             ),
             self.figures,
             self._words.heard,
@@ -292,7 +296,7 @@ class ChatApi:
     def _lan_gate(self) -> Gate:
         """Nobody passes it without a key."""
         return Gate(
-            KeyDoor(self.keys, self._access(self.lan.names), lambda: False), self.figures,
+            KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False), self.figures,
             self._lan_words.heard, self._at_once_of, self._opened,
         )  # fmt: skip
 
@@ -314,6 +318,8 @@ class ChatApi:
         self._under_way.add(gate.under_way)
         self._add_routes(app, listed)
         app.add_routes(behind(OwnRoutes(self._node, self.answering, self.figures).routes()))
+        server = ServerRoutes(self.answering, lambda: self._node.hosting, listed, self.cards)
+        app.add_routes(behind(server.routes()))
         return app
 
     def for_guests(self) -> web.Application:
@@ -343,7 +349,7 @@ class ChatApi:
             OpenAiRoutes(self.answering, listed),
             ResponsesRoutes(self.answering),
             AnthropicRoutes(self.answering),
-            OllamaRoutes(self.answering, listed, going),
+            OllamaRoutes(self.answering, listed, going, self.cards),
             EmbeddingRoutes(lambda: self._node.hosting.embeddings, self.budget, self.figures),
         ):
             app.add_routes(behind(part.routes()))

@@ -186,7 +186,9 @@ class Upstreams:
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
             raise self._no_more(chosen.name, chosen.upstream, guess + 1)
-        wanted = None if wish.max_tokens == NO_LIMIT else wish.max_tokens  # it has limits of its own
+        wanted = (
+            None if wish.max_tokens == NO_LIMIT else wish.max_tokens
+        )  # it has limits of its own
         return min(left, wanted or max(USUAL_MOST, left // 4))
 
     async def models_there(self, name: str, one: Upstream) -> list[str]:

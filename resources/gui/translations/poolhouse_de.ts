@@ -116,6 +116,61 @@
     </message>
 </context>
 <context>
+    <name>AccessLists</name>
+    <message>
+        <source>Allow</source>
+        <translation>Erlauben</translation>
+    </message>
+    <message>
+        <source>Allow {name}</source>
+        <translation>{name} erlauben</translation>
+    </message>
+    <message>
+        <source>Allow: {what}</source>
+        <translation>Erlauben: {what}</translation>
+    </message>
+    <message>
+        <source>Also answer by these names</source>
+        <translation>Auch unter diesen Namen antworten</translation>
+    </message>
+    <message>
+        <source>Containers and proxies call this computer by other names. Allow only names that you know: a website that gives itself an allowed name can reach the API.</source>
+        <translation>Container und Proxys nennen diesen Computer anders. Erlauben Sie nur Namen, die Sie kennen: Eine Website, die sich einen erlaubten Namen gibt, erreicht die API.</translation>
+    </message>
+    <message>
+        <source>Containers of Docker Desktop call this computer so.</source>
+        <translation>So nennen Container von Docker Desktop diesen Computer.</translation>
+    </message>
+    <message>
+        <source>Default: none</source>
+        <translation>Standard: keine</translation>
+    </message>
+    <message>
+        <source>Host names</source>
+        <translation>Hostnamen</translation>
+    </message>
+    <message>
+        <source>Let pages from these origins use the API</source>
+        <translation>Seiten dieser Herkunft dürfen die API benutzen</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Remove {name}</source>
+        <translation>{name} entfernen</translation>
+    </message>
+    <message>
+        <source>Such as http://localhost:3000 or app://obsidian.md. Pages from there can ask with a key and read the answers; Ollama&apos;s part without a key too, if that is on.</source>
+        <translation>Etwa http://localhost:3000 oder app://obsidian.md. Seiten von dort können mit einem Schlüssel fragen und die Antworten lesen; den Teil von Ollama auch ohne, wenn das eingeschaltet ist.</translation>
+    </message>
+    <message>
+        <source>Web pages and apps</source>
+        <translation>Webseiten und Apps</translation>
+    </message>
+</context>
+<context>
     <name>ActivityPage</name>
     <message>
         <source>Activity</source>

@@ -88,7 +88,7 @@ TOLD = {
     "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
     "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500, "lan_addresses": [],
     "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
-    "keys": ["default", "helper"], "limits": {"helper": {"at_once": 2}},
+    "keys": ["default", "helper"], "limits": {"helper": {"at_once": 2}}, "host_names": [], "origins": [],
 }  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def test_the_network_limits_and_other_servers(
     told: dict[str, Any] = {
         "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
         "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500,
-        "lan_addresses": ["https://192.0.2.2:47124/v1"],
+        "lan_addresses": ["https://192.0.2.2:47124/v1"], "host_names": [], "origins": [],
         "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
     }  # fmt: skip
     page._tell(told)
@@ -329,3 +329,36 @@ def test_one_key_may_have_less_than_the_others(qtbot: QtBot, page: LocalApi, at_
     qtbot.waitUntil(lambda: limits(None, None), timeout=5000)
     page.reset()
     qtbot.waitUntil(lambda: not row.isVisibleTo(page), timeout=5000)
+
+
+def test_host_names_and_origins_are_allowed_listed_and_removed(
+    qtbot: QtBot, page: LocalApi, at_lone: Desk
+) -> None:
+    hosts, origins = page.access.hosts, page.access.origins
+    refused: list[object] = []
+    page.failed.connect(refused.append)
+    assert page.access.offer.isVisibleTo(page)
+    assert not hosts.allow.isEnabled()
+    QTest.mouseClick(page.access.offer, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: hosts.names == ["host.docker.internal"], timeout=5000)
+    assert not page.access.offer.isVisibleTo(page)
+    hosts.edit.setText(" Pool.local ")
+    QTest.keyClick(hosts.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: hosts.names == ["host.docker.internal", "pool.local"], timeout=5000)
+    assert hosts.edit.text() == ""
+    origins.edit.setText("http://localhost:3000/")
+    QTest.mouseClick(origins.allow, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: origins.names == ["http://localhost:3000"], timeout=5000)
+    assert {"pool.local", "http://localhost:3000"} <= set(titles(page))
+
+    origins.edit.setText("*")
+    QTest.mouseClick(origins.allow, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(refused), timeout=5000)
+    assert origins.edit.text() == "*"  # to be mended
+
+    press(page, "Remove pool.local")
+    qtbot.waitUntil(lambda: hosts.names == ["host.docker.internal"], timeout=5000)
+    assert "pool.local" not in titles(page)
+    page.reset()
+    qtbot.waitUntil(lambda: (hosts.names, origins.names) == ([], []), timeout=5000)
+    assert page.access.offer.isVisibleTo(page)

@@ -130,7 +130,7 @@ REFUSED: dict[str, tuple[Json, type[anthropic.APIStatusError], str]] = {
     "a role that nobody has": (
         {"messages": [{"role": "wizard", "content": "x"}]}, anthropic.BadRequestError, "invalid_request_error",
     ),
-    "no length": ({"max_tokens": 0}, anthropic.BadRequestError, "invalid_request_error"),
+    "no length": ({"max_tokens": -2}, anthropic.BadRequestError, "invalid_request_error"),
     "a picture": (
         {"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]},
         anthropic.BadRequestError, "invalid_request_error",

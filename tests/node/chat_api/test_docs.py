@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import gguf
 import pytest
 import typer
 
@@ -44,7 +45,7 @@ def ours(text: str, api: Open) -> str:
 
 def test_the_page_has_what_is_tried_here() -> None:
     assert len(snippets("python")) == 6
-    assert len(snippets("sh")) == 2
+    assert len(snippets("sh")) == 4
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,16 @@ def vectors(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     yield
     api.control("POST", "/unload", {"model": "of-the-page"})
     api.control("DELETE", "/models/of-the-page")
+
+
+@pytest.fixture(scope="module")
+def reranker(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The shelf has one reranker."""
+    path = tiny_bert.bert(tmp_path_factory.mktemp("rank") / "rank.gguf", gguf.PoolingType.RANK)
+    assert api.node.run("import", str(path), "--name", "ranks-of-the-page").returncode == 0
+    yield
+    api.control("POST", "/unload", {"model": "ranks-of-the-page"})
+    api.control("DELETE", "/models/ranks-of-the-page")
 
 
 @pytest.mark.usefixtures("vectors")
@@ -68,8 +79,10 @@ def test_a_snippet_of_python(api: Open, number: int) -> None:
     assert done.stdout.strip()
 
 
-async def test_the_snippet_of_curl(api: Open) -> None:
-    words = shlex.split(ours(snippets("sh")[1], api).replace("\\\n", " "))
+@pytest.mark.usefixtures("reranker")
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_snippet_of_curl(api: Open, number: int) -> None:
+    words = shlex.split(ours(snippets("sh")[number], api).replace("\\\n", " "))
     assert words[0] == "curl"
     headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
     body = words[words.index("-d") + 1]
@@ -78,7 +91,10 @@ async def test_the_snippet_of_curl(api: Open) -> None:
         session.post(words[1], data=body.encode()) as answer,
     ):
         assert answer.status == 200
-        assert json.loads(await answer.text())["choices"][0]["message"]["content"]
+        told = json.loads(await answer.text())
+        results = told["results"] if number == 1 else told["choices"]
+        assert len(results) == 1
+        assert number == 1 or results[0]["message"]["content"]
 
 
 async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
@@ -94,6 +110,8 @@ async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
         ("/chat/completions", json_ | key, ask("guide", "x")),
         (CHAT, key | {"Content-Type": "application/x-www-form-urlencoded"}, ask("guide", "x")),
         *((CHAT, json_ | key, data) for data in (long, other, odd)),
+        (CHAT, json_ | key | {"Host": "host.docker.internal"}, ask("guide", "x")),
+        (CHAT, json_ | key | {"Origin": "http://localhost:3000"}, ask("guide", "x")),
     ]
     said = [await status_of(api.base, "POST", *one) for one in wrong]
     quoted = re.findall(r'^\| (\d{3}) "([^"]+)"', PAGE.read_text("utf-8"), re.MULTILINE)
@@ -108,10 +126,12 @@ async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
 
 
 def test_the_commands_are_there(api: Open) -> None:
-    for line in snippets("sh")[0].splitlines():
+    for line in (snippets("sh")[0] + snippets("sh")[3]).splitlines():
         words = line.split("#")[0].split()
         assert words[:2] == ["poolhouse", "api"]
-        assert api.node.run("api", words[2], "--help").returncode == 0
+        shown = api.node.run("api", words[2], "--help")
+        assert shown.returncode == 0
+        assert all(word in shown.stdout for word in words if word.startswith("--"))
 
 
 def test_every_command_of_the_text_is_one_with_these_options() -> None:

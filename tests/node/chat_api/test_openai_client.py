@@ -98,7 +98,7 @@ CHATS: dict[str, tuple[Json, Callable[[Any, str], bool]]] = {
     "n": ({"n": 3}, lambda a, p: [content(a), *{c.message.content for c in a.choices}] == [p, p]
           and [c.index for c in a.choices] == [0, 1, 2]),
     "n differ by their seeds": (
-        {"n": 4, "temperature": 5, "top_p": 1, "top_k": -1, "min_p": 0}
+        {"n": 4, "temperature": 2, "top_p": 1, "top_k": -1, "min_p": 0}
         | {"extra_body": {"top_k": -1, "min_p": 0}},
         lambda a, _: len({c.message.content for c in a.choices}) > 1,
     ),

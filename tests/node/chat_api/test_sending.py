@@ -17,6 +17,7 @@ from app.lan import body
 from app.machine.api_keys import FIRST, ApiKeys
 from app.machine.paths import Home
 from app.node.chat_api import writing
+from app.node.chat_api.access import Access
 from app.node.chat_api.figures import Figures
 from app.node.chat_api.gate import ASKER, Gate, KeyDoor
 from app.node.chat_api.responses_routes import ResponsesRoutes
@@ -90,7 +91,7 @@ async def url(
     port = [0]
     keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
     key = (await keys.all())[FIRST]
-    door = KeyDoor(keys, lambda: own_names(port[0]), lambda: False)
+    door = KeyDoor(keys, Access(lambda: own_names(port[0])), lambda: False, tells_health=False)
     parts.figures = Figures()
     gate = Gate(door, parts.figures, lambda _: None, home=" --home X")
     app = web.Application(middlewares=[gate.check])

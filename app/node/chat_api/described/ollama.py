@@ -20,8 +20,11 @@ class Version(Exact):
 
 
 class ModelDetails(Exact):
+    parent_model: str
     format: str
     family: str
+    families: list[str]
+    parameter_size: str
     quantization_level: str
 
 
@@ -54,6 +57,9 @@ class LoadedModels(Exact):
 class Shown(Exact):
     modified_at: str
     license: str
+    modelfile: str
+    parameters: str
+    template: str
     details: ModelDetails
     model_info: dict[str, Any]
     capabilities: list[Literal["completion", "tools", "thinking", "embedding"]]
