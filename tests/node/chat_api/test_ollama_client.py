@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import aiohttp
+import gguf
 import ollama
 import pytest
 
+from app.node.chat_api.ollama_about import parameter_size
+from testbed import tiny
+from tests import tiny_bert
 from tests.node.chat_api.conftest import Open
+from tests.node.chat_api.tool_cases import HERMES
 
 Json = dict[str, Any]
 HELLO = [{"role": "user", "content": "Hello. Who are you?"}]
@@ -157,8 +163,50 @@ def test_a_model_is_shown(client: Any) -> None:
     assert told.details.family == told.modelinfo["general.architecture"] == "llama"
     assert told.modelinfo["llama.context_length"] >= 1024
     assert told.capabilities == ["completion"]  # the Guide's template has no tools
+    (listed,) = [one for one in client.list().models if one.model == "guide"]
+    for details in (told.details, listed.details):
+        assert (details.families, details.parent_model) == (["llama"], "")
+        assert re.fullmatch(r"\d+(\.\d+)?[KMB]", details.parameter_size)
+        assert details.quantization_level
+    assert told.modelinfo["general.parameter_count"] > 10**6
+    assert "tokenizer.ggml.tokens" not in told.modelinfo
+    assert "<|im_start|>" in told.template
+    assert re.search(r"^temperature +0.8$", told.parameters, re.MULTILINE)
+    assert told.modified_at == listed.modified_at is not None
+    assert told.license
     with pytest.raises(ollama.ResponseError, match="no model called llama9"):
         client.show("llama9")
+
+
+def test_what_a_file_can_do_is_shown_before_it_is_loaded(
+    api: Open, client: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("shown")
+    files = {
+        "tools": (
+            tiny.llama(folder / "t.gguf", layers=2, template=HERMES),
+            ["completion", "tools"],
+        ),
+        "vectors": (tiny_bert.bert(folder / "v.gguf"), ["embedding"]),
+        "judge": (tiny_bert.bert(folder / "j.gguf", gguf.PoolingType.RANK), []),
+    }
+    for name, (path, can) in files.items():
+        assert api.node.run("import", str(path), "--name", name).returncode == 0
+        try:
+            told = client.show(name)
+            assert told.capabilities == can
+            assert told.modelinfo["general.parameter_count"] > 0
+        finally:
+            api.control("DELETE", f"/models/{name}")
+
+
+@pytest.mark.parametrize(
+    ("count", "written"),
+    [(0, ""), (999, "999"), (1_500, "2K"), (134_515_008, "134.52M"), (134_000_000, "134M"),
+     (8_030_261_248, "8.0B"), (70_000_000_000, "70B"), (1_200_000_000_000, "1200B")],
+)  # fmt: skip
+def test_a_number_of_weights_is_written_as_ollama_writes_it(count: int, written: str) -> None:
+    assert parameter_size(count) == written
 
 
 @pytest.mark.parametrize("name", ["suffix", "template"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import aiohttp
 import gguf
@@ -31,7 +32,7 @@ def scores(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list
         api.control("DELETE", "/models/judge")
 
 
-async def asked(http: aiohttp.ClientSession, path: str, **body: object) -> tuple[int, Json]:
+async def asked(http: aiohttp.ClientSession, path: str, **body: object) -> tuple[int, Any]:
     async with http.post(path, json=body) as answer:
         return answer.status, await answer.json()
 

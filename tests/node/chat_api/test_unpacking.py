@@ -7,9 +7,11 @@ import json
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from typing import cast
 
 import aiohttp
 import pytest
+from aiohttp import web
 from backports import zstd
 from multidict import CIMultiDict
 
@@ -22,6 +24,10 @@ from tests.node.chat_api.gate_calls import ASK, CHAT
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
 Packer = Callable[[bytes], bytes]
+
+
+async def unpacked(sent: Sent, limit: int) -> bytes:
+    return await unpacked_body(cast("web.Request", sent), limit)
 
 
 class Sent:
@@ -59,17 +65,15 @@ async def test_a_packed_body_is_read_as_the_plain_one(
 async def test_any_cut_gives_the_same_bytes(encoding: str, piece: int, size: int) -> None:
     plain = bytes(index * 31 % 251 for index in range(size))
     sent = Sent(PACKERS[encoding](plain), encoding, piece)
-    assert await unpacked_body(sent, MAX_BODY_BYTES) == plain  # type: ignore[arg-type]
+    assert await unpacked(sent, MAX_BODY_BYTES) == plain
 
 
 @pytest.mark.parametrize("encoding", PACKERS)
 async def test_the_bound_is_that_of_the_unpacked_body(encoding: str) -> None:
     most = bytes(MAX_BODY_BYTES)
-    assert len(await unpacked_body(Sent(PACKERS[encoding](most), encoding), MAX_BODY_BYTES)) == len(
-        most
-    )  # type: ignore[arg-type]
+    assert len(await unpacked(Sent(PACKERS[encoding](most), encoding), MAX_BODY_BYTES)) == len(most)
     with pytest.raises(TooLong):
-        await unpacked_body(Sent(PACKERS[encoding](most + b"1"), encoding), MAX_BODY_BYTES)  # type: ignore[arg-type]
+        await unpacked(Sent(PACKERS[encoding](most + b"1"), encoding), MAX_BODY_BYTES)
 
 
 def zstd_bomb() -> bytes:
@@ -92,7 +96,7 @@ async def test_a_bomb_is_refused_in_constant_memory(
     tracemalloc.start()
     try:
         with pytest.raises(TooLong):
-            await unpacked_body(Sent(body, encoding, len(body)), MAX_BODY_BYTES)  # type: ignore[arg-type]
+            await unpacked(Sent(body, encoding, len(body)), MAX_BODY_BYTES)
         assert tracemalloc.get_traced_memory()[1] < 3 * MAX_BODY_BYTES
     finally:
         tracemalloc.stop()
@@ -110,14 +114,14 @@ async def test_a_node_answers_a_bomb_by_413_and_goes_on(
 
 
 async def test_a_frame_that_wants_a_huge_window_is_refused() -> None:
-    options = {
+    options: dict[int, int] = {
         zstd.CompressionParameter.window_log: 27,
         zstd.CompressionParameter.enable_long_distance_matching: 1,
     }
     packer = zstd.ZstdCompressor(options=options)
     body = packer.compress(bytes(1 << 20)) + packer.flush()
     with pytest.raises(BadPacking):
-        await unpacked_body(Sent(body, "zstd"), MAX_BODY_BYTES)  # type: ignore[arg-type]
+        await unpacked(Sent(body, "zstd"), MAX_BODY_BYTES)
 
 
 @pytest.mark.parametrize("encoding", PACKERS)
