@@ -20,6 +20,7 @@ from app.catalog.gguf_check import read_header
 from app.core.effort import Measured, estimated
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
 from app.core.speed import Speed
+from app.core.threads import Threads
 from app.inference.speedometer import Gauge, measure
 from backends.contract import Role
 
@@ -80,7 +81,7 @@ async def compared(
 
 async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
     """A row for each shape."""
-    gauge = Gauge(threads, ROWS, 4 * GIB, head=False, low_priority=False)
+    gauge = Gauge(Threads(threads), ROWS, 4 * GIB, head=False, low_priority=False)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -11,6 +11,7 @@ from app.core.json_grammar import json_grammar
 from app.core.json_kinds import referred
 from app.core.json_references import localised
 from app.core.tool_grammar import calls_grammar
+from tests.core.call_formats import FORMATS
 
 ITEM: dict[str, Any] = {"type": "object", "properties": {"a": {"const": "of the item"}}}
 LIST = {"$defs": {"Item": ITEM}, "type": "array", "items": {"$ref": "#/$defs/Item"}}
@@ -37,7 +38,7 @@ def in_property(schema: dict[str, Any], name: str = "some") -> dict[str, Any]:
 def test_definitions_beside_or_around_a_reference_are_found(schema: dict[str, Any]) -> None:
     for grammar in (
         json_grammar(localised(schema)),
-        calls_grammar("hermes", {"f": localised(schema)}, many=True),
+        calls_grammar(FORMATS["hermes"], {"f": localised(schema)}, many=True),
     ):
         assert "of the item" in grammar
 

@@ -84,7 +84,9 @@ async def said(answerer: Answerer, question: Question) -> tuple[Said, int]:
         if isinstance(item, Delta):
             likely.append(item.likely)
         if isinstance(item, Summary):
-            return Said(await answerer._ids(question), item.token_ids, likely), item.guessed
+            return Said(
+                (await answerer._prompt(question)).ids, item.token_ids, likely
+            ), item.guessed
     raise AssertionError("an answer without its summary")
 
 

@@ -30,6 +30,7 @@ from app.core.operations import (
     signed_bytes,
 )
 from app.core.recovery import Loss
+from app.core.threads import Threads
 from app.inference.lend import Lender, Wanted
 from app.lan import messages
 from app.lan.channel import MemoryChannel
@@ -177,7 +178,7 @@ class _Bare(Lending):
 
     def __init__(self, lender: Lender, group: asyncio.TaskGroup) -> None:
         none = cast("Any", SimpleNamespace(keep=_nothing, release=_nothing, folder="."))
-        super().__init__(lender, none, none, OPEN, 1, group, lambda: None)
+        super().__init__(lender, none, none, OPEN, Threads(1), group, lambda: None)
         self._offers = cast("Any", _NoFiles())
         self.wanted: dict[bytes, Wanted] = {}
 

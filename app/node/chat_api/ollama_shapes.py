@@ -40,8 +40,8 @@ from app.node.chat_api.wish import (
     Thought,
     Whole,
     Wish,
-    thought_with,
     limit_of,
+    thought_with,
 )
 from backends.contract import Sampling
 

@@ -23,7 +23,16 @@ from app.node.chat_api.openai_shapes import (
     whole_calls,
 )
 from app.node.chat_api.responses_tools import HOSTED, ToolGiven, called, each
-from app.node.chat_api.wish import MAX_SEED, MOST_TOOLS, USUAL, Json, Wish, limit_of, text_of, thought_with
+from app.node.chat_api.wish import (
+    MAX_SEED,
+    MOST_TOOLS,
+    USUAL,
+    Json,
+    Wish,
+    limit_of,
+    text_of,
+    thought_with,
+)
 
 TEXTS = ("input_text", "output_text", "text", "refusal")
 

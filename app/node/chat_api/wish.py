@@ -12,8 +12,8 @@ from app.core import lone_surrogates
 from app.core.errors import BadInput
 from app.core.json_cut import MAX_DEPTH, json_of, whole_of
 from app.core.json_kinds import is_deeper
-from app.core.reasoning import AS_IT_IS, Thinking
 from app.core.json_references import localised
+from app.core.reasoning import AS_IT_IS, Thinking
 from app.node.requests import SamplingValues
 from backends.contract import Sampling
 
