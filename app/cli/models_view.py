@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -38,6 +39,19 @@ def models_view(models: Sequence[Model]) -> RenderableType:
         )
     missing = [Text(safe_text.line(model.missing)) for model in models if model.missing]
     return Group(table, *_whole(models), *_without_template(models), *missing)
+
+
+def starter_view(starter: dict[str, Any] | None) -> list[RenderableType]:
+    """The model this household begins with, and its sum."""
+    if starter is None:
+        return []
+    needs, lends = size(starter["needs_bytes"]), size(starter["lends_bytes"])
+    speed = f", about {starter['tok_s']:.0f} tok/s" if starter["tok_s"] else ""
+    name = safe_text.name(starter["name"])
+    words = (
+        f"To begin with: {name} takes {needs} of {lends}{speed}. `poolhouse pull {starter['id']}`"
+    )
+    return [hints.text(words), Text()]
 
 
 def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:

@@ -16,7 +16,7 @@ from app.cli.asking import ask_node
 from app.cli.face import Face
 from app.cli.options import HomeOption, JsonOption
 from app.cli.stopped import Stopped
-from app.core.errors import AppError, BadInput
+from app.core.errors import AppError, BadInput, Unreachable
 
 if TYPE_CHECKING:
     from app.cli.progress import Show
@@ -86,7 +86,7 @@ def pull(
     if model is None:
         if cancel or name is not None:
             raise typer.BadParameter("Name the model too: poolhouse pull MODEL.")
-        _list(face)
+        _list(face, home)
     elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))
         face.result(answer, lambda: _cancelled(answer))
@@ -255,20 +255,32 @@ def _cancelled(answer: Json) -> str:
     return "The download is off the list." + (f" {size(freed)} are freed." if freed else "")
 
 
-def _list(face: Face) -> None:
+def _list(face: Face, home: Path | None) -> None:
     import msgspec
 
     from app.catalog.catalogue import shipped
 
     known = shipped()
-    face.result(msgspec.to_builtins(known), lambda: _table(known.models))
+    listed = msgspec.to_builtins(known) | {"starter": _starter(home)}
+    face.result(listed, lambda: _table(known.models, listed["starter"]))
 
 
-def _table(offers: Any) -> Any:
+def _starter(home: Path | None) -> Json | None:
+    """Only a node that runs knows what its household lends; the catalogue is listed without one too."""
+    try:
+        answer = ask_node(home, lambda node: node.get("/starter"))
+    except Unreachable:
+        return None
+    found: Json | None = answer["starter"]
+    return found
+
+
+def _table(offers: Any, starter: Json | None) -> Any:
     from rich.console import Group
     from rich.table import Table
 
     from app.cli.amounts import size
+    from app.cli.models_view import starter_view
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Name", no_wrap=True)
@@ -276,7 +288,18 @@ def _table(offers: Any) -> Any:
     table.add_column("Licence", no_wrap=True)
     table.add_column("Good at")
     for offer in offers:
-        best = next(one for one in offer.files if one.recommended)
+        best = _best(offer)
         n_bytes = size(best.size_bytes) if best.size_bytes else "not known"
         table.add_row(offer.id, n_bytes, safe_text.name(offer.licence), ", ".join(offer.good_at))
-    return Group(table, hints.text("`poolhouse pull NAME` gets one.", "dim"))
+    notes = []
+    if whole := ", ".join(one.id for one in offers if not one.splits):
+        notes.append(f"Whole only, on one machine: {whole}.")
+    if unknown := ", ".join(one.id for one in offers if _best(one).whole_hash is None):
+        notes.append(f"Their first download fixes the hash for your household: {unknown}.")
+    notes.append("`poolhouse pull NAME` gets one.")
+    below = [hints.text(one, "dim") for one in notes]
+    return Group(*starter_view(starter), table, *below)
+
+
+def _best(offer: Any) -> Any:
+    return next(one for one in offer.files if one.recommended)

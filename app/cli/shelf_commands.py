@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -16,7 +16,11 @@ from app.cli.options import HomeOption, JsonOption, ModelArgument, YesOption
 from app.core.errors import BadInput
 from app.machine.paths import expanded
 
+if TYPE_CHECKING:
+    from app.client import NodeClient
+
 PANEL = "Models"
+Json = dict[str, Any]
 
 
 def add_to(program: typer.Typer) -> None:
@@ -28,20 +32,29 @@ def add_to(program: typer.Typer) -> None:
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the models on the shelf."""
-    answer = ask_node(home, lambda node: node.get("/models"))
+    answer = ask_node(home, _shelf)
 
     from rich.console import Group
 
-    from app.cli.models_view import models_view, offered_view
+    from app.cli.models_view import models_view, offered_view, starter_view
     from app.cli.shapes import Model, Offered, read
 
     Face(as_json).result(
         answer,
         lambda: Group(
+            *starter_view(answer.get("starter")),
             *offered_view(read(answer.get("offered", []), list[Offered])),
             models_view(read(answer["models"], list[Model])),
         ),
     )
+
+
+async def _shelf(node: NodeClient) -> Json:
+    """What is on it; while that is only what came with the app, also the model to begin with."""
+    answer = await node.get("/models")
+    if answer.get("offered") or not all(one.get("builtin") for one in answer["models"]):
+        return answer
+    return answer | await node.get("/starter")
 
 
 def import_file(

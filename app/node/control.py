@@ -30,6 +30,7 @@ from app.node.naming import remove, set_roles
 from app.node.ndjson import Progress, stream, with_progress
 from app.node.planning import BATCH_ROWS
 from app.node.shop_routes import routes as shop_routes
+from app.node.starters import starter
 from app.node.verdicts import verdicts
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Control:
             web.post("/plan", self._plan),
             web.post("/speeds", self._speeds),
             web.post("/verdicts", self._verdicts),
+            web.get("/starter", self._starter),
             web.post("/load", self._load),
             web.post("/unload", self._unload),
             web.post("/ask", self._ask),
@@ -236,6 +238,10 @@ class Control:
         if order.measure:
             return await _long(request, work)
         return web.json_response(await work(lambda _: None))
+
+    async def _starter(self, request: web.Request) -> web.Response:
+        hosting = self._node.hosting
+        return web.json_response({"starter": await starter(hosting.outlook, hosting.released())})
 
     async def _load(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.LoadModel)

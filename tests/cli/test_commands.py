@@ -195,10 +195,42 @@ def test_models_without_a_chat_template_are_named(poolhouse: Any, answering: Any
 
 
 def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any, home: Path) -> None:
-    answering({("GET", "/models"): {"models": []}})
+    answering({("GET", "/models"): {"models": []}, ("GET", "/starter"): {"starter": None}})
     assert poolhouse("models").out == (
         f"The shelf is empty. Get a model with `poolhouse pull NAME --home {home}`.\n"
     )
+
+
+STARTER = {
+    "id": "tiny-1b", "name": "Tiny 1B", "file": "tiny.gguf", "quantisation": "Q4_K_M",
+    "size_bytes": 700 << 20, "needs_bytes": 1 << 30, "lends_bytes": 4 << 30, "tok_s": 11.6,
+}  # fmt: skip
+BEGIN = "To begin with: Tiny 1B takes 1.0 GiB of 4.0 GiB, about 12 tok/s. `poolhouse pull tiny-1b"
+
+
+def test_a_shelf_with_nothing_of_ones_own_says_which_model_to_begin_with(
+    poolhouse: Any, answering: Any
+) -> None:
+    own = [one for one in MODELS if one["builtin"]]
+    answering({("GET", "/models"): {"models": own}, ("GET", "/starter"): {"starter": STARTER}})
+    said = " ".join(poolhouse("models").out.split())
+    assert said.startswith(BEGIN)
+
+
+def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(
+    poolhouse: Any, answering: Any
+) -> None:
+    answering({("GET", "/starter"): {"starter": STARTER}})
+    said = " ".join(poolhouse("pull").out.split())
+    assert said.startswith(BEGIN)
+    assert "Whole only, on one machine: gemma-4-e2b, gemma-4-e4b, deepseek-v4-flash." in said
+    assert "Their first download fixes the hash for your household: gemma-3-27b, " in said
+
+
+def test_the_catalogue_is_listed_without_a_node(poolhouse: Any) -> None:
+    said = poolhouse("pull")
+    assert said.code == 0
+    assert said.out.startswith("Name ")
 
 
 def test_import_gives_the_whole_path_and_says_each_step_once(

@@ -1,0 +1,28 @@
+"""A real node names the model its household begins with, and the sum behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.catalog.catalogue import shipped
+from tests.node.pool import node
+
+GIB = 1 << 30
+
+
+async def test_the_best_of_the_catalogue_that_fits_the_memory_of_today(tmp_path: Path) -> None:
+    """2 GiB hold the smallest of the starters with room to spare; the next one would be tight."""
+    with node(tmp_path, "den", lend="2GiB") as den:
+        async with den.client() as client:
+            found = (await client.get("/starter"))["starter"]
+    smallest = shipped().starters()[-1]
+    assert (found["id"], found["name"]) == (smallest.id, smallest.name)
+    assert found["file"] == smallest.files[0].file
+    assert found["size_bytes"] < found["needs_bytes"] < found["lends_bytes"] == 2 * GIB
+    assert found["tok_s"] is None  # nothing is measured to say so
+
+
+async def test_where_nothing_fits_with_room_none_is_named(tmp_path: Path) -> None:
+    with node(tmp_path, "den", lend="512MiB") as den:
+        async with den.client() as client:
+            assert await client.get("/starter") == {"starter": None}
