@@ -52,13 +52,14 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.MODEL),
         """
+        gguf_control_vector gguf_imatrix gguf_lora gguf_lora_of gguf_mmproj gguf_pictures gguf_vocabulary
         model_not_loaded numbers_not_finite model_changed model_gone source_changed cut_illegal kv_odd
         template_failed template_slow template_large engine_knows_not
         """,
     ),
     (
         Blame(Fault.ENGINE),
-        "stage_failed engine_gave_up engine_missing engine_unproved check_engine_missing",
+        "stage_failed engine_gave_up engine_missing engine_unproved engine_pre_unknown check_engine_missing",
     ),
     (Blame(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
     (Blame(Fault.REQUEST), "sampling_failed grammar_refused form_waits"),
@@ -123,6 +124,8 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.REQUEST),
         """
+        api_access_many api_host_name api_host_unknown api_origin api_origin_unknown guest_reranker_missing
+        model_only_ranks model_ranks_not model_ranks_not_alone reranker_missing reranker_unnamed template_objects
         api_content_unsupported api_count_elsewhere api_key_last api_key_name api_key_unknown api_keys_many
         api_model_not_loaded api_no_tools api_one_prompt api_part_without_text api_tool_missing
         api_tools_unknown api_unsupported attachment_large attachment_no_text attachment_unreadable
@@ -260,6 +263,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.NEWS, Retry.AGAIN),
         """
+        template_none template_without_tools unforecast_ranks
         advice_link_rate advice_link_time advice_memory_rate advice_memory_time advice_wifi_rate
         advice_wifi_time check_address_unknown check_alone check_both_ways check_called_all check_called_back
         check_came_in check_confined_full check_device check_discovery_off check_disk check_engine

@@ -21,7 +21,9 @@ ATTIC = machine("attic", 1600, speed(0.002), link())
 async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
     doubts = Doubts(tmp_path / "doubts.json")
-    lessons = SimpleNamespace(learn=lambda *_: None, anew=lambda plan: plan)
+    lessons = SimpleNamespace(
+        learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None
+    )
     outlook: Any = SimpleNamespace(doubts=doubts, lessons=lessons)
     entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen)

@@ -6688,8 +6688,8 @@
     <message numerus="yes">
         <source>Thinking… %n token(s)</source>
         <translation>
-            <numerusform>Denkt nach… %n Token</numerusform>
-            <numerusform>Denkt nach… %n Tokens</numerusform>
+            <numerusform>Denkt nach… %Ln Token</numerusform>
+            <numerusform>Denkt nach… %Ln Tokens</numerusform>
         </translation>
     </message>
     <message>
