@@ -66,6 +66,11 @@ def as_f32(rows: Sequence[Row]) -> bytes:
     return b"".join([struct.pack(f"<{len(row)}f", *row) for row in rows])
 
 
+def as_f16(row: Row) -> bytes:
+    """Return the payload of one row whose values fit into f16 as they are: its exponent is 0."""
+    return struct.pack(f"<h{len(row)}e", 0, *row)
+
+
 def apart(one: Sequence[Row], other: Sequence[Row]) -> float:
     """The largest distance of two rows at the same place, as a share of the longer of the two.
 
