@@ -366,8 +366,9 @@ class Embeddings:
                 "embedding_no_room",
                 model=model.name, need_bytes=whole.total_bytes, free_bytes=room,
             )  # fmt: skip
-        code = "unforecast_ranks" if model.ranks else "unforecast_embeds"
-        why = Reason(code, {"model": model.name})
+        why = Reason(
+            "unforecast_ranks" if model.ranks else "unforecast_embeds", {"model": model.name}
+        )
         return Plan((whole,), work, (why,), machines=(here,))
 
     async def _close(self) -> None:

@@ -12,7 +12,6 @@ from app.core.api_access import OFFERED_HOST
 from app.gui.node_client import Json
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
-from app.gui.parts.visible import show_if
 from app.gui.settings.card import Card
 from app.gui.settings.group import Group
 from app.gui.settings.setting import Setting
@@ -30,17 +29,15 @@ class AllowedNames:
         self._group, self._card, self._change = group, card, change
         self.edit = QLineEdit()
         self.edit.setMaxLength(MOST_CHARACTERS)
-        self.edit.setMinimumWidth(group.services.theme.px(FIELD_WIDTH))
+        self.edit.setFixedWidth(group.services.theme.px(FIELD_WIDTH))
         self.edit.setAccessibleName(title)
         self.allow = button(_tr("Allow"), self._allow_typed)
         self.allow.setAccessibleName(_tr("Allow: {what}").format(what=title))
         self.allow.setEnabled(False)
         self.edit.returnPressed.connect(self._allow_typed)
         self.edit.textChanged.connect(lambda text: self.allow.setEnabled(bool(text.strip())))
-        self.row = Flow(self.edit, self.allow)
-        card.put(
-            Setting(title, about, self.row, default=_tr("Default: none"), wide=True, words=SEARCHED)
-        )
+        row = Flow(self.edit, self.allow)
+        card.put(Setting(title, about, row, default=_tr("Default: none"), words=SEARCHED))
         self.names: list[str] = []
         self.removals: dict[str, QPushButton] = {}
         self._rows: dict[str, Setting] = {}
@@ -79,9 +76,11 @@ class AccessLists:
                 "that gives itself an allowed name can reach the API."),
             partial(self._change, "host_names"),
         )  # fmt: skip
-        self.offer = button(_tr("Allow {name}").format(name=OFFERED_HOST), self._allow_offered)
-        self.offer.setToolTip(_tr("Containers of Docker Desktop call this computer so."))
-        self.hosts.row.addWidget(self.offer)
+        self.offer = button(_tr("Allow"), self._allow_offered)
+        self.offer.setAccessibleName(_tr("Allow: {what}").format(what=OFFERED_HOST))
+        about = _tr("Containers of Docker Desktop call this computer so.")
+        self.offered = Setting(OFFERED_HOST, about, self.offer, words=SEARCHED)
+        hosts.put(self.offered)
         origins = group.add(title=_tr("Web pages and apps"))
         self.origins = AllowedNames(
             group, origins, _tr("Let pages from these origins use the API"),
@@ -93,7 +92,7 @@ class AccessLists:
     def tell(self, told: Json) -> None:
         self.hosts.tell(told["host_names"])
         self.origins.tell(told["origins"])
-        show_if(self.offer, OFFERED_HOST not in told["host_names"])
+        self.offered.gone = OFFERED_HOST in told["host_names"]
         self._group.search_again()
 
     def removed(self) -> Json:

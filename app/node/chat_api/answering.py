@@ -129,8 +129,9 @@ class Answering:
             self._hosting().check_not_failed()
         entry = await self._models().named("guide" if name in ANY_NAMES else name, known or None)
         if not entry.model.writes:
-            code = "model_only_ranks" if entry.model.ranks else "model_only_embeds"
-            raise BadInput(code, name=entry.name)
+            raise BadInput(
+                "model_only_ranks" if entry.model.ranks else "model_only_embeds", name=entry.name
+            )
         if known and entry.name not in known and not self._may_load():
             raise BadInput("api_model_not_loaded", name=entry.name, loaded=", ".join(known))
         return entry.name
