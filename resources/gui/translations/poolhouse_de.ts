@@ -122,10 +122,6 @@
         <translation>Erlauben</translation>
     </message>
     <message>
-        <source>Allow {name}</source>
-        <translation>{name} erlauben</translation>
-    </message>
-    <message>
         <source>Allow: {what}</source>
         <translation>Erlauben: {what}</translation>
     </message>
