@@ -46,8 +46,9 @@ SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
     "temperature", "top_p", "presence_penalty", "frequency_penalty", "seed",
     "top_k", "min_p", "repeat_penalty", "repeat_last_n",
 )  # fmt: skip
-PASSED_FIELDS = (  # OpenAI's, which mean nothing to the pool
-    "reasoning_effort", "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
+PASSED_FIELDS = (  # as they are: an upstream may know them, and most mean nothing to the pool
+    "reasoning_effort", "chat_template_kwargs", "reasoning_budget_tokens", "thinking_budget_tokens",
+    "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
 )  # fmt: skip
 FORMS = (  # llama.cpp's and vLLM's: an answer without what they ask for would be another one

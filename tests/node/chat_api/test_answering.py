@@ -165,7 +165,10 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
 async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
     item = {"role": "developer", "content": "b"}, {"role": "user", "content": "c"}
     wish = Responses(instructions="a", input=list(item)).wish(0)
-    entry, answerer = SimpleNamespace(name="m"), SimpleNamespace(call_format=None)
+    entry, answerer = (
+        SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)),
+        SimpleNamespace(call_format=None),
+    )
     running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
     question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Running", running))
     assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
@@ -178,7 +181,10 @@ class Pool:
 
     def __init__(self, fails: AppError | None = None) -> None:
         self.running = SimpleNamespace(
-            entry=SimpleNamespace(name="m"), slots=1, is_ready=True, answerer=True
+            entry=SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)),
+            slots=1,
+            is_ready=True,
+            answerer=True,
         )
         self.loaded = Loaded()
         self.loaded.add(cast("Any", self.running))
@@ -324,7 +330,7 @@ async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
     """Another became the first while the question waited: its turn takes nothing from the one before."""
     pool = Pool()
     queue, newer = pool.answering.queue, SimpleNamespace(**vars(pool.running))
-    newer.entry = SimpleNamespace(name="n")
+    newer.entry = SimpleNamespace(name="n", model=SimpleNamespace(id="2" * 64))
     pool.running.n_askers = newer.n_askers = 0
     told = list[tuple[str, int, int]]()
 

@@ -27,6 +27,7 @@ PASSED: Json = {  # as it is, so that each of these stands in what was sent
     "user": "anna", "logprobs": True, "top_logprobs": 2, "tools": [{"type": "function", "function": FUNCTION}],
     "tool_choice": {"type": "function", "function": {"name": "clock"}}, "parallel_tool_calls": False,
     "response_format": {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": SCHEMA}},
+    "chat_template_kwargs": {"enable_thinking": True}, "reasoning_budget_tokens": 9, "thinking_budget_tokens": 9,
     "reasoning_effort": "low", "verbosity": "low", "service_tier": "flex", "prompt_cache_key": "k",
     "safety_identifier": "s", "store": False, "metadata": {"a": "b"}, "modalities": ["text"],
     "prediction": {"type": "content", "content": "x"}, "web_search_options": {},
