@@ -59,7 +59,7 @@ def answered(model: Path, rehearsals: int) -> list[bytes]:
             service.rehearse()
         answers = [encode(answer) for answer in service.answer(frame)]
         heard += answers
-        last = step(LAST, n + 1, n, Number.F16, answers[-1][-2 * WIDTH :])
+        last = step(LAST, n + 1, n, Number.F16, answers[-1][-Number.F16.row_bytes(WIDTH) :])
         for _ in range(rehearsals):
             service.rehearse()
         follow = Segment(0, 1, n + 1)

@@ -189,7 +189,8 @@ guide (built in)  llama   Q8_0      12    2,048  11.0 MiB
 
 def test_models_without_a_chat_template_are_named(poolhouse: Any, answering: Any) -> None:
     one = {**MODELS[0], "has_template": False}
-    answering({("GET", "/models"): {"models": [one, {**one, "writes": False}]}})
+    shelf = {"models": [one, {**one, "writes": False}]}
+    answering({("GET", "/models"): shelf, ("GET", "/starter"): {"starter": None}})
     said = "guide: no chat template in its file, so chats are written as ChatML."
     assert poolhouse("models").out.count(said) == 1
 

@@ -269,6 +269,7 @@ def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path
     machine = attic("status", "--json").json["node"]["id"]
     assert pool("machines", "--json").json["machines"]
     assert pool("roles", machine, "--host", "--lender").code == 0
+    assert pool("unload", model).code == 0  # a request had loaded it
     assert pool("rm", model, "--yes").code == 0
     assert "by-id" not in [one["name"] for one in pool("models", "--json").json["models"]]
 

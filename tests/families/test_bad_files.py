@@ -243,7 +243,9 @@ async def test_what_the_engine_does_not_survive_is_told_in_its_words(
         without=[f"{QWEN}.ssm.inner_size"], more=[u32_entry(f"{QWEN}.ssm.inner_size", 1)],
     )  # fmt: skip
     told = await _refused(workers, path, tmp_path, StageLost)
-    assert re.search(r"is gone: .*\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\.$", told)
+    assert re.search(
+        r"and stopped\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\. Use another file", told
+    )
 
 
 async def _refused(

@@ -33,8 +33,8 @@ def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
         (
             "llama.cpp cannot load it: unknown model architecture: 'martian'",
             (
-                "The engine here does not know models of the family martian. Choose another model, "
-                "or update Poolhouse."
+                "Models of the family martian need a newer engine than this Poolhouse has. Update Poolhouse, "
+                "or choose another model."
             ),
         ),
         (

@@ -29,7 +29,9 @@ from testbed import tiny
 GIB, WIDTH = 1 << 30, 256
 SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
 DEN, ATTIC = (MachineId(c * 64) for c in "da")
-SAMPLE = Sample(Run(bytes(16), Role.MIDDLE, WIDTH, Number.F16), 16, bytes(32 * WIDTH), b"")
+SAMPLE = Sample(
+    Run(bytes(16), Role.MIDDLE, WIDTH, Number.F16), 16, bytes(16 * Number.F16.row_bytes(WIDTH)), b""
+)
 
 
 class Place:

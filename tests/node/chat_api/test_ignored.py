@@ -15,6 +15,9 @@ from app.node.chat_api.openai_shapes import PASSED_FIELDS
 from app.node.chat_api.wish import Json, Wish
 from tests.node.chat_api.test_docs import PAGE
 
+ABOUT_THINKING = {  # what is passed on, and obeyed here as well
+    "reasoning_effort", "chat_template_kwargs", "reasoning_budget_tokens", "thinking_budget_tokens",
+}  # fmt: skip
 HELLO: Json = {"messages": [{"role": "user", "content": "Hello"}]}
 ROUTES: dict[str, tuple[Any, Json]] = {  # what each reads, and the least that it may be asked
     "/v1/chat/completions": (openai_shapes.ChatAsked, HELLO),
@@ -73,7 +76,7 @@ def test_the_page_says_what_is_ignored_and_what_is_refused(route: str) -> None:
         with pytest.raises(BadInput):
             wish_of(route, body(name))
     if route == "/v1/chat/completions":
-        assert set(PASSED_FIELDS) - {"reasoning_effort"} <= set(ignored)
+        assert set(PASSED_FIELDS) - ABOUT_THINKING <= set(ignored)
 
 
 def test_thoughts_of_earlier_answers_are_left_out_and_one_prompt_is_answered() -> None:
