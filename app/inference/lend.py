@@ -34,6 +34,7 @@ KEEP_S = 600.0  # layers and KV cache wait for a host's return; the window says 
 PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
 GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
 LINGER_S = 1.0  # the host closes first, once it has read that the worker is gone
+LAST_WORD_S = 1.0  # for a host to take the news of an end, if it reads at all
 BEGIN_BYTES, ID_BYTES = 64 << 10, 12  # how to sample, and each token before, as JSON
 MAX_UNDER_WAY = 4 * CREDIT  # steps, and repeated ones after a reconnect
 
@@ -324,8 +325,7 @@ class Lender:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
             bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
             with suppress(AppError, OSError):
-                await channel.send(_lost(lent.wanted.run, self.machine, blame.lost(bad)))
-                await asyncio.sleep(LINGER_S)
+                await _last_word(channel, _lost(lent.wanted.run, self.machine, blame.lost(bad)))
         except (AppError, OSError):
             pass  # the channel has ended
 
@@ -340,8 +340,7 @@ class Lender:
             while True:
                 answer = await answers.get()
                 if isinstance(answer, StageLost):
-                    await channel.send(_lost(lent.wanted.run, self.machine, answer))
-                    await asyncio.sleep(LINGER_S)
+                    await _last_word(channel, _lost(lent.wanted.run, self.machine, answer))
                     break
                 self._n_answered += 1
                 self._count(n_out=len(answer))
@@ -381,6 +380,14 @@ class Lender:
             if gone_s > KEEP_S or (busy_s > 0 and gone_s > ORPHAN_COMPUTE_S):
                 return Reason("lend_host_gone")
         return None
+
+
+async def _last_word(channel: FrameChannel, lost: bytes) -> None:
+    """Send a LOST frame before the channel closes; a host that does not read is not waited for."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORD_S):
+            await channel.send(lost)
+        await asyncio.sleep(LINGER_S)
 
 
 def _check(data: bytes, agreed: Agreed) -> int:

@@ -57,6 +57,16 @@ class TestNode:
         with ThreadPoolExecutor(1) as apart:  # a loop may run in this thread
             return apart.submit(asyncio.run, call()).result()
 
+    def work(self, path: str, body: Json) -> Json:
+        """Ask for what takes a while, as a command does, and wait for its end."""
+
+        async def call() -> Json:
+            async with self.client() as client:
+                return await client.work("POST", path, body)
+
+        with ThreadPoolExecutor(1) as apart:
+            return apart.submit(asyncio.run, call()).result()
+
     def answers(self) -> Json:
         """How many it makes, and how many wait."""
         return dict(self.control("GET", "/status")["answers"])

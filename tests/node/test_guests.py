@@ -48,18 +48,8 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     folder = tmp_path_factory.mktemp("guests")
     with node(folder / "den", "den") as host, node(folder / "visitor", "visitor") as guest:
         pair(host, guest, role="guest")
-        work(host, "/load", {"model": "guide", "measure": False})
+        host.work("/load", {"model": "guide", "measure": False})
         yield Pool(host, guest, opened(guest))
-
-
-def work(one: TestNode, path: str, body: Json) -> Json:
-    """What takes a while there, as a command asks for it."""
-
-    async def ask() -> Json:
-        async with one.client() as client:
-            return await client.work("POST", path, body)
-
-    return asyncio.run(ask())
 
 
 def session_of(api: Open) -> aiohttp.ClientSession:
@@ -230,11 +220,11 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
     assert refused.stderr.startswith("visitor is a guest of its household: "), refused.stderr
     for path, more in (("/plan", {"split": [2, 4, 2]}), ("/load", {"shape": "replicas"})):
         with pytest.raises(Refused, match="guest_alone"):
-            work(pool.guest, path, {"model": "guide", **more})
+            pool.guest.work(path, {"model": "guide", **more})
     try:
-        planned = work(pool.guest, "/load", {"model": "guide", "measure": False})["loaded"]
+        planned = pool.guest.work("/load", {"model": "guide", "measure": False})["loaded"]
         assert {stage["machine"] for stage in planned["stages"]} == {"visitor"}
-        asked = work(pool.guest, "/ask", {"prompt": "Hello", "max_tokens": 3})
+        asked = pool.guest.work("/ask", {"prompt": "Hello", "max_tokens": 3})
         assert [stage["machine"] for stage in asked["placement"]] == ["visitor"]
     finally:
         pool.guest.control("POST", "/unload")

@@ -1,0 +1,42 @@
+"""A chat after a load that failed, over a real node: nobody answers in the model's place, and the cause is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core import chat as tree
+from app.core.chat import MODEL
+from app.core.errors import AppError
+from app.gui.chat.chat_page import ChatPage
+from tests.families.changed import rewritten
+from tests.families.fixtures import families
+from tests.gui.chat.test_chat_page import ask, page
+from tests.node.pool import TestNode
+
+__all__ = ["page"]  # a fixture
+
+
+def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
+    qtbot: QtBot, page: ChatPage, lone: TestNode, tmp_path: Path
+) -> None:
+    odd = rewritten(
+        families()["granite"].path, tmp_path / "odd.gguf",
+        without=["granite.attention.layer_norm_rms_epsilon"],
+    )  # fmt: skip
+    lone.work("/models", {"path": str(odd), "name": "odd"})
+    try:
+        with pytest.raises(AppError):
+            lone.work("/load", {"model": "odd", "measure": False})
+        ask(qtbot, page, "Hello?")
+        assert [one.text for one in tree.path(page.chat)] == ["Hello?"]  # it stays, and waits
+        assert page.notice.sentence.startswith("odd could not be loaded")
+        assert "key not found in model" in page.notice.sentence
+        lone.control("POST", "/unload", {})  # whoever wants the Guide says so
+        page._retry()
+        qtbot.waitUntil(lambda: not page.session.running, timeout=30_000)
+        assert tree.path(page.chat)[-1].details[MODEL] == "guide"
+    finally:
+        lone.control("DELETE", "/models/odd")
