@@ -1,4 +1,8 @@
-"""What a model will do, as it is said before a load, against what it does: six placements, alone and beside work."""
+"""What a model will do, as it is said before a load, against what it does: six placements, alone and beside work.
+
+Each machine has a core of its own, as machines have: two on one core would wait for each other, which no forecast
+can know. Beside work, a program computes on the host's core without end.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,7 @@ from bench.threads import busy_process
 TITLE = "Forecasts of real models"
 FIRST_BAR, DECODE_BAR, LEARNED_BAR = 0.20, 0.15, 0.10
 LEARNING = 3  # answers of a placement, after which the forecast knows it
-LENDERS = 2
-SITUATIONS = ALONE, BESIDE = ("alone", "beside one busy process")
+SITUATIONS = ALONE, BESIDE = ("alone", "one core busy")
 PROMPT, ASKED = 256, 64
 
 Json = dict[str, Any]
@@ -59,7 +62,7 @@ def forecasts(bench: Bench) -> None:
         with bench.family() as family, contextlib.ExitStack() as stack:
             host = _household(bench, family, situation.replace(" ", "-"))
             if situation == BESIDE:
-                stack.enter_context(busy_process(family))
+                stack.enter_context(busy_process(family, bench.options.cores[:1]))
             body = {"path": str(bench.options.model), "name": None}
             model = host.control.finish("/models", body)["model"]["name"]
             for split in splits(bench.model.n_layers):
@@ -74,28 +77,23 @@ def forecasts(bench: Bench) -> None:
 
 
 def splits(n_layers: int) -> list[tuple[int, ...]]:
-    """Whole; three with one lender, and two with two: host's first run, the lenders', host's last run."""
-    half, third = n_layers // 2, n_layers // 3
-    quarter = max(1, n_layers // 4)
-    return [
-        (n_layers,),
-        (1, n_layers - 2, 1),
-        (quarter, n_layers - 2 * quarter, quarter),
-        (half, n_layers - half - 1, 1),
-        (quarter, quarter, n_layers - 3 * quarter, quarter),
-        (1, third, n_layers - third - 2, 1),
-    ]
+    """Whole, and five with a lender: host's first run, the lender's, host's last run."""
+    half, third, quarter = n_layers // 2, n_layers // 3, n_layers // 4
+    lent = [
+        (1, 1), (quarter, quarter), (half, 1), (1, half), (third, third),
+    ]  # fmt: skip
+    return [(n_layers,), *((first, n_layers - first - last, last) for first, last in lent)]
 
 
 def _household(bench: Bench, family: Children, name: str) -> Node:
-    """A host and its lenders, all on this computer, with threads as they choose."""
+    """A host and a lender, each with a core of its own."""
     homes, flags = bench.homes / name, ["--lend", bench.options.lend]
-    host, *lenders = [
-        Node(family, f"{name}-{one}", homes / one, Place(), flags, threads=0)
-        for one in ("host", *(f"lender-{n}" for n in range(LENDERS)))
+    here, there = bench.options.cores[0], bench.options.cores[-1]
+    host, lender = [
+        Node(family, f"{name}-{one}", homes / one, Place((core,)), flags, threads=0)
+        for one, core in (("host", here), ("lender", there))
     ]
-    for lender in lenders:
-        pair(host, lender)
+    pair(host, lender)
     return host
 
 

@@ -142,9 +142,9 @@ def _many_cores(bench: Bench) -> Case:
 
 
 @contextlib.contextmanager
-def busy_process(family: Children) -> Iterator[None]:
-    """Something else that computes without end, on one core."""
-    child = family.start("busy", BUSY, Place())
+def busy_process(family: Children, cores: Sequence[int] = ()) -> Iterator[None]:
+    """Something else that computes without end, on one core: of these, if any are named."""
+    child = family.start("busy", BUSY, Place(tuple(cores)))
     try:
         yield
     finally:
