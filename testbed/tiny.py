@@ -45,6 +45,9 @@ class Shape:
     pooling: gguf.PoolingType | None = None  # how it makes one vector of a text
     architecture: str = "llama"  # or one with the same tensors, such as qwen2
     says: tuple[str, ...] = ()  # what it writes after a "!", a token each; not for quants
+    signs: tuple[
+        str, ...
+    ] = ()  # more tokens, as the control tokens of calls; `says` stand behind them
 
     @property
     def head_dim(self) -> int:
@@ -58,7 +61,7 @@ def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
         raise ValueError(f"a byte-level vocabulary needs {MIN_VOCAB} tokens")
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     _describe(writer, shape)
-    vocabulary(writer, shape.vocab, shape.template, shape.says)
+    vocabulary(writer, shape.vocab, shape.template, (*shape.signs, *shape.says))
     chance = np.random.default_rng(shape.seed)
     matrices = {
         name: _matrix(chance, rows, columns, quant)

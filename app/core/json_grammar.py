@@ -9,7 +9,7 @@ expressions but those of json_patterns.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
@@ -56,6 +56,17 @@ def json_grammar(schema: object) -> str:
     return rules.grammar(rules.add(schema))
 
 
+def none_of(characters: Iterable[str]) -> str:
+    """Any character but these."""
+    told = "".join(f"\\{one}" if one in "[]" else literal(one)[1:-1] for one in characters)
+    return f"[^{told}]"
+
+
+def _begun(text: str, end: str) -> int:
+    """How many characters of `end` stand at a text's end."""
+    return next(n for n in range(len(end), -1, -1) if text.endswith(end[:n]))
+
+
 def literal(text: str) -> str:
     """A text as GBNF writes it."""
     for sign, written in (
@@ -77,6 +88,7 @@ class Rules:
         self._refs: dict[str, str] = {}
         self._formats: dict[str, str] = {}
         self._root: Any = None
+        self._without: dict[str, str] = {}
         self._size = 0  # of what was written so far
 
     def add(self, schema: object, root: object = None) -> str:
@@ -101,6 +113,21 @@ class Rules:
     def named(self, expression: str) -> str:
         """The name of a rule of one's own."""
         return self._rule(expression)
+
+    def without(self, end: str) -> str:
+        """The name of the rule for any text in which `end` does not stand: a rule for each number of its characters
+        that stand before."""
+        if end not in self._without:
+            names = [f"r{len(self._rules) + n}" for n in range(len(end))]
+            self._without[end] = names[0]
+            for n, name in enumerate(names):
+                then = {one: _begun(end[:n] + one, end) for one in dict.fromkeys(end)}
+                near = {one: size for one, size in then.items() if size}
+                ways = [
+                    f"{literal(one)} {names[size]}" for one, size in near.items() if size < len(end)
+                ]
+                self._put(name, f"({' | '.join([*ways, f'{none_of(near)} {names[0]}'])})?")
+        return self._without[end]
 
     def _rule(self, expression: str) -> str:
         name = f"r{len(self._rules)}"

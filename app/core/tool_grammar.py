@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from app.core.errors import BadInput
@@ -26,8 +27,8 @@ SLOTS = {
 }
 SLOT = re.compile(f"([{''.join(SLOTS)}])")
 OPTIONAL_BLANK = re.compile(
-    r"(?<=[>}])\n?(?=[<{])"
-)  # some models of a family write it, others do not
+    r"(?<=[>}])(?<!\|>)\n?(?=[<{])"
+)  # some models of a family write it, others do not; between control tokens all keep to the template
 ANY_KEY = '[^<>\\n"]+'
 MAX_DEPTH = 8  # of elements within each other
 
@@ -36,9 +37,10 @@ def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = No
     """Calls of these tools (name -> schema of its arguments; None: any arguments), and nothing else, but JSON of
     `schema` where there is one. Raises BadInput."""
     rules = Rules()
-    call = (
-        f"({' | '.join(_call(one, name, schema_of, rules) for name, schema_of in tools.items())})"
-    )
+    call = _any_call(one, tools, rules)
+    first = call
+    if one.opened:  # the prompt has written the first sign
+        first = _any_call(replace(one, lead=one.lead.replace(one.opened, "", 1)), tools, rules)
     is_alone = one.is_single and not one.between
     more = f"{{0,{MAX_CALLS - 1 if many and not is_alone else 0}}}"
     is_tag = (
@@ -46,9 +48,17 @@ def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = No
     )
     between = '"\\n"?' if is_tag and not one.lead.startswith("\n") else _text_of(one.between)
     calls = _joined(
-        _text_of(one.section), call, f"({_joined(between, call)}){more}", _text_of(one.section_end)
+        _text_of(one.section), first, f"({_joined(between, call)}){more}", _text_of(one.section_end)
     )
-    return rules.grammar(calls if schema is None else f"{calls} | {rules.add(schema)}")
+    if schema is None:
+        return rules.grammar(calls)
+    answer = _joined(_text_of(one.told), rules.add(schema))
+    return rules.grammar(f"{calls} | {answer}")
+
+
+def _any_call(one: CallFormat, tools: Tools, rules: Rules) -> str:
+    """One call of any of these tools."""
+    return f"({' | '.join(_call(one, name, schema, rules) for name, schema in tools.items())})"
 
 
 def calls_or_json(one: CallFormat, tools: Tools, many: bool, schema: object) -> str:
@@ -160,24 +170,46 @@ def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
 
 
 def _quoted(rules: Rules, schema: object = None) -> str:
-    return f"{literal(QUOTE)} {rules.named(_text(schema, QUOTE))} {literal(QUOTE)}"
+    return f"{literal(QUOTE)} {rules.named(_text(rules, schema, QUOTE))} {literal(QUOTE)}"
 
 
 def _elements(rules: Rules, schema: object, one: CallFormat) -> list[str]:
-    """Elements of XML, one for each property; what is in a list or an object is not promised."""
+    """Elements of XML, one for each property."""
     if schema is None:
         return []
-    properties, required = _properties(schema)
-    found = []
+    rules.add(schema)  # it says what cannot be promised
+    return list(_properties_as_elements(rules, schema, schema, one, 0))
+
+
+def _properties_as_elements(
+    rules: Rules, schema: object, root: object, one: CallFormat, depth: int
+) -> Iterator[str]:
+    properties, required = _properties(schema, root)
     for key, given in properties.items():
-        close = f"{one.value_end}{key}>"
-        what = wanted(given, schema)
-        rules.add(given, schema)  # it says what cannot be promised
-        is_plain = what.kinds and not what.kinds & {"array", "object"}
-        value = _value(rules, given, schema, close) if is_plain else rules.named(_text(None, close))
-        part = rules.named(f"{literal(f'{one.key}{key}>')} {value} {literal(close)}")
-        found.append(part if key in required else f"{part}?")
-    return found
+        part = rules.named(_element(rules, key, given, root, one, depth))
+        yield part if key in required else f"{part}?"
+
+
+def _element(
+    rules: Rules, key: str, schema: object, root: object, one: CallFormat, depth: int
+) -> str:
+    """One with its tags. What is in a list or an object is promised where a schema says it."""
+    begin, end = literal(f"{one.key}{key}>"), literal(f"{one.value_end}{key}>")
+    of = schema
+    if isinstance(schema, Mapping) and "$ref" in schema:
+        of = referred(schema["$ref"], root)
+    kinds = wanted(schema, root).kinds
+    given = of if isinstance(of, Mapping) and depth < MAX_DEPTH else {}
+    sign = one.key.removesuffix("<")  # before each tag
+    if kinds and not kinds & {"array", "object"}:
+        return _joined(begin, _value(rules, schema, root, sign), end)
+    if kinds == {"array"} and isinstance(given.get("items"), Mapping):
+        item = rules.named(_element(rules, "item", given["items"], root, one, depth + 1))
+        return _joined(begin, f"({item})*", end)
+    if kinds == {"object"} and given.get("properties"):
+        parts = _properties_as_elements(rules, given, root, one, depth + 1)
+        return _joined(begin, *parts, end)
+    return _joined(begin, rules.without(f"{one.value_end}{key}>"), end)
 
 
 def _written(one: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
@@ -191,7 +223,7 @@ def _tagged(rules: Rules, schema: object, one: CallFormat) -> list[str]:
     """Arguments with tags around each, in the order of the schema; any of them where that is None. Raises BadInput."""
     end = one.value_end.strip()
     if schema is None:
-        return [f"({_written(one, ANY_KEY, rules.named(_text(None, end)), None)})*"]
+        return [f"({_written(one, ANY_KEY, rules.named(_text(rules, None, end)), None)})*"]
     check_size(schema)
     properties, required = _properties(schema)
     signs = {text for _, text in one.keyed}
@@ -216,15 +248,15 @@ def _by_kind(
     as_json = rules.add(schema, root)
     if what.free or what.texts:
         texts = [literal(text) for text in sorted(what.texts) if end not in text]
-        value = rules.named(_text(schema, end) if what.free else " | ".join(texts))
+        value = rules.named(_text(rules, schema, end) if what.free else " | ".join(texts))
         yield _written(one, literal(key), value, {"string"})
     if others := what.kinds - {"string"}:
         yield _written(one, literal(key), as_json, others)
 
 
-def _properties(schema: object) -> tuple[Mapping[str, Any], Sequence[str]]:
+def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any], Sequence[str]]:
     of = (
-        referred(schema["$ref"], schema)
+        referred(schema["$ref"], schema if root is None else root)
         if isinstance(schema, Mapping) and "$ref" in schema
         else schema
     )
@@ -247,12 +279,12 @@ def _value(rules: Rules, schema: object, root: object, end: str) -> str:
         schema, root
     )  # also where only texts may stand: it says what cannot be promised
     if what.free:
-        return rules.named(_text(schema, end))
+        return rules.named(_text(rules, schema, end))
     texts = [literal(text) for text in sorted(what.texts) if end not in text]
     return rules.named(" | ".join([*texts, *([as_json] if what.kinds != {"string"} else [])]))
 
 
-def _text(schema: object, end: str) -> str:
+def _text(rules: Rules, schema: object, end: str) -> str:
     """Any text in which `end` does not stand; of a format that is kept to, one of that."""
     bounds = schema if isinstance(schema, Mapping) else {}
     least, most = bounds.get("minLength") or 0, bounds.get("maxLength")
@@ -260,12 +292,7 @@ def _text(schema: object, end: str) -> str:
         return text
     if "minLength" in bounds or "maxLength" in bounds:
         return f"[^<]{{{least},{'' if most is None else most}}}"
-    first, later = end[0], end[1:]  # the first stands in it only once
-    plain, part = f"[^{first}]*", ""
-    for sign in reversed(later):
-        other = f"[^{sign}{first}] {plain}"
-        part = f"({other} | {literal(sign)} {part})?" if part else f"({other})?"
-    return f"{plain} ({literal(first)} {part})*"
+    return rules.without(end)
 
 
 def _no(at: str, why: str) -> BadInput:

@@ -6,12 +6,15 @@ there when more has come: a long call is not read again from its beginning for e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from app.core.json_cut import json_of
 
+MOST_ENDS = 32  # signs that end a call, within its arguments
+WHOLE_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # of JSON
 Tools = Mapping[str, Any]  # name -> schema of its arguments
 T = TypeVar("T")
 Reading = Generator[None, None, T]  # waits for more text at each step
@@ -118,24 +121,38 @@ class Cursor:
         return ""
 
     def value(
-        self, end: str, then: Sequence[str], tell: Callable[[int], None] | None = None
+        self,
+        end: str,
+        then: Sequence[str],
+        tell: Callable[[int], None] | None = None,
+        *,
+        is_json: bool = False,
     ) -> Reading[str]:
         """As `until`; but what is not followed by one of `then` is a part of the value. Raises Short.
 
-        tell: is told up to where it has come, but for what may be its end.
+        tell: is told up to where it has come, but for what may be its end; is_json: nor is what stands between quotes.
         """
-        start = self.at
+        start, first, ends = self.at, 0, 0
         while True:
-            if tell is None:
-                yield from self.until(end)
-            else:
-                yield from self._told_until(end, tell)
-            behind = self.at
-            yield from self.blanks()
-            for sign in then:
-                if (yield from self.takes(sign)):
+            try:
+                if tell is None:
+                    yield from self.until(end)
+                else:
+                    yield from self._told_until(end, tell)
+                behind = self.at
+                yield from self.blanks()
+                follows = bool((yield from self.one_of(then)))
+            except Short:
+                if not first:
+                    raise
+                behind, follows = first, True  # its quotes never end: they are none
+            if follows:
+                text = self.text[start : behind - len(end)]
+                ends += 1
+                if behind == first or ends > MOST_ENDS or not (is_json and ends_in_text(text)):
                     self.at = behind
-                    return self.text[start : behind - len(end)]
+                    return text
+                first = first or behind
             self.at = behind
 
     def _told_until(self, end: str, tell: Callable[[int], None]) -> Reading[None]:
@@ -149,6 +166,11 @@ class Cursor:
 
 
 Reader = Callable[[Cursor, Tools], Reading[Marked]]
+
+
+def ends_in_text(json_text: str) -> bool:
+    """Whether a text of JSON has begun there, and has no end."""
+    return '"' in WHOLE_TEXT.sub("", json_text)
 
 
 def calls_of(news: Iterable[News]) -> list[Call]:

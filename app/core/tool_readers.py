@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from app.core.json_cut import json_of, value_of_json
 from app.core.json_scan import JsonScan
 from app.core.tool_arguments import Wanted, value_of, wanted
 from app.core.tool_literals import Cut, Literals
-from app.core.tool_marks import Call, Cursor, Marked, Other, Reader, Reading, Short, Tools, called
+from app.core.tool_marks import (
+    MOST_ENDS,
+    Call,
+    Cursor,
+    Marked,
+    Other,
+    Reader,
+    Reading,
+    Short,
+    Tools,
+    called,
+    ends_in_text,
+)
 from app.core.tool_objects import json_calls
 from app.core.tool_signs import KIMI, MISTRAL, MISTRAL_ID, SLOT, Signs, signs_of
 from backends.call_format import ID, CallFormat, Payload
@@ -40,11 +52,15 @@ def reader_of(one: CallFormat) -> Reader | None:
             return _Gemma(one, signs).read
 
 
-class _Objects:
-    """<tool_call>{"name": …, "arguments": {…}}</tool_call>, and lists of these."""
+class _OfFormat:
+    """What a reader of one format knows of it."""
 
     def __init__(self, one: CallFormat, signs: Signs) -> None:
         self._format, self._signs = one, signs
+
+
+class _Objects(_OfFormat):
+    """<tool_call>{"name": …, "arguments": {…}}</tool_call>, and lists of these."""
 
     def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
         opening, closing = self._signs.opening, self._signs.closing
@@ -52,27 +68,31 @@ class _Objects:
         yield from cursor.blanks()
         if cursor.text[cursor.at : cursor.at + 1] not in ("", *JSON_BEGINS):
             return Marked(cursor.text[:behind], [], cursor.text[behind:])  # but spoken of
-        try:
-            yield from cursor.until(closing)
-        except Short:
-            calls = json_calls(cursor.text[behind:], tools, self._format)
-            return Marked("" if calls else cursor.text, calls, "")
-        whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
-        for start in (
-            whole.find(opening),
-            whole.rfind(opening),
-        ):  # the first may have been begun and left
-            inner = whole[start + len(opening) : -len(closing)]
-            if calls := json_calls(inner, tools, self._format):
-                return Marked(whole[:start].rstrip(), calls, rest)
-        return Marked(whole, [], rest)
+        first = 0  # where it ended if no text of its arguments held the sign
+        for _ in range(MOST_ENDS):
+            try:
+                yield from cursor.until(closing)
+            except Short:
+                calls = json_calls(cursor.text[behind:], tools, self._format)
+                if calls or not first:
+                    return Marked("" if calls else cursor.text, calls, "")
+                break
+            whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
+            for start in (
+                whole.find(opening),
+                whole.rfind(opening),
+            ):  # the first may have been begun and left
+                inner = whole[start + len(opening) : -len(closing)]
+                if calls := json_calls(inner, tools, self._format):
+                    return Marked(whole[:start].rstrip(), calls, rest)
+            first = first or cursor.at
+            if not ends_in_text(whole[behind : -len(closing)]):
+                break  # else its end stands in a text of its arguments
+        return Marked(cursor.text[:first], [], cursor.text[first:])
 
 
-class _Between:
+class _Between(_OfFormat, ABC):
     """A call whose name stands between signs."""
-
-    def __init__(self, one: CallFormat, signs: Signs) -> None:
-        self._format, self._signs = one, signs
 
     def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
         cursor.at = start = len(cursor.text) - len(cursor.text.lstrip())
@@ -98,8 +118,9 @@ class _Between:
         yield from self._close(cursor)
         return Marked("", [call], cursor.text[cursor.at :])
 
+    @abstractmethod
     def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
-        raise NotImplementedError
+        """The call that begins here, read up to the end of its arguments. Raises Short, Other."""
 
     def _address(self, text: str, tools: Tools) -> str:
         """The head of a message to a tool, if one begins here."""
@@ -294,7 +315,9 @@ class _Tagged(_Between):
         )
         then = (signs.key, *signs.ends, *signs.closes)
         if not is_text:
-            text = self._bare((yield from cursor.value(signs.value_end, then)))
+            text = self._bare(
+                (yield from cursor.value(signs.value_end, then, is_json="string" not in what.kinds))
+            )
             if "string" not in kinds and what.kinds == TEXT_ALONE:
                 what = Wanted(frozenset(kinds))
             value = value_of(text, what)
@@ -334,7 +357,7 @@ class _Tagged(_Between):
         )
 
 
-class _Nested(_Between):
+class _Nested(_OfFormat):
     """Elements of XML whose tags stand behind a sign of their own, also those within arguments."""
 
     def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
@@ -394,10 +417,13 @@ class _Nested(_Between):
         if found or schema is root:
             of = properties if isinstance(properties, Mapping) else {}
             return {tag: self._elements(body, of.get(tag), root) for tag, body in found}
-        return value_of(text, wanted(schema, root))
+        what = wanted(schema, root)
+        if not text.strip() and what.kinds in ({"array"}, {"object"}):
+            return [] if what.kinds == {"array"} else {}
+        return value_of(text, what)
 
 
-class _Python(_Between):
+class _Python(_OfFormat):
     """<|tool_call_start|>[name(key='value'), …]<|tool_call_end|>."""
 
     def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
@@ -405,12 +431,16 @@ class _Python(_Between):
         yield from cursor.blanks()
         if cursor.text[cursor.at : cursor.at + 1] not in ("", "["):
             return Marked(cursor.text[:begin], [], cursor.text[begin:])
-        with suppress(Short):  # its end may be left out
-            yield from cursor.until(self._signs.closes[0])
-        inner = cursor.text[begin : cursor.at].removesuffix(self._signs.closes[0])
-        if cursor.at_end and self._signs.closes[0] not in cursor.text[begin:]:
-            inner, cursor.at = cursor.text[begin:], len(cursor.text)
-        found, half = python_calls(inner, tools)
+        closing = self._signs.closes[0]
+        for _ in range(MOST_ENDS):
+            try:
+                yield from cursor.until(closing)
+                inner, is_over = cursor.text[begin : cursor.at].removesuffix(closing), False
+            except Short:  # its end may be left out
+                inner, cursor.at, is_over = cursor.text[begin:], len(cursor.text), True
+            found, half = python_calls(inner, tools)
+            if half is None or is_over:
+                break  # else its end stands in a text of its arguments
         if found is None or half is not None:
             return Marked(cursor.text[:begin], [], cursor.text[begin:])
         return Marked("", found, cursor.text[cursor.at :])

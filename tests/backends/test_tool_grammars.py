@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from app.core.json_grammar import Rules, literal
 from app.core.tool_calls import CallFinder
 from app.core.tool_grammar import calls_grammar, calls_or_json
 from app.core.tool_marks import calls_of
+from backends.call_format import CallFormat, Payload
 from backends.contract import Layers, Role
 from backends.llamacpp.stage import LlamaStage
 from testbed import tiny
 from tests.backends import cutting
+from tests.backends.call_samples import of_template
 from tests.backends.test_json_schemas import allows
 from tests.core.call_formats import FORMATS
 
@@ -156,3 +160,46 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
     calls = calls_of([*finder.push(mine)[1], *finder.flush()[1]])
     assert [json.loads(one.arguments) for one in calls] == [{"zone": "X <y"}]
     assert not allows(vocab, grammar, call.replace("clock", "other"))
+
+
+@pytest.mark.parametrize("end", ["</arg>", "]<]m[>[</x>", "<|close|>arg", "aab"])
+def test_a_text_may_hold_all_but_its_end(vocab: Any, end: str) -> None:
+    """Also where the first character of an end stands in it again."""
+    rules = Rules()
+    grammar = rules.grammar(f"{rules.without(end)} {literal(end)}")
+    chance = random.Random(5)
+    inner = ["", end[:-1], end[:2] * 3, end[:-1] * 2, end, end[0] + end, end + "x"]
+    inner += ["".join(chance.choices(end + "x\n", k=chance.randrange(12))) for _ in range(20)]
+    for text in (one + end for one in inner):
+        assert allows(vocab, grammar, text) == (text.find(end) == len(text) - len(end)), text
+
+
+def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: Any) -> None:
+    """Functionary's prompts end with the sign of a call; a text stands behind a name of its own."""
+    one = CallFormat(Payload.NAMED, lead=">>>", named="\n", opened=">>>", told="all\n")
+    grammar = calls_or_json(one, {"clock": SCHEMA}, True, ANSWER)
+    call = 'clock\n{"zone": "UTC"}'
+    for right in (call, f"{call}>>>{call}", 'all\n{"done": true}'):
+        assert allows(vocab, grammar, right)
+    for wrong in (f">>>{call}", call * 2, '{"done": true}'):
+        assert not allows(vocab, grammar, wrong)
+
+
+def test_what_is_in_a_nested_list_is_promised_too(vocab: Any) -> None:
+    """MiniMax M3 writes a list's items as elements."""
+    one = of_template("MiniMax-M3")
+    assert one is not None
+    of = {"type": "object", "properties": {"n": {"type": "integer"}, "why": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"all": {"type": "array", "items": of}}}
+    grammar = calls_grammar(one, {"clock": schema}, many=False)
+    sign = "]<]minimax[>["
+    whole = (
+        f'{sign}<tool_call>\n{sign}<invoke name="clock">{sign}<all>{sign}<item>{sign}<n>1{sign}</n>'
+        f"{sign}<why>a ] <b>{sign}</why>{sign}</item>{sign}</all>{sign}</invoke>\n{sign}</tool_call>"
+    )
+    assert allows(vocab, grammar, whole)
+    for wrong in (("<n>1", "<n>x"), ("a ]", f"{sign}</invoke>"), ("<item>", "<other>")):
+        assert not allows(vocab, grammar, whole.replace(*wrong))
+    finder = CallFinder(one, {"clock": schema})
+    calls = calls_of([*finder.push(whole)[1], *finder.flush()[1]])
+    assert [json.loads(one.arguments) for one in calls] == [{"all": [{"n": 1, "why": "a ] <b>"}]}]

@@ -1,0 +1,123 @@
+"""A call that must be made, written by a model that knows nothing: what its grammar lets it write is read as a call.
+
+For each way to call of llama.cpp's templates, on a tiny model whose vocabulary holds the signs of all, as real ones do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.tool_grammar import calls_grammar
+from app.core.tool_literals import QUOTE
+from app.core.tool_signs import signs_of
+from backends.call_format import CallFormat, Payload
+from backends.contract import Layers, Role, Sampling, Segment, Tokens
+from backends.llamacpp.stage import LlamaStage
+from backends.numbers import VALUE
+from backends.sampling import sampler_for
+from backends.text import LlamaText
+from testbed import tiny
+from tests.backends import cutting
+from tests.backends.call_samples import TOOLS, of_template, ours, record
+
+MOST_TOKENS = 600
+# What is added to the scores of signs, and of those that end a value: a model that knows nothing would not end a text.
+ENDS_SOON, ENDS_VALUE = 7.0, 12.0
+SCHEMAS = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
+KINDS: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
+
+
+def _formats() -> dict[str, CallFormat]:
+    """Each way to call, under the name of the first template that has it."""
+    found: dict[CallFormat, str] = {}
+    for name in sorted(record()["templates"]):
+        if (one := of_template(name)) is not None:
+            found.setdefault(one, name)
+    return {name: one for one, name in found.items()}
+
+
+def _signs(one: CallFormat) -> set[str]:
+    """What its models have tokens of, and what ends a value as a whole, for a model that knows nothing to end it."""
+    return {sign for sign in (*_ends(one), *signs_of(one).all) if len(sign) > 1}
+
+
+def _ends(one: CallFormat) -> set[str]:
+    """What ends a value."""
+    if one.payload is Payload.GEMMA:
+        return {QUOTE}
+    if one.payload is not Payload.NESTED:
+        return {one.value_end, one.value_end.strip()} - {""}
+    keys = [key for schema in SCHEMAS.values() for key in schema["properties"]]
+    return {f"{one.value_end}{key}>" for key in ("item", *keys)}
+
+
+FORMATS = _formats()
+SIGNS = tuple(sorted(set[str]().union(*map(_signs, FORMATS.values()))))
+FIRST_SIGN = 300
+N_VOCAB = FIRST_SIGN + len(SIGNS)
+BYTES_THAT_END = '"}])>\n'
+
+
+class Writer:
+    """A tiny model, and what its tokens mean."""
+
+    def __init__(self, path: Path) -> None:
+        given = cutting.config(path, Layers(0, 1), Role.WHOLE, 64, kv_cells=MOST_TOKENS + 8)
+        self._stage, self._text = LlamaStage(given), LlamaText(str(path))
+
+    def written(self, one: CallFormat, many: bool, seed: int) -> str:
+        """What it writes within the grammar of a call, to its end."""
+        ends = _ends(one)
+        own = ((FIRST_SIGN + SIGNS.index(sign), sign in ends) for sign in sorted(_signs(one)))
+        soon = {tiny.FIRST_BYTE + ord(sign): ENDS_SOON for sign in BYTES_THAT_END} | {
+            tiny.END: ENDS_SOON
+        }
+        soon |= {token: ENDS_VALUE if is_end else ENDS_SOON for token, is_end in own}
+        sampling = Sampling(
+            temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=seed,
+            grammar=calls_grammar(one, SCHEMAS, many), logit_bias=tuple(soon.items()),
+        )  # fmt: skip
+        sampler = sampler_for(sampling, N_VOCAB, self._stage.vocab)
+        self._stage.forget(0)
+        told, token = b"", self._text.bos
+        for pos in range(MOST_TOKENS):
+            out: Any = self._stage.forward(Tokens((Segment(0, 1, pos),), [token]), [0])
+            token = sampler.pick(np.frombuffer(out.rows, VALUE))
+            if token in self._text.end_tokens:
+                return told.decode("utf-8", "replace")
+            told += self._text.piece(token)
+        raise AssertionError(f"no end: {told!r}")
+
+    def close(self) -> None:
+        self._text.close()
+        self._stage.close()
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
+    path = tmp_path_factory.mktemp("forced") / "whole.gguf"
+    tiny.llama(path, layers=1, vocab=N_VOCAB, signs=SIGNS)
+    with closing(Writer(path)) as ready:
+        yield ready
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_forced_call_is_read_as_one(writer: Writer, name: str, many: bool) -> None:
+    one = FORMATS[name]
+    text = writer.written(one, many, seed=len(name))
+    told, calls = ours(one, text)
+    assert (told, bool(calls)) == ("", True), text
+    assert many or len(calls) == 1
+    for call in calls:
+        schema = SCHEMAS[call["name"]]
+        assert set(schema["required"]) <= set(call["arguments"]) <= set(schema["properties"])
+        for key, value in call["arguments"].items():
+            assert isinstance(value, KINDS[schema["properties"][key]["type"]]), text
+    assert ours(one, text, 1) == (told, calls), text
