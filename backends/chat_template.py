@@ -141,10 +141,11 @@ class ChatTemplate:
         return self._thinking(told, str(thought)) if thought else told
 
     def _thinking(self, message: Message, thought: str) -> Message:
-        if self.thought_name == PART:
+        name = self.thought_name_of_calls if message.get("tool_calls") else self.thought_name
+        if name == PART:
             content = [{"type": "thinking", "thinking": thought}, *in_parts(message)["content"]]
             return {**message, "content": content}
-        return {**message, self.thought_name: thought} if self.thought_name else message
+        return {**message, name: thought} if name else message
 
     def _with_arguments(self, message: Message) -> Message:
         """Arguments of calls as the template reads them: objects, or JSON text."""
@@ -199,6 +200,8 @@ class ChatTemplate:
         found = [self.thought_name, self.can_switch_thinking, self.takes_system]
         if any(one["role"] == "tool" or one.get("tool_calls") for one in messages):
             found += [self.takes_results, self.takes_objects, self.takes_answered_calls]
+        if any(one.get("tool_calls") and one.get("reasoning_content") for one in messages):
+            found.append(self.thought_name_of_calls)
         if continues:
             found.append(self._thoughtless)
 
@@ -232,12 +235,10 @@ class ChatTemplate:
     @cached_property
     def takes_answered_calls(self) -> bool:
         """Whether what came of calls may stand in the message that makes them: Gemma 4 has seen it so."""
-        call = {
-            "type": "function",
-            "function": {"name": "marked_tool", "arguments": {"marked_key": SAID}},
-        }
+        call = self._trial_call({"marked_key": SAID})
         response = {"name": "marked_tool", "response": THOUGHT}
-        user, result = {"role": "user", "content": "Marked"}, {"role": "tool", "content": THOUGHT}
+        user = {"role": "user", "content": "Marked"}
+        result = {"role": "tool", "content": THOUGHT, "tool_call_id": call["id"]}
         calls = {"role": "assistant", "content": "", "tool_calls": [call]}
         one = self._tried(
             self._formed([user, {**calls, "tool_responses": [response]}]), [TRIAL_TOOL]
@@ -268,6 +269,18 @@ class ChatTemplate:
         return PART if thought and answer_is_told and not is_list else ""
 
     @cached_property
+    def thought_name_of_calls(self) -> str:
+        """The same of a message that calls tools: some write thoughts there alone (Command R7B, Gemma 4)."""
+        arguments = {"marked_key": SAID}
+        call = self._trial_call(arguments if self.takes_objects else json.dumps(arguments))
+        user = {"role": "user", "content": "Marked"}
+        for name in THOUGHT_NAMES:
+            chat = [user, {"role": "assistant", "content": "", "tool_calls": [call], name: THOUGHT}]
+            if THOUGHT in self._tried(self._formed(chat), [TRIAL_TOOL], ends=False):
+                return name
+        return self.thought_name
+
+    @cached_property
     def can_switch_thinking(self) -> bool:
         """Whether an answer begins otherwise where `enable_thinking` is off."""
         user = self._formed([{"role": "user", "content": SAID}])
@@ -283,12 +296,13 @@ class ChatTemplate:
         alike = takewhile(lambda pair: pair[0] == pair[1], zip(ends, begins, strict=False))
         return begins[sum(1 for _ in alike) :]
 
+    @staticmethod
+    def _trial_call(arguments: object) -> Message:
+        function = {"name": "marked_tool", "arguments": arguments}
+        return {"id": "call00001", "type": "function", "function": function}
+
     def _tried_call(self, arguments: object) -> str:
-        call = {
-            "id": "call00001",
-            "type": "function",
-            "function": {"name": "marked_tool", "arguments": arguments},
-        }
+        call = self._trial_call(arguments)
         chat: list[Message] = [
             {"role": "user", "content": "Marked"},
             {"role": "assistant", "content": "", "tool_calls": [call]},

@@ -11,8 +11,8 @@ HEAD = """# Chat templates
 A model's file says in a small program, its chat template, how a chat is written for it. llama.cpp's source ships
 {n} such templates of well-known models. `make templates` has llama.cpp's own server ({engine},
 `/apply-template`) render {chats} chats with each, keeps what it made in `tests/backends/recorded/templates.json.gz`,
-and writes this page. The tests compare ours with it text for text. The templates in that file come with llama.cpp
-(MIT) and belong to their authors.
+and writes this page. The tests compare ours, told as a node tells it, with it text for text. The templates in that
+file come with llama.cpp (MIT) and belong to their authors.
 
 **{equal} of {all} are equal.** {by_chat}
 

@@ -8,8 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from backends.chat_template import ChatTemplate
+from app.core.tool_messages import as_told
+from backends.call_format import CallFormat
+from backends.chat_template import ChatTemplate, Rendered
 from backends.contract import LocalTime
+from backends.template_calls import call_format
+from tests.backends.call_samples import ENDS
 
 Json = dict[str, Any]
 
@@ -42,6 +46,33 @@ CALL = {
     "function": {"name": "get_weather", "arguments": '{"town": "Zürich", "days": 2}'},
 }
 RESULT = {"role": "tool", "tool_call_id": "call00001", "content": '{"degrees": 21}'}
+NOTES = {
+    "type": "function",
+    "function": {
+        "name": "find_notes",
+        "description": "Notes with words.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "words": {"type": "array", "items": {"type": "string"}, "description": "All of them"},
+                "exact": {"type": "boolean", "description": "Whether the case matters"},
+            },
+            "required": ["words"],
+        },
+    },
+}  # fmt: skip
+SECOND_CALL = {
+    "id": "call00002",
+    "type": "function",
+    "function": {"name": "find_notes", "arguments": '{"words": ["coat", "<rain>"], "exact": true}'},
+}
+SECOND_RESULT = {"role": "tool", "tool_call_id": "call00002", "content": '{"notes": []}'}
+THINKS = {
+    "role": "assistant",
+    "content": "",
+    "reasoning_content": "I must look up the weather.",
+    "tool_calls": [CALL],
+}
 CHATS: dict[str, Json] = {
     "system": {"messages": [SYSTEM, *TURNS]},
     "tools": {
@@ -50,19 +81,82 @@ CHATS: dict[str, Json] = {
     },
     "turns": {"messages": [*TURNS, {"role": "assistant", "content": "21 °C."}, {"role": "user", "content": "Thanks"}]},
     "prefill": {"messages": [TURNS[2], {"role": "assistant", "content": "It is 21"}]},
+    "parallel": {
+        "messages": [
+            SYSTEM, TURNS[2], {"role": "assistant", "content": "", "tool_calls": [CALL, SECOND_CALL]},
+            RESULT, SECOND_RESULT,
+        ],
+        "tools": [TOOL, NOTES],
+    },
+    "thinks": {"messages": [TURNS[2], THINKS, RESULT], "tools": [TOOL]},
+    "thought": {
+        "messages": [
+            TURNS[2], THINKS, RESULT,
+            {"role": "assistant", "content": "It is 21 °C.", "reasoning_content": "The tool says 21."},
+            {"role": "user", "content": "Thanks"},
+        ],
+        "tools": [TOOL],
+    },
 }  # fmt: skip
 TOLD = {  # in a table's head
     "system": "system and turns",
     "tools": "tools, a call and its result",
     "turns": "several turns",
     "prefill": "a begun answer",
+    "parallel": "two calls at once",
+    "thinks": "a thought before a call",
+    "thought": "thoughts of an earlier turn",
 }
 
 NO_THOUGHTS = "its server begins an answer with an empty thought, which this model never writes"
-BLANKS = "the blanks around an empty thought are the template's own; its server has others"
+BLANKS = "ours has the blanks that the template puts around a thought; its server has others"
 OF_ITS_OWN = "the empty thought is the template's own; its server leaves out where it begins"
+REFUSED = "its server refuses the chat; ours tells the call and its result in words"
+NOT_WRITTEN = "the template leaves out earlier calls, and so does its server; ours writes them as the model is told to"
+ONE_CALL = "the template writes one call of a message, and its server loses the other; ours tells one after the other"
+NO_TWO = "its server refuses two calls in a message, as the template does; ours tells one after the other"
+OWN_IDS = (
+    "its server writes the ids that it is given; ours those by which this model counts its calls"
+)
 LOST = "its server leaves out the call and its result, which this template does not know; ours tells them in words"
+WITH_CALLS = ("tools", "parallel", "thinks", "thought")
 DIFFERS = {  # why ours is another one, each looked at
+    **{
+        (name, chat): why
+        for name, why in (
+            ("google-gemma-2-2b-it", REFUSED),
+            ("llama-cpp-rwkv-world", LOST),
+            ("microsoft-Phi-3.5-mini-instruct", LOST),
+            ("LFM2-8B-A1B", NOT_WRITTEN),
+            ("LFM2.5-Instruct", NOT_WRITTEN),
+            ("ibm-granite-granite-3.3-2B-Instruct", NOT_WRITTEN),
+            ("moonshotai-Kimi-K2", OWN_IDS),
+        )
+        for chat in WITH_CALLS
+    },
+    ("GigaChat3-10B-A1.8B", "parallel"): ONE_CALL,
+    ("GigaChat3.1-10B-A1.8B", "parallel"): ONE_CALL,
+    ("openai-gpt-oss-120b", "parallel"): ONE_CALL,
+    **{
+        (f"meta-llama-Llama-{name}-Instruct", "parallel"): NO_TWO
+        for name in ("3.1-8B", "3.2-3B", "3.3-70B")
+    },
+    (
+        "CohereForAI-c4ai-command-r-plus-tool_use",
+        "parallel",
+    ): "its server fails on a tool whose parameter is a list",
+    (
+        "openbmb-MiniCPM5-1B",
+        "parallel",
+    ): "its server joins the texts of a list; ours writes the list",
+    (
+        "unsloth-mistral-Devstral-Small-2507",
+        "thought",
+    ): "its server loses the text of an answer that has a thought",
+    (
+        "upstage-Solar-Open-100B",
+        "thinks",
+    ): "the template reads thoughts under a name by which its server does not tell them",
     (
         "CohereForAI-c4ai-command-r-plus-tool_use",
         "prefill",
@@ -77,18 +171,12 @@ DIFFERS = {  # why ours is another one, each looked at
     ("StepFun3.5-Flash", "prefill"): BLANKS,
     ("deepseek-ai-DeepSeek-V4", "prefill"): OF_ITS_OWN,
     ("deepseek-ai-DeepSeek-V4-Flash-0731", "prefill"): OF_ITS_OWN,
-    (
-        "google-gemma-2-2b-it",
-        "tools",
-    ): "its server refuses the chat; ours tells the call and its result in words",
     ("ibm-granite-granite-3.3-2B-Instruct", "prefill"): NO_THOUGHTS,
     ("llama-cpp-rwkv-world", "prefill"): "its server begins the thought twice",
-    ("llama-cpp-rwkv-world", "tools"): LOST,
     (
         "microsoft-Phi-3.5-mini-instruct",
         "prefill",
     ): "its server takes the sign before the answer apart",
-    ("microsoft-Phi-3.5-mini-instruct", "tools"): LOST,
     ("moonshotai-Kimi-K2", "prefill"): NO_THOUGHTS,
     ("poolside-Laguna-XS-2.1", "prefill"): BLANKS,
     ("poolside-Laguna-XS.2", "prefill"): BLANKS,
@@ -108,17 +196,41 @@ def record() -> Json:
     return found
 
 
-def ours(name: str, chat: str) -> str:
-    """What we make of a chat with a template of the record. Raises TemplateFailed."""
+def rendered(name: str, chat: str) -> Rendered:
+    """What we make of a chat with a template of the record, told as a node tells it. Raises TemplateFailed."""
     kept, given = record(), CHATS[chat]
     template = ChatTemplate(kept["templates"][name]["source"], kept["tokens"])
-    found = template.render(
-        given["messages"],
+    return template.render(
+        as_told(_format(name), [_read(one) for one in given["messages"]]),
         tools=given.get("tools", ()),
         now=LocalTime(kept["now"]),
         continues=chat == "prefill",
     )
-    return found.text.removeprefix(kept["tokens"]["bos_token"])
+
+
+def ours(name: str, chat: str) -> str:
+    """Its text, but for the first token."""
+    return rendered(name, chat).text.removeprefix(record()["tokens"]["bos_token"])
+
+
+@lru_cache(maxsize=128)
+def _format(name: str) -> CallFormat | None:
+    """How a model of this template calls, by which a node tells its chats."""
+    kept = record()
+    return call_format(kept["templates"][name]["source"], kept["tokens"], ENDS)
+
+
+def _read(message: Json) -> Json:
+    """As a node has it: arguments of calls are objects."""
+    if not (calls := message.get("tool_calls")):
+        return message
+    functions = [
+        {**one["function"], "arguments": json.loads(one["function"]["arguments"])} for one in calls
+    ]
+    return {
+        **message,
+        "tool_calls": [{**one, "function": of} for one, of in zip(calls, functions, strict=True)],
+    }
 
 
 def theirs(name: str, chat: str) -> str | None:
