@@ -21,7 +21,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test real check faults fuzz props soak sim families families-proof fuzz-api api-compare call-compare
-.PHONY: templates bench guide format
+.PHONY: templates thought-compare bench guide format
 .PHONY: translations screenshots endure lock setup fast portable clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
@@ -180,14 +180,17 @@ $(FUZZ)/ready: requirements/fuzz.txt
 	$(FUZZ)/bin/python -m pip install --no-deps --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
-api-compare: dev ## record what llama.cpp's own server answers, for the tests to compare ours with; compiles it first (ARGS="--jobs 1")
+api-compare: dev ## record what llama.cpp's own server answers, for the tests to compare ours with; compiles it first (ARGS="--jobs 1", or "--build FOLDER" where it is compiled already)
 	@$(BIN)/python -m scripts.api_compare $(ARGS)
 
-call-compare: dev ## record what llama.cpp's own parser reads in calls of tools, for the tests and docs/tools.md; compiles it first (ARGS="--jobs 1")
+call-compare: dev ## record what llama.cpp's own parser reads in calls of tools, for the tests and docs/tools.md; compiles it first (ARGS as for api-compare)
 	@$(BIN)/python -m scripts.call_compare $(ARGS)
 
-templates: dev ## record what llama.cpp's own server makes of chat templates, for the tests, and write docs/templates.md (ARGS="--page": only the page)
+templates: dev ## record what llama.cpp's own server makes of chat templates, for the tests, and write docs/templates.md (ARGS="--page": only the page, or as for api-compare)
 	@$(BIN)/python -m scripts.template_compare $(ARGS)
+
+thought-compare: dev ## record what llama.cpp's own parser reads in thoughts, for the tests; compiles it first (ARGS as for api-compare)
+	@$(BIN)/python -m scripts.thought_compare $(ARGS)
 
 clean: ## remove what was built; models, chats and the Guide's training stay
 	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from app.machine.paths import guide_file
-from scripts.api_compare.server import asked, compiled, serving
+from scripts.api_compare.server import asked, serving
+from scripts.engine_reader import add_options, server
 from scripts.engine_source import PROJECT, engine
 from tests import tiny_bert
 from tests.node.chat_api.answer_shape import shape_of
@@ -27,9 +27,8 @@ RECORD = PROJECT / "tests" / "node" / "chat_api" / "llama_server.json"
 def main() -> None:
     """Write the record."""
     parser = argparse.ArgumentParser(prog="scripts.api_compare", description=__doc__)
-    cores = os.cpu_count() or 1
-    parser.add_argument("--jobs", type=int, default=cores, help="compilers at once")
-    program = compiled(parser.parse_args().jobs)
+    add_options(parser)
+    program = server(parser.parse_args())
     with tempfile.TemporaryDirectory(prefix="poolhouse-compare-") as folder:
         record = dict(recorded(program, Path(folder)))
     told = {"engine": engine(), "cases": record}

@@ -35,6 +35,7 @@ FLAGS = {
 }
 OF_CONNECTION = ("server", "connection", "keep-alive", "transfer-encoding", "content-length",
                  "accept-ranges")  # fmt: skip
+SERVER = "llama-server.exe" if os.name == "nt" else "llama-server"
 START_SECONDS, ANSWER_SECONDS = 60.0, 120.0
 
 
@@ -50,7 +51,7 @@ def compiled(jobs: int) -> Path:
         flags = [f"-D{name}={value}" for name, value in FLAGS.items()]
         run("cmake", "-G", "Ninja", "-S", source, "-B", build, *flags)
     run("cmake", "--build", build, "--target", "llama-server", "-j", jobs)
-    return build / "bin" / ("llama-server.exe" if os.name == "nt" else "llama-server")
+    return build / "bin" / SERVER
 
 
 def run(tool: str, *words: object) -> None:

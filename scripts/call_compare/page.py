@@ -6,6 +6,7 @@ from scripts.engine_source import PROJECT
 from tests.backends.call_samples import (
     CALLS,
     DIFFERS,
+    REFUSED,
     compared,
     expected,
     of_template,
@@ -15,7 +16,7 @@ from tests.backends.call_samples import (
 )
 
 PAGE = PROJECT / "docs" / "tools.md"
-EQUAL, OURS, DIFFERENT = "equal", "read here alone", "differs, see below"
+EQUAL, OURS, DIFFERENT = "equal", "read here alone, see below", "differs, see below"
 HEADS = {
     "one": "a call",
     "other": "with a list and two lines",
@@ -40,9 +41,10 @@ piece and letter by letter. Names, arguments and text are compared. `make call-c
 | gemma | `call:name{{key:<\\|"\\|>text<\\|"\\|>}}` |
 | harmony | a message to `functions.name` |
 
-A call that must be made (`tool_choice`) is held to this form by a grammar, with arguments of its schema. Its arguments
-are streamed while they come, but for python, gemma and nested, where they are told once they are whole. A model whose
-template shows no calls refuses tools.
+A call that must be made (`tool_choice`) is held to this form by a grammar, with arguments of its schema; a test has a
+model that knows nothing write a call within each of these grammars, and reads it. Arguments are streamed while they
+come, but for python, gemma and nested, where they are told once they are whole. A model whose template shows no calls
+refuses tools.
 
 """
 
@@ -60,12 +62,13 @@ def page() -> str:
     read = [said for (name, _), said in kept.items() if of_template(name)]
     head = f"| template | form | {' | '.join(HEADS[key] for key in CALLS)} |\n|---|---|{'---|' * len(CALLS)}"
     whys = "\n".join(
-        f"- {name}, {HEADS[key]}: {why}." for (name, key), why in sorted(DIFFERS.items())
+        f"- {name}, {HEADS[key]}: {why}."
+        for (name, key), why in sorted({**DIFFERS, **REFUSED}.items())
     )
     count = (
         f"**{read.count(EQUAL)} of {len(read)} answers are read alike**; {read.count(OURS)} are read here, as they "
-        f"were written, where llama.cpp's parser refuses them; {read.count(DIFFERENT)} are read otherwise, each for a "
-        "reason below.\n\n"
+        f"were written, where llama.cpp's parser refuses them; {read.count(DIFFERENT)} are read otherwise. Why stands "
+        "below for each.\n\n"
     )
     return (
         f"{INTRODUCTION.format(engine=record()['engine'])}{count}{head}\n"

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scripts.api_compare.server import PARTS, WORK, NotStarted, asked, compiled, serving
+from scripts.api_compare.server import PARTS, WORK, NotStarted, asked, serving
+from scripts.engine_reader import add_options, server
 from scripts.engine_source import PROJECT, engine, fetch
 from scripts.template_compare.page import PAGE, page
 from testbed import tiny
@@ -30,15 +31,11 @@ DAY_S = 86_400
 def main() -> None:
     """Write the record and the page."""
     parser = argparse.ArgumentParser(prog="scripts.template_compare", description=__doc__)
-    cores = os.cpu_count() or 1
-    parser.add_argument("--jobs", type=int, default=cores, help="compilers at once")
+    add_options(parser)
     parser.add_argument("--page", action="store_true", help="only write the page, from the record")
-    parser.add_argument(
-        "--server", type=Path, help="a llama-server of this engine that is compiled already"
-    )
     wanted = parser.parse_args()
     if not wanted.page:
-        program = wanted.server or compiled(wanted.jobs)
+        program = server(wanted)
         keep(recorded(program))
         print(f"{RECORD.relative_to(PROJECT)}: {RECORD.stat().st_size} bytes")
     PAGE.write_text(page(), "utf-8")
