@@ -275,8 +275,13 @@ class ChatTemplate:
         call = self._trial_call(arguments if self.takes_objects else json.dumps(arguments))
         user = {"role": "user", "content": "Marked"}
         for name in THOUGHT_NAMES:
-            chat = [user, {"role": "assistant", "content": "", "tool_calls": [call], name: THOUGHT}]
-            if THOUGHT in self._tried(self._formed(chat), [TRIAL_TOOL], ends=False):
+            calls: Message = {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [call],
+                name: THOUGHT,
+            }
+            if THOUGHT in self._tried(self._formed([user, calls]), [TRIAL_TOOL], ends=False):
                 return name
         return self.thought_name
 
