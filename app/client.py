@@ -15,6 +15,7 @@ from yarl import URL
 from app import __version__
 from app.core.errors import AppError, BadInput, Unreachable
 from app.core.sent_error import error_of
+from app.decoding import decode
 from app.machine import runtime_file
 from app.machine.paths import Home
 from app.machine.runtime_file import Runtime
@@ -174,13 +175,13 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[Json, None]:
 
 def _object(data: bytes) -> Json:
     try:
-        return msgspec.json.decode(data, type=Json)
+        return decode(data, Json)
     except ValueError:
         raise AppError("node_fault", detail="its answer was not understood") from None
 
 
 def _refusal(data: bytes) -> AppError:
     try:
-        return error_of(msgspec.json.decode(data, type=Json).get("error"))
+        return error_of(decode(data, Json).get("error"))
     except ValueError:
         return AppError("node_fault", detail="its answer was not understood")

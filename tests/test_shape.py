@@ -78,6 +78,18 @@ def test_only_the_formatters_say_bytes() -> None:
     assert not found, "\n".join(found)
 
 
+def test_json_is_read_by_one_function() -> None:
+    """Threads that read a type with msgspec for the first time together end the process (app/decoding.py)."""
+    found = [
+        f"{file.relative_to(PROJECT)}:{number}"
+        for file in sorted((PROJECT / "app").rglob("*.py"))
+        if file.name != "decoding.py"
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
+        if "msgspec.json.decode(" in line
+    ]
+    assert not found, found
+
+
 @pytest.mark.parametrize("what", FORBIDDEN_TEXT)
 def test_no_file_holds(what: str) -> None:
     found = []

@@ -15,6 +15,7 @@ from app.catalog.families import FAMILIES
 from app.catalog.gguf_names import MAX_PARTS, part_names
 from app.catalog.hub_address import checked
 from app.core.errors import BadInput
+from app.decoding import decode
 
 FILE = Path(__file__).resolve().parents[2] / "resources" / "catalogue.json"
 
@@ -157,7 +158,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def shipped(path: Path = FILE) -> Catalogue:
     """The catalogue of this app. Raises BadInput where the file is missing or was changed badly."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Catalogue)
+        found = decode(path.read_bytes(), Catalogue)
     except (OSError, ValueError):
         raise BadInput("catalogue_damaged") from None
     for offer in found.models:

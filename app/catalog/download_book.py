@@ -21,6 +21,7 @@ from app.catalog.hub_address import checked
 from app.catalog.part import part_bytes
 from app.core.errors import BadInput, Fact, Reason
 from app.core.reasons import said
+from app.decoding import decode
 
 log = logging.getLogger(__name__)
 
@@ -205,7 +206,7 @@ class Book:
 
     def _read(self, path: Path) -> Record | None:
         try:
-            record = msgspec.json.decode(path.read_bytes(), type=Record)
+            record = decode(path.read_bytes(), Record)
             checked(record.repository, record.file, record.revision)
         except (OSError, ValueError, BadInput):
             log.warning("the download %s cannot be read", path)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from app.core.errors import BadInput, DoesNotFit
+from app.decoding import decode
 
 MAX_JSON_BYTES = 16 << 20
 MAX_PIECES = 65_536  # as many as a GGUF file may have tensors
@@ -65,7 +66,7 @@ def from_json(data: bytes, allowed_bytes: int = MAX_STAGE_BYTES) -> Manifest:
     if len(data) > MAX_JSON_BYTES:
         raise BadInput("manifest_odd", what=f"{len(data)} bytes long")
     try:
-        manifest = msgspec.json.decode(data, type=Manifest)
+        manifest = decode(data, Manifest)
     except (ValueError, RecursionError):
         raise BadInput("manifest_odd", what="not of the agreed form") from None
     _check(manifest)
@@ -82,7 +83,7 @@ def wants_to_json(wants: tuple[Want, ...]) -> bytes:
 def wants_from_json(data: bytes, manifest: Manifest) -> tuple[Want, ...]:
     """What a lender asks for, checked against the manifest it was sent. Raises BadInput."""
     try:
-        wants = msgspec.json.decode(data, type=tuple[Want, ...])
+        wants = decode(data, tuple[Want, ...])
     except (ValueError, RecursionError):
         raise BadInput("manifest_odd", what="not of the agreed form") from None
     return check_wants(wants, manifest)

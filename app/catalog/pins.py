@@ -18,6 +18,7 @@ from app.catalog.files import write_whole
 from app.catalog.gguf_names import part_names
 from app.catalog.hub_address import checked
 from app.core.errors import BadInput
+from app.decoding import decode
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class Pins:
 
     def _all(self) -> list[Pin]:
         try:
-            found = msgspec.json.decode(self._path.read_bytes(), type=list[Pin])
+            found = decode(self._path.read_bytes(), list[Pin])
         except FileNotFoundError:
             return []
         except (OSError, ValueError):

@@ -25,6 +25,7 @@ from app.catalog.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Damaged, Reason, Unreachable
 from app.core.model import Model
 from app.core.reasons import said
+from app.decoding import decode
 from backends.contract import Layers, Role
 
 log = logging.getLogger(__name__)
@@ -305,7 +306,7 @@ def _by_id(entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None
 def _read(path: Path) -> Entry | None:
     """A stored entry; None when it cannot be read, so that one bad file hides no other model."""
     try:
-        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+        entry = decode(path.read_bytes(), Entry)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

@@ -23,6 +23,7 @@ from app.catalog.gguf_check import read_header
 from app.catalog.manifest import Manifest
 from app.catalog.receiver import RESERVE_BYTES, Donor, Receiver, StagePaths
 from app.core.errors import BadInput, Busy, DoesNotFit
+from app.decoding import decode
 
 log = logging.getLogger(__name__)
 _NOWHERE: Mapping[str, Donor] = MappingProxyType({})
@@ -302,7 +303,7 @@ class StageStore:
         if not _STAGE_ID.fullmatch(stage_id):
             return None
         try:
-            return msgspec.json.decode(self._paths(stage_id).index.read_bytes(), type=_Index)
+            return decode(self._paths(stage_id).index.read_bytes(), _Index)
         except (OSError, ValueError):
             return None
 

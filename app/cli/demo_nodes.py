@@ -14,11 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import msgspec
 import psutil
 
 from app.cli.asking import together
 from app.core.errors import StageLost
+from app.decoding import decode
 from app.machine import own_python
 
 Json = dict[str, Any]
@@ -93,7 +93,7 @@ class DemoNodes:
         try:
             async with asyncio.timeout(READY_SECONDS):
                 line = await process.stdout.readline()
-            return DemoNode(name, home, process, msgspec.json.decode(line, type=Json))
+            return DemoNode(name, home, process, decode(line, Json))
         except TimeoutError:
             raise StageLost("demo_slow", name=name, seconds=READY_SECONDS) from None
         except ValueError:

@@ -137,6 +137,7 @@ class Plan(msgspec.Struct, frozen=True):
     advice: list[Said] = []
     replicas: list[Replica] = []
     holders: list[str] | None = None  # ids of those that hold it now; None: all of its stages
+    ranks: bool = False  # a reranker, which scores texts and writes none
 
     @property
     def held(self) -> list[Stage]:

@@ -68,9 +68,10 @@ def model_view(model: Plan) -> list[RenderableType]:
 
 
 def vectors_view(embeds: Plan) -> list[RenderableType]:
-    """The model of vectors, which stands beside whatever writes."""
+    """The embedding model or reranker, which stands beside whatever writes."""
     doing = ", loading" if embeds.state == "loading" else ""
-    title = Text(f"{safe_text.name(embeds.model)} · vectors for programs{doing}", style="bold")
+    does = "scores texts for programs" if embeds.ranks else "vectors for programs"
+    title = Text(f"{safe_text.name(embeds.model)} · {does}{doing}", style="bold")
     return [title, placement_view(embeds)]
 
 

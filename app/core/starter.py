@@ -29,9 +29,14 @@ class Option:
             return self.tok_s >= READING_TOK_S
         return self.read_bytes <= READ_BYTES
 
+    @property
+    def suits(self) -> bool:
+        """Whether it fits with room to spare, and is brisk."""
+        return self.word is Word.FITS and self.is_brisk
+
 
 def choose(options: Sequence[Option]) -> Option | None:
     """Of these, the best first: the first that fits and is brisk, else the lightest that fits."""
     fitting = [one for one in options if one.word is Word.FITS]
-    brisk = next((one for one in fitting if one.is_brisk), None)
+    brisk = next((one for one in fitting if one.suits), None)
     return brisk or min(fitting, key=lambda one: one.read_bytes, default=None)

@@ -115,7 +115,7 @@ class Pool(QObject):
 
     @property
     def embeds(self) -> Json | None:
-        """The model of vectors, which stands beside what is loaded to write."""
+        """The embedding model or reranker, which stands beside what is loaded to write."""
         return self._still(self.snapshot.get("embeds"))
 
     @property

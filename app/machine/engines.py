@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.reasons import size
+from app.decoding import decode
 from app.machine import own_python
 
 ENGINES = ("llamacpp",)  # one child for each: a broken driver silences no other engine
@@ -71,7 +72,7 @@ def engine_of(name: str, code: int, out: str, err: str) -> Engine:
     if code:
         return Engine(name, missing=last_line(err))
     try:
-        found = msgspec.json.decode(out, type=_Answer).engines
+        found = decode(out, _Answer).engines
     except (msgspec.DecodeError, UnicodeError):
         found = []
     one = next((engine for engine in found if engine.name == name), None)

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
+from app.decoding import decode
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ def decoded(file: Path, kind: type[T], most_bytes: int = MOST_BYTES) -> T:
         data = source.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"longer than {most_bytes} bytes")
-    return msgspec.json.decode(data, type=kind)  # a ValueError is all it raises
+    return decode(data, kind)  # a ValueError is all it raises
 
 
 def read_or(file: Path, kind: type[T], what: str, most_bytes: int = MOST_BYTES) -> T:

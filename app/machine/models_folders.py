@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
+from app.decoding import decode
 from app.machine.models_choice import UNCHOSEN, ModelsChoice
 from app.machine.paths import expanded
 
@@ -183,7 +184,7 @@ def _marker_of(folder: Path) -> Marker | None:
     """None where there is none; one that cannot be read is nobody's."""
     try:
         with (folder / MARKER).open("rb") as file:
-            return msgspec.json.decode(file.read(MARKER_MOST_BYTES), type=Marker)
+            return decode(file.read(MARKER_MOST_BYTES), Marker)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from app.decoding import decode
 from app.machine.paths import write_atomically
 
 BY_WINDOW = "POOLHOUSE_BY_WINDOW"  # in the environment of a node
@@ -43,7 +44,7 @@ def read(path: Path) -> Runtime | None:
     """The node that runs now, or None: no file, a damaged one, that of a home that was copied, or a process
     that is gone."""
     try:
-        runtime = msgspec.json.decode(path.read_bytes(), type=Runtime)
+        runtime = decode(path.read_bytes(), Runtime)
         home, folder = _place(path)
     except (OSError, ValueError):
         return None

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import msgspec
 
 from app.core.errors import Refused
+from app.decoding import decode
 from app.machine.keystore import FileStore, KeyringStore, open_beside
 from app.machine.paths import Home
 
@@ -48,7 +49,7 @@ class SecretMap:
             with _locked():
                 text = await (await self._store()).read()
             try:
-                self._secrets = msgspec.json.decode(text, type=dict[str, str]) if text else {}
+                self._secrets = decode(text, dict[str, str]) if text else {}
             except ValueError:
                 self._secrets = {}  # nobody knows them any more
         return self._secrets

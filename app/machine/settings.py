@@ -11,6 +11,7 @@ import msgspec
 
 from app.core.errors import Damaged, DoesNotFit
 from app.core.policy import Rules
+from app.decoding import decode
 from app.machine.api_choice import ApiChoice
 from app.machine.models_choice import UNCHOSEN, ModelsChoice
 from app.machine.paths import write_atomically
@@ -66,7 +67,7 @@ class Choices:
 def load(path: Path) -> Settings:
     """The saved settings, or new ones with a friendly name. Raises Damaged for an unreadable file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Settings)
+        return decode(path.read_bytes(), Settings)
     except FileNotFoundError:
         return Settings(f"{secrets.choice(ANIMALS)}-{secrets.randbelow(900) + 100}")
     except ValueError as error:

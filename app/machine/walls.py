@@ -6,6 +6,7 @@ import sys
 
 import msgspec
 
+from app.decoding import decode
 from app.machine import own_python
 from app.machine.engines import child
 from backends.confine import Walls
@@ -23,7 +24,7 @@ async def tried() -> Walls | None:
     command = own_python.command("-m", "backends", "walls")
     code, out, _ = await child(command, TRY_SECONDS)
     try:
-        return None if code else msgspec.json.decode(out, type=Walls)
+        return None if code else decode(out, Walls)
     except msgspec.DecodeError:
         return None
 

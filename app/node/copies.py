@@ -21,6 +21,7 @@ from app.catalog.pins import Pin
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.ids import machine_id
 from app.core.membership import Member
+from app.decoding import decode
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.client import problem
 from app.lan.guest_client import GuestClient
@@ -174,7 +175,7 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
             async with machine.asked("POST", "/held", question) as answer:
                 if answer.status != 200:
                     return False  # an older version, or one that gives this machine nothing
-                told = msgspec.json.decode(await _short(answer), type=Held)
+                told = decode(await _short(answer), Held)
                 return sha256 in told.held
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say which models it has: %r", machine.host.name, error)
@@ -188,7 +189,7 @@ async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | Non
             async with machine.asked("POST", "/pin", question) as answer:
                 if answer.status != 200:
                     return None  # an older version
-                told = msgspec.json.decode(await _short(answer), type=Pinned).pin
+                told = decode(await _short(answer), Pinned).pin
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s does not say what it took first: %r", machine.host.name, error)
         return None

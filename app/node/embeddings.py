@@ -89,6 +89,7 @@ class Held:
             **plan_json(self.plan, self.entry.model, {one.id: one.lends_bytes}),
             "state": "ready" if self.embedder else "loading",
             "wished": self.wished,
+            "ranks": self.entry.model.ranks,
             "loaded_seconds": round(self.seconds, 3),
         }
 
@@ -346,7 +347,9 @@ class Embeddings:
         finally:
             held.seconds = time.monotonic() - begun
             self._changed()
-        log.info("%s is loaded for embeddings", entry.name)
+        log.info(
+            "%s is loaded to %s", entry.name, "score texts" if entry.model.ranks else "give vectors"
+        )
         return held
 
     def _planned(self, model: Model, order: asked.PlanModel) -> Plan:

@@ -24,6 +24,7 @@ from app.catalog.pins import Pin
 from app.catalog.transfer import MY_TURN, to_its_end
 from app.core.errors import BadInput, Busy, Refused
 from app.core.membership import Member
+from app.decoding import decode
 from app.lan.body import TooSlow, whole_body
 from app.lan.link_pace import LinkPace
 from app.lan.listener import MEMBER
@@ -91,14 +92,14 @@ class Giving:
     async def _held(self, request: web.Request) -> web.Response:
         """Which of these hashes are here: the bytes of each file."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
-        asked = msgspec.json.decode(raw, type=Asked)
+        asked = decode(raw, Asked)
         sizes = await asyncio.to_thread(self._sizes, asked) if self._shares() else {}
         return web.json_response({"held": sizes})
 
     async def _pinned(self, request: web.Request) -> web.Response:
         """What the first download of a file took, whether or not models are given: `null` for none."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
-        repository, file = msgspec.json.decode(raw, type=tuple[str, str])
+        repository, file = decode(raw, tuple[str, str])
         pin = await asyncio.to_thread(self._pin, repository, file)
         return web.json_response({"pin": msgspec.to_builtins(pin)})
 

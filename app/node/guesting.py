@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.operations import Role
+from app.decoding import decode
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.client import problem
 from app.lan.guest_client import GuestClient
@@ -164,7 +165,7 @@ async def _offers(host: GuestClient) -> Offers:
         if answer.status != 200:
             raise problem(body)
         try:
-            return msgspec.json.decode(body, type=Offers)
+            return decode(body, Offers)
         except (ValueError, RecursionError):
             raise Refused("peer_refused") from None
 
@@ -186,6 +187,6 @@ async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, No
                 raise Refused("peer_refused")
             for line in whole:
                 try:
-                    yield msgspec.json.decode(line, type=Json)
+                    yield decode(line, Json)
                 except (ValueError, RecursionError):
                     raise Refused("peer_refused") from None

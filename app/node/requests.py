@@ -11,6 +11,7 @@ from msgspec import Meta
 from app.core import lone_surrogates
 from app.core.errors import BadInput
 from app.core.policy import LINK_MOST_MBIT
+from app.decoding import decode
 from app.lan.body import whole_body
 from app.node.guard import MAX_BODY_BYTES
 from app.node.plain_words import plainly
@@ -301,6 +302,6 @@ async def body(request: web.Request, kind: type[R]) -> R:
     """The request's body as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
-        return msgspec.json.decode(lone_surrogates.replaced(raw) or b"{}", type=kind)
+        return decode(lone_surrogates.replaced(raw) or b"{}", kind)
     except ValueError as error:
         raise BadInput("bad_request", why=plainly(str(error))) from None

@@ -28,10 +28,14 @@ async def starter(outlook: Outlook, released: Mapping[MachineId, int]) -> Json |
         one = offer.version_for(together if offer.splits else host.lends_bytes)
         if one is not None:
             versions[offer.id] = offer, one
-    sketches = [_sketch(offer, one) for offer, one in versions.values()]
-    order = asked.Judge(sketches, place=True)
-    found = (await verdicts(order, outlook, released, lambda _: None))["verdicts"]
-    options = [_option(offer, one, found[offer.id]) for offer, one in versions.values()]
+    found: dict[str, Json] = {}
+    options: list[Option] = []
+    for offer, one in versions.values():
+        order = asked.Judge([_sketch(offer, one)], place=True)
+        found |= (await verdicts(order, outlook, released, lambda _: None))["verdicts"]
+        options.append(_option(offer, one, found[offer.id]))
+        if options[-1].suits:  # the best come first: what follows is not asked
+            break
     chosen = choose(options)
     if chosen is None:
         return None

@@ -23,6 +23,7 @@ from app.catalog.held_up import why_away
 from app.catalog.hub_address import proxy_of, trusting
 from app.catalog.transfer import to_its_end
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
+from app.decoding import decode
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.machine.kept_file import read_or
 from app.machine.paths import write_atomically
@@ -157,7 +158,7 @@ async def _newest(place: ReleasePlace) -> Release | None:
             if answer.status != 200:
                 raise Unreachable("hub_fault", source=source, status=answer.status)
             body = await whole_body(answer.content, answer.content_length, MOST_BYTES)
-            return msgspec.json.decode(body, type=Release)
+            return decode(body, Release)
     except (aiohttp.ClientError, OSError, TooSlow) as error:
         raise Unreachable("updates_unreached", source=source, why=why_away(error)) from error
     except (TooLong, ValueError) as error:

@@ -26,6 +26,12 @@ def test_where_none_is_brisk_the_lightest() -> None:
     assert choose([SLOW, LIGHT, HEAVY]) == LIGHT
 
 
+def test_what_follows_the_first_that_suits_need_not_be_judged() -> None:
+    every = [SLOW, TIGHT, HEAVY, BRISK, UNMEASURED, LIGHT]
+    first = next(n for n, one in enumerate(every) if one.suits)
+    assert choose(every[: first + 1]) == choose(every) == BRISK
+
+
 def test_where_nothing_fits_with_room_none() -> None:
     assert choose([TIGHT, Option("big", Word.TOO_BIG, GIB, None)]) is None
     assert choose([]) is None

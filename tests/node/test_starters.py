@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from app.catalog.catalogue import shipped
@@ -20,6 +21,19 @@ async def test_the_best_of_the_catalogue_that_fits_the_memory_of_today(tmp_path:
     assert found["file"] == smallest.files[0].file
     assert found["size_bytes"] < found["needs_bytes"] < found["lends_bytes"] == 2 * GIB
     assert found["tok_s"] is None  # nothing is measured to say so
+
+
+async def test_a_window_that_begins_asks_for_all_of_it_together(tmp_path: Path) -> None:
+    """Threads that read the catalogue for the first time together once ended the node, and no verdict came."""
+    with node(tmp_path, "den", lend="2GiB") as den:
+        async with den.client() as client:
+            plan = client.post("/plan", {"model": "guide", "measure": False})
+            shelf, offers, starter, planned = await asyncio.gather(
+                client.get("/models"), client.get("/catalogue"), client.get("/starter"), plan
+            )
+    assert [one["name"] for one in shelf["models"]] == ["guide"]
+    assert starter["starter"]["id"] in {one["id"] for one in offers["models"]}
+    assert planned["done"]["fits"]
 
 
 async def test_where_nothing_fits_with_room_none_is_named(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
-"""One model of the catalogue that fits this computer today: offered, never fetched unasked."""
+"""The model that suits this household today: offered, never fetched unasked."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 from app.gui import formats
 from app.gui import theme as sizes
@@ -13,15 +11,13 @@ from app.gui.parts.layouts import card, column, row
 from app.gui.parts.text import label, paragraph
 from app.gui.services import Services
 from app.gui.shelf.about_view import about_of
-from app.gui.shelf.item import Item, offer_item
-from app.gui.shelf.judging import HANDY_BYTES, MOST_SKETCHES
-from app.gui.shelf.sketches import sketch
+from app.gui.shelf.starter_card import why
 
 
 class Recommendation(Offer):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
-        self._items: list[Item] = []
+        self._starter: Json | None = None
         self.title, self.about = label("", "section"), paragraph("")
         self.fetch = paragraph("", "caption")
         show = button(self.tr("Show it on the page Models"), self.wanted.emit)
@@ -30,43 +26,21 @@ class Recommendation(Offer):
 
     def look(self) -> None:
         """Ask once."""
-        if not self._items and self._call is None:
+        if self._starter is None and self._call is None:
+            self._call = self._client.get("/starter", self._named, self._none)
+
+    def _named(self, answer: Json) -> None:
+        self._call = None
+        self._starter = answer["starter"]
+        if self._starter is not None:
             self._call = self._client.get("/catalogue", self._listed, self._none)
 
     def _listed(self, answer: Json) -> None:
-        self._items = [offer_item(offer) for offer in answer["models"]]
-        asked = [one for item in self._items if (one := sketch(item, item.file(), item.key))]
-        body = {"sketches": asked[:MOST_SKETCHES]}
-        self._call = self._client.post("/verdicts", body, self._judged, self._none)
-
-    def _judged(self, answer: Json) -> None:
-        self._call = None
-        item = best(self._items, answer["verdicts"])
-        if item is None:
-            return
-        words = self.tr("Fits today: {name}")
-        self.title.setText(words.format(name=item.name))
-        self.about.setText(about_of(item.facts))
-        self.fetch.setText(
-            self.tr("{size} from huggingface.co, when you say so.").format(
-                size=formats.size(_size(item))
-            )
-        )
+        self._call, starter = None, self._starter
+        assert starter is not None
+        facts = next(one for one in answer["models"] if one["id"] == starter["id"])
+        self.title.setText(self.tr("Recommended: {name}").format(name=starter["name"]))
+        self.about.setText(f"{about_of(facts)} {why(starter)}")
+        size = formats.size(starter["size_bytes"])
+        self.fetch.setText(self.tr("{size} download from huggingface.co.").format(size=size))
         self.show()
-
-
-def best(items: Sequence[Item], verdicts: Mapping[str, Json]) -> Item | None:
-    """The largest that fits with room to spare, can chat, and is not too slow to be the first one."""
-    fitting = [
-        item
-        for item in items
-        if verdicts.get(item.key, {}).get("word") == "fits"
-        and "chat" in (item.facts.get("good_at") or [])
-        and not item.facts.get("gated")
-        and 0 < _size(item) <= HANDY_BYTES
-    ]
-    return max(fitting, key=_size, default=None)
-
-
-def _size(item: Item) -> int:
-    return int((item.file() or {}).get("size_bytes") or 0)

@@ -52,6 +52,7 @@ class MachineFacts:
     used_by_ids: tuple[str, ...] = ()
     replica: ReplicaFacts | None = None
     vectors: str = ""  # the model that turns texts into vectors here
+    scores: str = ""  # the reranker that scores texts here
     doubted: bool = False  # its numbers were found wrong in a check, so it gets no layers
     of_models: tuple[
         tuple[str, tuple[Run, ...]], ...
@@ -122,6 +123,7 @@ class _View:
     several: tuple[Json, ...]  # all that is loaded to write, where that is more than one model
     not_shown: tuple[Json, ...]  # models of this machine, where only the layers of one are shown
     vectors: str
+    scores: str
 
     @property
     def is_own(self) -> bool:
@@ -155,7 +157,8 @@ def _view(snapshot: Json, without: Collection[str], centre: str, model: str) -> 
         left_out=_left_out(loaded), replicas=replicas_of(loaded),
         own_bytes=_own_bytes(own, embeds, *beside), several=(own, *beside) if beside and not chosen else (),
         not_shown=tuple(one for one in (own, *beside) if chosen and one is not chosen),
-        vectors=str(embeds.get("model") or ""),
+        vectors="" if embeds.get("ranks") else str(embeds.get("model") or ""),
+        scores=str(embeds.get("model") or "") if embeds.get("ranks") else "",
     )  # fmt: skip
 
 
@@ -195,6 +198,7 @@ def _machine(view: _View, key: str, one: Json) -> MachineFacts:
         used_by_ids=by,
         replica=view.replicas.get(key),
         vectors=view.vectors if this else "",
+        scores=view.scores if this else "",
         doubted=bool(one.get("doubted")),
         share=share_of(view.loaded, key, "machine"),
         not_shown=tuple(str(o["model"]) for o in view.not_shown if key in _holders(o)),

@@ -172,12 +172,13 @@ def layers(runs: Iterable[Run]) -> str:
 
 def holds(machine: MachineFacts) -> str:
     """Its layers; or that it holds the whole model as others do, and what it does with it; and what gives
-    vectors beside.
+    vectors or scores texts beside.
 
     Of what others placed there only its users are known, or that it is something.
     """
     vectors = machine.vectors and _tr("vectors by {model}").format(model=machine.vectors)
-    return ", ".join(one for one in (_to_write(machine), vectors) if one)
+    scores = machine.scores and _tr("scores texts with {model}").format(model=machine.scores)
+    return ", ".join(one for one in (_to_write(machine), vectors, scores) if one)
 
 
 def _to_write(machine: MachineFacts) -> str:

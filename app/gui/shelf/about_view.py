@@ -40,6 +40,7 @@ class AboutView(QWidget):
         self.name = Elided("", "title")
         self._facts, self._about = paragraph("", "muted"), paragraph("")
         self._licence = Elided("", "caption")
+        self.notes = paragraph("", "muted")
         self._page = button(self.tr("Model page"), self._open, "link")
         self._address = ""
         self._guide = QWidget()
@@ -52,7 +53,7 @@ class AboutView(QWidget):
         self._guide.setLayout(column(paragraph(words), better, gap=0))
         foot = row(self._licence, self._page, gap=sizes.S)
         foot.setStretch(0, 1)
-        box = column(self.name, self._facts, self._about, gap=sizes.XS)
+        box = column(self.name, self._facts, self._about, self.notes, gap=sizes.XS)
         box.addLayout(foot)
         box.addWidget(self._guide)
         self.setLayout(box)
@@ -71,6 +72,9 @@ class AboutView(QWidget):
             about = unusable or words.format(app=item.facts["app"])
         self._about.setText(problem or about)
         self._about.setVisible(bool(problem or about))
+        notes = [] if problem else self._notes(item)
+        self.notes.setText("\n".join(notes))
+        self.notes.setVisible(bool(notes))
         self._guide.setVisible(item.is_guide)
         licence = str(item.facts.get("licence") or "")[:SHOWN]
         known = self.tr("Licence: {licence}").format(licence=licence)
@@ -97,6 +101,20 @@ class AboutView(QWidget):
         if item.is_here and not item.is_guide:
             found += self._origin(facts)
         return [part for part in found if part]
+
+    def _notes(self, item: Item) -> list[str]:
+        """What a person should know of its file before it is fetched, or used."""
+        facts, file = item.facts, item.file()
+        found = []
+        if item.kind is Kind.OFFER and file is not None and file.get("sha256") is None:
+            found.append(
+                self.tr("The hash of its file is not known yet. The first download pins it.")
+            )
+        if item.is_here and facts.get("ranks"):
+            found.append(self.tr("A reranker: it scores texts for programs and can't chat."))
+        elif item.is_here and facts.get("writes", True) and facts.get("has_template") is False:
+            found.append(self.tr("Its file has no chat template, so chats are written as ChatML."))
+        return found
 
     def _origin(self, facts: Json) -> list[str]:
         brought = facts.get("from") not in (None, "Poolhouse")

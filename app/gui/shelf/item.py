@@ -94,7 +94,9 @@ def small_print(item: Item) -> str:
             parts = [facts.get("quantisation"), _size(facts.get("size_bytes")), facts.get("app")]
         case Kind.OFFER:
             file = item.file() or {}
-            parts = [facts.get("maker"), file.get("quantisation"), _size(file.get("size_bytes"))]
+            whole = translate("Models", "whole only") if facts.get("splits") is False else ""
+            size = _size(file.get("size_bytes"))
+            parts = [facts.get("maker"), file.get("quantisation"), size, whole]
         case Kind.FOUND:
             parts = [facts.get("maker"), parameters(facts.get("parameters")), _loads(facts)]
     return " · ".join(str(part) for part in parts if part)

@@ -156,23 +156,27 @@ def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:
-    """A model for real work that fits now: the largest handy one, first of those that are here."""
+    """A model for real work that fits now: one that is here, else what the node recommends, else one of the catalogue."""
+    return (
+        _largest(library.shelf, judging)
+        or library.recommended()
+        or _largest(library.offers, judging)
+    )
+
+
+def _largest(items: list[Item], judging: Judging) -> Item | None:
+    """The largest handy one that fits; where none is handy, the smallest."""
 
     def size(item: Item) -> int:
         return int(item.facts.get("file_bytes") or (item.file() or {}).get("size_bytes") or 0)
 
-    for items in (library.shelf, library.offers):
-        found = [
-            item
-            for item in items
-            if not item.is_guide
-            and item.facts.get("writes", True)
-            and (known := judging.of(item)) is not None
-            and known.fits
-        ]
-        handy = [item for item in found if size(item) <= HANDY_BYTES]
-        if handy:
-            return max(handy, key=size)
-        if found:
-            return min(found, key=size)
-    return None
+    found = [
+        item
+        for item in items
+        if not item.is_guide
+        and item.facts.get("writes", True)
+        and (known := judging.of(item)) is not None
+        and known.fits
+    ]
+    handy = [item for item in found if size(item) <= HANDY_BYTES]
+    return max(handy, key=size) if handy else min(found, key=size, default=None)

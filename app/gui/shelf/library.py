@@ -21,6 +21,7 @@ from app.gui.shelf.item import (
 
 Json = dict[str, Any]
 SEARCH, FILES, FOUND, CATALOGUE, SHELF = "search", "files", "found", "catalogue", "shelf"
+STARTER = "starter"
 MOST_FOUND = 30
 
 
@@ -29,6 +30,7 @@ class Library(QObject):
 
     changed = Signal()
     failed = Signal(object)  # AppError of what a person asked for
+    starter_changed = Signal()  # another model is recommended, or its figures are others
     search_changed = Signal()  # it began, ended or failed
     files_came = Signal(object)  # Item, with its files now
 
@@ -39,6 +41,7 @@ class Library(QObject):
         self.others: list[Item] = []
         self.offers: list[Item] = []
         self.found: list[Item] = []
+        self.starter: Json | None = None  # what the node recommends to this household today
         self.searched = ""  # the words of `found`
         self.has_shelf = False
         self._complained = False  # about a catalogue that cannot be read
@@ -58,6 +61,19 @@ class Library(QObject):
         client, calls = self._client, self._calls
         calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit))
         calls.keep(CATALOGUE, client.get("/catalogue", self._offers_came, self._no_offers))
+        self.ask_starter()
+
+    def ask_starter(self) -> None:
+        """Which model suits what is lent now. Without an answer none is recommended."""
+        call = self._client.get("/starter", self._starter_came, self._no_starter)
+        self._calls.keep(STARTER, call)
+
+    def recommended(self) -> Item | None:
+        """The line of the catalogue that is recommended; None where it is here already."""
+        item = self.item(f"offer:{self.starter['id']}") if self.starter is not None else None
+        if item is None or any(file.get("on_shelf") for file in item.files):
+            return None
+        return item
 
     def look_in_other_apps(self) -> None:
         """Takes some seconds. A failure is none of the person's: the section stays away."""
@@ -101,6 +117,15 @@ class Library(QObject):
         self._calls.done(CATALOGUE)
         self.offers = [offer_item(offer) for offer in answer["models"]]
         self.changed.emit()
+
+    def _starter_came(self, answer: Json) -> None:
+        self._calls.done(STARTER)
+        before, self.starter = self.starter, answer["starter"]
+        if self.starter != before:
+            self.starter_changed.emit()
+
+    def _no_starter(self, _: AppError) -> None:
+        self._starter_came({"starter": None})
 
     def _no_offers(self, error: AppError) -> None:
         """Said once: the rest of the page works without it."""

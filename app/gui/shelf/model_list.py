@@ -73,6 +73,7 @@ class ModelList(Whole):
         box.addWidget(self._stack, 1)
         self.setLayout(box)
         library.changed.connect(self.refresh)
+        library.starter_changed.connect(self.refresh)
         library.search_changed.connect(self._tell_search)
         judging.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
@@ -80,6 +81,7 @@ class ModelList(Whole):
             self.refresh_marks
         )  # what was being loaded is loaded by nobody
         self._marked = ""
+        self._recommended: Item | None = None  # of the offers, the one that suits this household
         self.refresh()
         self._tell_search()
         services.theme.changed.connect(self._paint)
@@ -179,7 +181,8 @@ class ModelList(Whole):
         library, words = self._library, self.search.text()
         kind = str(self.filter.currentData())
         size: SizeClass | None = self.size_filter.currentData()
-        elsewhere = [] if kind == HERE else library.offers
+        self._recommended = best = library.recommended()
+        elsewhere = [] if kind == HERE else _first(best, library.offers)
         others = self.tr("Found in other apps: {count}")
         sections = [
             (self.tr("On this computer"), chosen(library.shelf, words)),
@@ -235,6 +238,8 @@ class ModelList(Whole):
             mark = self.tr("Disk not there")
         elif item.facts.get("missing"):
             mark = self.tr("File is gone")
+        elif self._recommended is not None and item.key == self._recommended.key:
+            mark = self.tr("Recommended")
         return Row(item=item, judgement=self._judging.of(item), mark=mark)
 
     def _current(self, index: QModelIndex, _: QModelIndex) -> None:
@@ -275,6 +280,11 @@ class ModelList(Whole):
         self.view.setMinimumHeight(LEAST_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
         self.view.doItemsLayout()
         self.view.viewport().update()
+
+
+def _first(item: Item | None, items: list[Item]) -> list[Item]:
+    """The others in their order."""
+    return [item, *(one for one in items if one.key != item.key)] if item is not None else items
 
 
 def _may_fit(one: Row) -> bool:

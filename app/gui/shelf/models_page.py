@@ -33,6 +33,7 @@ from app.gui.shelf.loading import Loading
 from app.gui.shelf.model_list import ModelList
 from app.gui.shelf.planning import Planning, Setup
 from app.gui.shelf.removal import Removal
+from app.gui.shelf.starter_card import StarterCard
 from app.gui.shelf.transfers import Transfers
 from app.gui.shelf.watch import Watch
 from app.gui.theme import set_role
@@ -116,6 +117,7 @@ class ModelsPage(Page):
 
     def _make_list(self) -> None:
         self.list = ModelList(self.services, self.library, self.judging)
+        self.starter = StarterCard()
         self.transfers = Transfers(self.services, self.importing)
 
     def _make_details(self) -> None:
@@ -124,8 +126,8 @@ class ModelsPage(Page):
 
     def _place_halves(self) -> None:
         left = Whole()
-        inner = column(self.list, self.transfers, gap=sizes.M)
-        inner.setStretch(0, 1)
+        inner = column(self.starter, self.list, self.transfers, gap=sizes.M)
+        inner.setStretch(1, 1)
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
         self._area = scrolled(halves)  # where text is large and the window is not
@@ -157,9 +159,13 @@ class ModelsPage(Page):
         self.details.smaller.connect(self._show_smaller)
         self.library.changed.connect(self._listed)
         self.library.files_came.connect(self._files_came)
+        self.library.starter_changed.connect(self._tell_starter)
+        self.starter.wanted.connect(self._download)
+        self.starter.looked_at.connect(lambda item: self._show(item.key))
         self.watch.shelf.connect(self._look_again)
         self.watch.downloads.connect(self._look_at_offers)
         self.watch.memory.connect(self._judge)
+        self.watch.memory.connect(self._ask_starter)
         self.watch.ended.connect(self._download_ended)
         self.loading.loaded.connect(self._loaded)
         self.loading.failed.connect(self._load_failed)
@@ -202,6 +208,7 @@ class ModelsPage(Page):
             self.list.refresh()
         elif now is not None and now != self.details.item:
             self.details.show_item(now)
+        self._tell_starter()
         self._judge()
 
     def _judge(self) -> None:
@@ -209,6 +216,18 @@ class ModelsPage(Page):
         if self._looked and self.isVisible():
             self.judging.ask(self.list.items())
             self.details.plan_again()
+
+    def _ask_starter(self) -> None:
+        if self._looked and self.isVisible():
+            self.library.ask_starter()
+
+    def _tell_starter(self) -> None:
+        """Above the list until a model beside the Guide is here, or on its way."""
+        own = any(not item.is_guide for item in self.library.shelf)
+        item = None if own or not self.library.has_shelf else self.library.recommended()
+        if item is not None and any(file.get("download") for file in item.files):
+            item = None  # its line of the downloads says how far it is
+        self.starter.show_starter(self.library.starter, item)
 
     def _to_buttons(self) -> None:
         self.details.bar.focus()

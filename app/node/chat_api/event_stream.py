@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, Protocol
 
-import msgspec
+from app.decoding import decode
 
 MOST_LINE_BYTES = 4 << 20
 MOST_EVENTS = 1 << 20  # also of those that say nothing
@@ -34,7 +34,7 @@ async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
             if line == b"[DONE]":
                 return
             n_events += 1
-            chunk = msgspec.json.decode(line, type=dict[str, Any])
+            chunk = decode(line, dict[str, Any])
             if chunk.get("error"):
                 raise Odd("an error in place of more")
             if n_events > MOST_EVENTS:

@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import Unreachable
+from app.decoding import decode
 from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.client import problem
 from app.lan.guest_client import GuestClient
@@ -77,7 +78,7 @@ def _route(request: web.Request) -> str:
 def _model(body: bytes) -> str:
     """Empty for a body that nobody can read: its own route, or the host, says why."""
     try:
-        return msgspec.json.decode(body, type=_Named).model.removesuffix(":latest")
+        return decode(body, _Named).model.removesuffix(":latest")
     except (ValueError, RecursionError):
         return ""
 

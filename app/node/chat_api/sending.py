@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 
 from app.core.errors import AppError, BadInput
+from app.decoding import decode
 from app.node.chat_api.gate import ASKER, BODY, HOME, from_elsewhere, ids_of
 from app.node.chat_api.refusals import Api, api_of, in_stream, too_deep
 from app.node.chat_api.under_way import closed, closes
@@ -41,11 +42,11 @@ def read(request: web.Request, kind: type[S]) -> S:
         raise BadInput("bad_request", why=why, field="")
     try:
         try:
-            return msgspec.json.decode(data, type=kind)
+            return decode(data, kind)
         except msgspec.ValidationError as error:
             if not FLOAT.match(str(error)):
                 raise
-            return msgspec.json.decode(data, type=kind, strict=False)
+            return decode(data, kind, strict=False)
     except ValueError as error:
         raise BadInput(
             "bad_request", why=plainly(str(error)), field=wrong_field(str(error))

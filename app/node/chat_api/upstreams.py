@@ -20,6 +20,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.core.log_line import about
+from app.decoding import decode
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.tls import upstream_context
 from app.machine.api_choice import Upstream
@@ -205,7 +206,7 @@ class Upstreams:
                 self.reached[name] = time.time()
                 await _check(name, answer)
                 body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
-                return [model.id for model in msgspec.json.decode(body, type=_Models).data]
+                return [model.id for model in decode(body, _Models).data]
         except Unreachable as error:  # by what it answered
             why = str(error.reason.facts["why"])
             raise Unreachable("upstream_test_failed", name=name, why=why) from None
@@ -309,7 +310,7 @@ async def _words(answer: aiohttp.ClientResponse) -> str:
     """What OpenAI's shape says was wrong, on one line; empty where it is another shape."""
     said = (await answer.content.read(500)).decode("utf-8", "replace")
     try:
-        told = str(msgspec.json.decode(said, type=_Said).error.message)
+        told = str(decode(said, _Said).error.message)
     except msgspec.MsgspecError:
         return ""
     kept = "".join(one if one.isprintable() else " " for one in told)

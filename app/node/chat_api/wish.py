@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from app.core import lone_surrogates
 from app.core.errors import BadInput
 from app.core.json_cut import MAX_DEPTH, json_of, whole_of
 from app.core.json_kinds import is_deeper
 from app.core.json_references import localised
 from app.core.reasoning import AS_IT_IS, Thinking
+from app.decoding import decode
 from app.node.requests import SamplingValues
 from backends.contract import Sampling
 
@@ -244,7 +243,7 @@ def object_of(text: str) -> Json | None:
     """The object that a JSON text is, if it is one."""
     try:
         data = lone_surrogates.replaced((text or "{}").encode())
-        return msgspec.json.decode(data, type=Json)
+        return decode(data, Json)
     except (ValueError, RecursionError):
         return None
 

@@ -75,8 +75,16 @@
 <context>
     <name>AboutView</name>
     <message>
+        <source>A reranker: it scores texts for programs and can&apos;t chat.</source>
+        <translation>Ein Reranker: Er bewertet Texte für Programme und kann nicht chatten.</translation>
+    </message>
+    <message>
         <source>Belongs to {app}. It is used where it lies, and never moved or changed.</source>
         <translation>Gehört zu {app}. Es wird dort genutzt, wo es liegt, und nie verschoben oder verändert.</translation>
+    </message>
+    <message>
+        <source>Its file has no chat template, so chats are written as ChatML.</source>
+        <translation>Die Datei enthält keine Chat-Vorlage, deshalb werden Chats als ChatML geschrieben.</translation>
     </message>
     <message>
         <source>Licence: not stated</source>
@@ -93,6 +101,10 @@
     <message>
         <source>Show one that fits</source>
         <translation>Ein passendes anzeigen</translation>
+    </message>
+    <message>
+        <source>The hash of its file is not known yet. The first download pins it.</source>
+        <translation>Die Prüfsumme der Datei ist noch nicht bekannt. Der erste Download legt sie fest.</translation>
     </message>
     <message>
         <source>This model is built in, small, and for learning the app. For real questions take a larger one.</source>
@@ -3296,6 +3308,10 @@
         <translation>noch nicht</translation>
     </message>
     <message>
+        <source>scores texts with {model}</source>
+        <translation>bewertet Texte mit {model}</translation>
+    </message>
+    <message>
         <source>vectors by {model}</source>
         <translation>Vektoren mit {model}</translation>
     </message>
@@ -4482,6 +4498,10 @@
         <translation>Auf diesem Computer</translation>
     </message>
     <message>
+        <source>Recommended</source>
+        <translation>Empfohlen</translation>
+    </message>
+    <message>
         <source>Search Hugging Face for “{words}”</source>
         <translation>Auf Hugging Face nach „{words}“ suchen</translation>
     </message>
@@ -4624,8 +4644,16 @@
         <translation>Ordner</translation>
     </message>
     <message>
+        <source>Forecast: about {speed}.</source>
+        <translation>Prognose: etwa {speed}.</translation>
+    </message>
+    <message>
         <source>Gated models</source>
         <translation>Modelle mit beschränktem Zugang</translation>
+    </message>
+    <message>
+        <source>Its speed here has not been measured yet.</source>
+        <translation>Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
         <source>Keep models in Poolhouse&apos;s own folder</source>
@@ -4705,6 +4733,10 @@
     <message>
         <source>Moving {name}. In all {done} of {total}</source>
         <translation>{name} wird verschoben. Insgesamt {done} von {total}</translation>
+    </message>
+    <message>
+        <source>Needs {needs} of the {lends} free for models.</source>
+        <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
     </message>
     <message>
         <source>New models go to {folder}. {free} are free there.</source>
@@ -4873,6 +4905,10 @@
     <message>
         <source>weights {weights} + KV {kv} + work {work}, {left} left</source>
         <translation>Gewichte {weights} + KV {kv} + Rechnen {work}, {left} übrig</translation>
+    </message>
+    <message>
+        <source>whole only</source>
+        <translation>nur ganz</translation>
     </message>
     <message>
         <source>{count} B parameters</source>
@@ -5845,16 +5881,16 @@
 <context>
     <name>Recommendation</name>
     <message>
-        <source>Fits today: {name}</source>
-        <translation>Passt heute: {name}</translation>
+        <source>Recommended: {name}</source>
+        <translation>Empfohlen: {name}</translation>
     </message>
     <message>
         <source>Show it on the page Models</source>
         <translation>Auf der Seite „Modelle“ zeigen</translation>
     </message>
     <message>
-        <source>{size} from huggingface.co, when you say so.</source>
-        <translation>{size} von huggingface.co, sobald Sie es möchten.</translation>
+        <source>{size} download from huggingface.co.</source>
+        <translation>{size} Download von huggingface.co.</translation>
     </message>
 </context>
 <context>
@@ -6568,6 +6604,21 @@
     <message>
         <source>{model} was lost.</source>
         <translation>{model} ging verloren.</translation>
+    </message>
+</context>
+<context>
+    <name>StarterCard</name>
+    <message>
+        <source>Download {size}</source>
+        <translation>{size} herunterladen</translation>
+    </message>
+    <message>
+        <source>Recommended for your household</source>
+        <translation>Für Ihren Haushalt empfohlen</translation>
+    </message>
+    <message>
+        <source>Show details</source>
+        <translation>Details zeigen</translation>
     </message>
 </context>
 <context>

@@ -1,35 +1,50 @@
-"""Of the catalogue one model is recommended: that fits, that chats, that answers fast enough."""
+"""The first steps recommend the model that the node names for this household, the same as the page Models."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from app.gui.first_run.recommendation import best
-from app.gui.shelf.item import Item, offer_item
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
-GIB = 1 << 30
+from app.gui import formats
+from app.gui.first_run.recommendation import Recommendation
+from app.gui.shelf.about_view import about_of
+from app.gui.shelf.starter_card import why
+from tests.gui.desk import desk, follow
+from tests.node.pool import TestNode, node
 
-
-def offer(name: str, gib: float, *good_at: str, gated: bool = False) -> Item:
-    file = {
-        "file": f"{name}.gguf",
-        "size_bytes": int(gib * GIB),
-        "usable": True,
-        "recommended": True,
-    }
-    facts: dict[str, Any] = {"good_at": list(good_at), "gated": gated, "files": [file]}
-    return offer_item({"id": name, "name": name, **facts})
+WITHIN_MS = 10_000
 
 
-def verdicts(items: list[Item], **words: str) -> dict[str, Any]:
-    return {item.key: {"word": words.get(item.name, "fits")} for item in items}
+@pytest.fixture(scope="module", params=["2GiB", "64MiB"])
+def den(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestNode, str]]:
+    with node(tmp_path_factory.mktemp("starter") / "den", "den", lend=request.param) as made:
+        yield made, request.param
 
 
-def test_the_largest_that_fits_chats_and_is_handy() -> None:
-    small, medium, huge = offer("s", 1, "chat"), offer("m", 4, "chat"), offer("h", 40, "chat")
-    code, gated = offer("c", 5, "code"), offer("g", 5, "chat", gated=True)
-    items = [small, medium, huge, code, gated]
-    assert best(items, verdicts(items)) is medium
-    assert best(items, verdicts(items, m="tight")) is small
-    assert best(items, verdicts(items, m="too big", s="too big")) is None
-    assert best(items, {}) is None
+def test_it_recommends_what_the_node_names_and_nothing_where_nothing_fits(
+    qtbot: QtBot, qapp: QApplication, den: tuple[TestNode, str], tmp_path: Path
+) -> None:
+    at, lent = den
+    starter = at.control("GET", "/starter")["starter"]
+    parts = desk(qapp, at.root)
+    follow(qtbot, parts.services)
+    made = Recommendation(parts.services)
+    qtbot.addWidget(made)
+    made.look()
+    qtbot.waitUntil(lambda: made._call is None, timeout=WITHIN_MS)
+    assert (starter is None) == (lent == "64MiB")
+    assert made.isVisible() == (starter is not None)
+    if starter is not None:
+        models = at.control("GET", "/catalogue")["models"]
+        facts = next(one for one in models if one["id"] == starter["id"])
+        assert made.title.text() == f"Recommended: {starter['name']}"
+        assert made.about.text() == f"{about_of(facts)} {why(starter)}"
+        size = formats.size(starter["size_bytes"])
+        assert made.fetch.text() == f"{size} download from huggingface.co."
+    parts.services.pool.stop()
+    parts.services.lock.close()

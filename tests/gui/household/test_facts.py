@@ -106,6 +106,10 @@ def test_the_model_of_vectors_is_told_of_the_machine_that_holds_it() -> None:
     snapshot["loaded"] = None
     told = {one.name: words.holds(one) for one in machines_of(snapshot)}
     assert told["den-pc"].endswith("vectors by bert")
+    snapshot["embeds"] |= {"model": "judge", "ranks": True}
+    told = {one.name: words.holds(one) for one in machines_of(snapshot)}
+    assert told["den-pc"].endswith("scores texts with judge")
+    assert "vectors" not in told["den-pc"]
 
 
 def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:

@@ -24,7 +24,7 @@ from app.gui.shelf.models_page import ModelsPage
 from testbed import tiny
 from tests.gui.desk import Desk
 from tests.gui.dragging import dragged, drop
-from tests.gui.shelf.offers import offer
+from tests.gui.shelf.offers import file, offer
 
 WITHIN_MS = 10_000
 
@@ -51,6 +51,93 @@ def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.details.about.name.whole() == "Guide"  # as in every sentence
     assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
     assert set(page.details.bar.buttons) == {Do.LOAD}
+
+
+STARTER = {
+    "id": "small-1b", "name": "Small 1B", "file": "m-Q4_K_M.gguf", "quantisation": "Q4_K_M",
+    "size_bytes": 700 << 20, "needs_bytes": 1 << 30, "lends_bytes": 4 << 30, "tok_s": None,
+}  # fmt: skip
+
+
+def recommend(page: ModelsPage, **changes: Any) -> None:
+    """What a node answers that has one to recommend, of two."""
+    offers = [offer("large-70b", splits=False), offer("small-1b", name="Small 1B")]
+    page.library._offers_came({"models": offers})
+    page.library._starter_came({"starter": STARTER | changes})
+
+
+def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
+    page: ModelsPage,
+) -> None:
+    assert not page.starter.isVisibleTo(page), "1 GiB holds none with room to spare"
+    recommend(page)
+    card = page.starter
+    assert card.isVisibleTo(page)
+    assert card.name.whole() == "Small 1B"
+    needs = "Needs 1.0 GiB of the 4.0 GiB free for models."
+    assert card.why.text() == f"{needs} Its speed here has not been measured yet."
+    page.library._starter_came({"starter": STARTER | {"tok_s": 11.6}})
+    assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
+    assert card.get.text() == "Download 700 MiB"
+    asked: list[Any] = []
+    page.transfers.begin = asked.append  # type: ignore[method-assign]
+    card.get.click()
+    assert asked == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
+    assert page.list.chosen_key == "shelf:guide", "what is here stays chosen"
+    card.details.click()
+    assert page.list.chosen_key == "offer:small-1b"
+
+
+def test_what_suits_is_the_first_of_the_catalogue_once_a_model_is_here(page: ModelsPage) -> None:
+    recommend(page)
+    shown = lines(page)
+    first = shown.index("Catalogue") + 1
+    assert shown[first].startswith("Small 1B, ")
+    assert shown[first].endswith("Recommended")
+    assert len([line for line in shown if line.startswith("Small 1B, ")]) == 1
+    guide = page.library.shelf[0]
+    own = replace(guide, key="shelf:mine", name="mine", facts={**guide.facts, "builtin": False})
+    page.library.shelf = [own, guide]
+    page.library.changed.emit()
+    assert not page.starter.isVisibleTo(page)
+    assert any(line.endswith("Recommended") for line in lines(page))
+    page.library.shelf = [guide]
+    here = [file("Q4_K_M", 39.7, on_shelf="small-1b")]
+    page.library.offers = [offer_item(offer("small-1b", *here, name="Small 1B"))]
+    page.library.changed.emit()
+    assert not page.starter.isVisibleTo(page), "it is here"
+    assert not any("Recommended" in line for line in lines(page))
+
+
+def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage) -> None:
+    known = file("Q4_K_M", 39.7, recommended=True, sha256="a" * 64)
+    offers = [offer("whole", name="Whole", splits=False), offer("split", known, name="Split")]
+    page.library._offers_came({"models": offers})
+    said = {line.split(",")[0]: line for line in lines(page)}
+    assert "whole only" in said["Whole"]
+    assert "whole only" not in said["Split"]
+    about = page.details.about
+    assert page.list.select("offer:whole")
+    assert about.notes.text() == (
+        "The hash of its file is not known yet. The first download pins it."
+    )
+    assert "runs whole on one machine" in about._facts.text()
+    assert page.list.select("offer:split")
+    assert not about.notes.isVisibleTo(page)
+
+
+def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsPage) -> None:
+    about, guide = page.details.about, page.library.shelf[0]
+    assert not about.notes.isVisibleTo(page)
+    plain = replace(guide, facts={**guide.facts, "has_template": False})
+    about.show_item(plain)
+    assert about.notes.text() == ("Its file has no chat template, so chats are written as ChatML.")
+    judge = replace(plain, facts={**plain.facts, "writes": False, "ranks": True})
+    about.show_item(judge)
+    assert about.notes.text() == "A reranker: it scores texts for programs and can't chat."
+    vectors = replace(plain, facts={**plain.facts, "writes": False, "embeds": True})
+    about.show_item(vectors)
+    assert not about.notes.isVisibleTo(page)
 
 
 def test_the_details_end_with_their_last_line(page: ModelsPage) -> None:
