@@ -288,7 +288,15 @@ class Running:
             "fetched_bytes": self._fetched_bytes,
             "last_answer": msgspec.to_builtins(self.outcome),
             "replicas": replicas_json(self.replicas, self.plan),
+            **self._template_facts(),
         }
+
+    def _template_facts(self) -> Json:
+        """What its chat template can do; nothing is said before it is read, nor of a file that has none."""
+        known = self.answerer.vocabulary if self.answerer else None
+        if known is None or not known.has_template:
+            return {"tools": None, "thinks": None}
+        return {"tools": known.calls is not None, "thinks": not known.reasoning.is_habit}
 
     @property
     def replicas(self) -> Sequence[Replica]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QLocale, QUrl, Signal
+from PySide6.QtCore import QCoreApplication, QLocale, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QWidget
 
@@ -17,6 +17,7 @@ from app.gui.sentences import here
 from app.gui.shelf.item import Item, Kind, parameters
 
 Json = dict[str, Any]
+translate = QCoreApplication.translate
 SHOWN = 80  # characters of a licence as a file states it
 
 
@@ -72,9 +73,7 @@ class AboutView(QWidget):
             about = unusable or words.format(app=item.facts["app"])
         self._about.setText(problem or about)
         self._about.setVisible(bool(problem or about))
-        notes = [] if problem else self._notes(item)
-        self.notes.setText("\n".join(notes))
-        self.notes.setVisible(bool(notes))
+        self.tell_notes(item, None)
         self._guide.setVisible(item.is_guide)
         licence = str(item.facts.get("licence") or "")[:SHOWN]
         known = self.tr("Licence: {licence}").format(licence=licence)
@@ -84,6 +83,12 @@ class AboutView(QWidget):
         self._address = str(item.facts.get("page") or "")
         self._page.setVisible(bool(self._address))
         self._page.setToolTip(tooltip(self._address))
+
+    def tell_notes(self, item: Item, loaded: Json | None) -> None:
+        """What a person should know of its file. loaded: how it stands, once it is loaded."""
+        notes = [] if item.facts.get("missing") else [*_file_notes(item), *_template_notes(loaded)]
+        self.notes.setText(" ".join(notes))
+        self.notes.setVisible(bool(notes))
 
     def _parts(self, item: Item) -> list[str]:
         facts = item.facts
@@ -102,20 +107,6 @@ class AboutView(QWidget):
             found += self._origin(facts)
         return [part for part in found if part]
 
-    def _notes(self, item: Item) -> list[str]:
-        """What a person should know of its file before it is fetched, or used."""
-        facts, file = item.facts, item.file()
-        found = []
-        if item.kind is Kind.OFFER and file is not None and file.get("sha256") is None:
-            found.append(
-                self.tr("The hash of its file is not known yet. The first download pins it.")
-            )
-        if item.is_here and facts.get("ranks"):
-            found.append(self.tr("A reranker: it scores texts for programs and can't chat."))
-        elif item.is_here and facts.get("writes", True) and facts.get("has_template") is False:
-            found.append(self.tr("Its file has no chat template, so chats are written as ChatML."))
-        return found
-
     def _origin(self, facts: Json) -> list[str]:
         brought = facts.get("from") not in (None, "Poolhouse")
         return [
@@ -126,3 +117,32 @@ class AboutView(QWidget):
     def _open(self) -> None:
         if self._address.startswith("https://"):
             QDesktopServices.openUrl(QUrl(self._address))
+
+
+def _file_notes(item: Item) -> list[str]:
+    """Before it is fetched, or used."""
+    facts, file = item.facts, item.file()
+    if item.kind is Kind.OFFER and file is not None and file.get("sha256") is None:
+        return [
+            translate(
+                "Models", "The hash of its file is not known yet. The first download pins it."
+            )
+        ]
+    if item.is_here and facts.get("ranks"):
+        return [translate("Models", "A reranker: it scores texts for programs and can't chat.")]
+    if item.is_here and facts.get("writes", True) and facts.get("has_template") is False:
+        return [
+            translate("Models", "Its file has no chat template, so chats are written as ChatML.")
+        ]
+    return []
+
+
+def _template_notes(loaded: Json | None) -> list[str]:
+    """What the chat template of a loaded model cannot do, as far as the node has read it."""
+    told = loaded or {}
+    tools = translate("Models", "Its chat template can't call tools.")
+    thinking = translate("Models", "Its chat template has no thinking mode.")
+    return [
+        *([tools] if told.get("tools") is False else []),
+        *([thinking] if told.get("thinks") is False else []),
+    ]

@@ -127,6 +127,8 @@ class Details(Whole):
         self.beside.setVisible(setup.may_join and self.beside.judgement is not None)
         self.bar.show_actions(actions(setup, self._now()))
         self._tell_lost(setup.item)
+        loaded = self._services.pool.model(setup.item.name)
+        self.about.tell_notes(setup.item, None if setup.item.is_guide else loaded)
 
     def shown_layout(self) -> QLayout | None:
         shown = self._stack.currentWidget() if self.layout() is not None else None

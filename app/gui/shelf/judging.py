@@ -156,7 +156,7 @@ def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:
-    """A model for real work that fits now: one that is here, else what the node recommends, else one of the catalogue."""
+    """A model for real work that fits now: one here, else what the node recommends, else one of the catalogue."""
     return (
         _largest(library.shelf, judging)
         or library.recommended()

@@ -75,16 +75,8 @@
 <context>
     <name>AboutView</name>
     <message>
-        <source>A reranker: it scores texts for programs and can&apos;t chat.</source>
-        <translation>Ein Reranker: Er bewertet Texte für Programme und kann nicht chatten.</translation>
-    </message>
-    <message>
         <source>Belongs to {app}. It is used where it lies, and never moved or changed.</source>
         <translation>Gehört zu {app}. Es wird dort genutzt, wo es liegt, und nie verschoben oder verändert.</translation>
-    </message>
-    <message>
-        <source>Its file has no chat template, so chats are written as ChatML.</source>
-        <translation>Die Datei enthält keine Chat-Vorlage, deshalb werden Chats als ChatML geschrieben.</translation>
     </message>
     <message>
         <source>Licence: not stated</source>
@@ -101,10 +93,6 @@
     <message>
         <source>Show one that fits</source>
         <translation>Ein passendes anzeigen</translation>
-    </message>
-    <message>
-        <source>The hash of its file is not known yet. The first download pins it.</source>
-        <translation>Die Prüfsumme der Datei ist noch nicht bekannt. Der erste Download legt sie fest.</translation>
     </message>
     <message>
         <source>This model is built in, small, and for learning the app. For real questions take a larger one.</source>
@@ -4556,6 +4544,10 @@
         <translation>Ein Modell, das hier heruntergeladen oder importiert wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
     </message>
     <message>
+        <source>A reranker: it scores texts for programs and can&apos;t chat.</source>
+        <translation>Ein Reranker: Er bewertet Texte für Programme und kann nicht chatten.</translation>
+    </message>
+    <message>
         <source>Access token for Hugging Face</source>
         <translation>Zugriffstoken für Hugging Face</translation>
     </message>
@@ -4650,6 +4642,18 @@
     <message>
         <source>Gated models</source>
         <translation>Modelle mit beschränktem Zugang</translation>
+    </message>
+    <message>
+        <source>Its chat template can&apos;t call tools.</source>
+        <translation>Die Chat-Vorlage kann keine Werkzeuge aufrufen.</translation>
+    </message>
+    <message>
+        <source>Its chat template has no thinking mode.</source>
+        <translation>Die Chat-Vorlage kennt kein Nachdenken.</translation>
+    </message>
+    <message>
+        <source>Its file has no chat template, so chats are written as ChatML.</source>
+        <translation>Die Datei enthält keine Chat-Vorlage, deshalb werden Chats als ChatML geschrieben.</translation>
     </message>
     <message>
         <source>Its speed here has not been measured yet.</source>
@@ -4769,6 +4773,10 @@
     <message>
         <source>Resume at {done} of {total}</source>
         <translation>Bei {done} von {total} fortsetzen</translation>
+    </message>
+    <message>
+        <source>The hash of its file is not known yet. The first download pins it.</source>
+        <translation>Die Prüfsumme der Datei ist noch nicht bekannt. Der erste Download legt sie fest.</translation>
     </message>
     <message>
         <source>Up to {size}</source>

@@ -140,6 +140,24 @@ def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsP
     assert not about.notes.isVisibleTo(page)
 
 
+def test_what_the_template_of_a_loaded_model_cannot_do_is_said(page: ModelsPage) -> None:
+    about, guide = page.details.about, page.library.shelf[0]
+    own = replace(guide, facts={**guide.facts, "builtin": False})
+    tools, thinking = (
+        "Its chat template can't call tools.",
+        "Its chat template has no thinking mode.",
+    )
+    for facts, said in (
+        ({"tools": True, "thinks": True}, ""),
+        ({"tools": False, "thinks": True}, tools),
+        ({"tools": False, "thinks": False}, f"{tools} {thinking}"),
+        ({"tools": None, "thinks": None}, ""),  # a node that has not read it yet
+    ):
+        about.tell_notes(own, facts)
+        assert about.notes.text() == said
+        assert about.notes.isVisibleTo(page) == bool(said)
+
+
 def test_the_details_end_with_their_last_line(page: ModelsPage) -> None:
     """A paragraph counts as in a narrow column where only its least height is asked."""
     area = page.details._area
@@ -179,6 +197,10 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.bar.buttons)
     until(qtbot, lambda: Do.CHAT in details.bar.buttons, 30_000)
     assert any("Loaded" in line for line in lines(page))
+    loaded = at_lone.services.pool.loaded
+    assert loaded is not None
+    assert (loaded["tools"], loaded["thinks"]) == (False, False)
+    assert not details.about.notes.isVisibleTo(page), "the Guide says enough of itself"
     body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8}
     at_lone.services.client.call("POST", "/ask", body, lambda _: None)
     until(qtbot, lambda: details.forecast.fact.isVisibleTo(page))

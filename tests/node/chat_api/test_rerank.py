@@ -49,7 +49,7 @@ async def test_without_one_it_says_so_and_how_to_get_one(http: aiohttp.ClientSes
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_the_scores_are_the_model_s_and_the_best_one_is_first(
-    http: aiohttp.ClientSession, scores: list[float], path: str
+    http: aiohttp.ClientSession, api: Open, scores: list[float], path: str
 ) -> None:
     status, told = await asked(http, path, model="judge", query=QUERY, documents=TEXTS)
     assert (status, told["object"], told["model"]) == (200, "list", "judge")
@@ -61,6 +61,8 @@ async def test_the_scores_are_the_model_s_and_the_best_one_is_first(
             "relevance_score": pytest.approx(scores[one["index"]], abs=1e-3),
         }
     assert told["usage"]["prompt_tokens"] == told["usage"]["total_tokens"] > len(TEXTS)
+    held = api.control("GET", "/status")["embeds"]
+    assert (held["model"], held["ranks"]) == ("judge", True), "what is told to the window"
 
 
 async def test_as_jina_s_and_as_tei_s_clients_ask(
