@@ -67,7 +67,7 @@ def recommend(page: ModelsPage, **changes: Any) -> None:
 
 
 def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
-    page: ModelsPage,
+    page: ModelsPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not page.starter.isVisibleTo(page), "1 GiB holds none with room to spare"
     recommend(page)
@@ -80,7 +80,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
     assert card.get.text() == "Download 700 MiB"
     asked: list[Any] = []
-    page.transfers.begin = asked.append  # type: ignore[method-assign]
+    monkeypatch.setattr(page.transfers, "begin", asked.append)
     card.get.click()
     assert asked == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
     assert page.list.chosen_key == "shelf:guide", "what is here stays chosen"
