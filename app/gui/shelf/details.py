@@ -207,7 +207,7 @@ class Details(Whole):
         self.form.show_item(item, was.get("context"), was.get("kv"), was.get("shape_ordered"))
         known = self._judging.of(item)
         asks = item.kind is Kind.FOUND and not item.files
-        words = self.tr("Asking which files there are…") if asks else ""
+        words = self.tr("Asking which files there are…") if asks else self._unsized(item)
         if known is None or not item.is_here:
             self.verdict.clear(words)
             self.forecast.clear()
@@ -215,6 +215,13 @@ class Details(Whole):
         if item.facts.get("gated"):
             self.token.look()
         self._area.verticalScrollBar().setValue(0)
+
+    def _unsized(self, item: Item) -> str:
+        """Why nothing is said of whether it fits."""
+        file = item.file()
+        if item.kind is not Kind.OFFER or file is None or file.get("size_bytes"):
+            return ""
+        return self.tr("The size of its file is not known yet, so nobody can say whether it fits.")
 
     def _set_up(self) -> None:
         self.plan()

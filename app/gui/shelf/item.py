@@ -95,7 +95,7 @@ def small_print(item: Item) -> str:
         case Kind.OFFER:
             file = item.file() or {}
             whole = translate("Models", "whole only") if facts.get("splits") is False else ""
-            size = _size(file.get("size_bytes"))
+            size = _size(file.get("size_bytes")) or translate("Models", "size not known")
             parts = [facts.get("maker"), file.get("quantisation"), size, whole]
         case Kind.FOUND:
             parts = [facts.get("maker"), parameters(facts.get("parameters")), _loads(facts)]

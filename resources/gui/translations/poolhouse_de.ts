@@ -1654,6 +1654,10 @@
         <source>Show one that fits</source>
         <translation>Ein passendes anzeigen</translation>
     </message>
+    <message>
+        <source>The size of its file is not known yet, so nobody can say whether it fits.</source>
+        <translation>Die Größe der Datei ist noch nicht bekannt, deshalb lässt sich nicht sagen, ob das Modell passt.</translation>
+    </message>
 </context>
 <context>
     <name>Diagnostics</name>
@@ -4905,6 +4909,10 @@
     <message>
         <source>only {size} to spare</source>
         <translation>nur {size} übrig</translation>
+    </message>
+    <message>
+        <source>size not known</source>
+        <translation>Größe nicht bekannt</translation>
     </message>
     <message>
         <source>small, for learning the app</source>

@@ -111,7 +111,12 @@ def test_what_suits_is_the_first_of_the_catalogue_once_a_model_is_here(page: Mod
 
 def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage) -> None:
     known = file("Q4_K_M", 39.7, recommended=True, sha256="a" * 64)
-    offers = [offer("whole", name="Whole", splits=False), offer("split", known, name="Split")]
+    unsized = file("Q4_K_M", 39.7, recommended=True, sha256="a" * 64, size_bytes=None)
+    offers = [
+        offer("whole", name="Whole", splits=False),
+        offer("split", known, name="Split"),
+        offer("unsized", unsized, name="Unsized"),
+    ]
     page.library._offers_came({"models": offers})
     said = {line.split(",")[0]: line for line in lines(page)}
     assert "whole only" in said["Whole"]
@@ -124,6 +129,11 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
     assert "runs whole on one machine" in about._facts.text()
     assert page.list.select("offer:split")
     assert not about.notes.isVisibleTo(page)
+    assert "size not known" in said["Unsized"]
+    assert page.list.select("offer:unsized")
+    words = page.details.verdict.words
+    assert words.isVisibleTo(page)
+    assert words.text().startswith("The size of its file is not known yet")
 
 
 def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsPage) -> None:
