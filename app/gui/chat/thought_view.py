@@ -29,7 +29,9 @@ class ThoughtView(QWidget):
         self._inside.setContentsMargins(sizes.M, sizes.XS, 0, sizes.XS)
         self._frame.setLayout(self._inside)
         self._frame.hide()
-        self.setLayout(column(row(self.fold, None, gap=0), self._frame, gap=sizes.XS))
+        box = column(row(self.fold, None, gap=0), self._frame, gap=sizes.XS)
+        box.setContentsMargins(0, 0, 0, sizes.XS)  # the answer stands apart
+        self.setLayout(box)
         self.hide()
 
     @property
