@@ -74,9 +74,9 @@ def _check(model: Model, layers: Layers, role: Role) -> None:
         raise BadInput("cut_illegal", model=model.name, first=first, last=last)
 
 
-def stage_header(model: Model, header: Header, role: Role) -> Header:
-    """The metadata that a stage of all layers in this role would have, without its tensors."""
-    job = Job(model, header, FAMILIES[model.architecture], Layers(0, model.n_layers), role)
+def stage_header(model: Model, header: Header, role: Role, layers: Layers) -> Header:
+    """The metadata that a stage of these layers in this role has, without its tensors."""
+    job = Job(model, header, FAMILIES[model.architecture], layers, role)
     data = header_bytes(header.alignment, _entries(job), [])
     return header_in(data, Path(header.path))
 

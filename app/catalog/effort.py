@@ -12,6 +12,7 @@ from app.catalog.family_facts import STATE_VALUE_BYTES
 from app.catalog.gguf import head_tensor, layer_of
 from app.catalog.gguf_header import Header
 from app.catalog.layer_kinds import WINDOW, attentions, windows
+from app.catalog.shape import EXPERTS, alike
 from app.catalog.synthetic import can_be_made
 from app.catalog.variants import n_blocks, named, number
 from app.core.effort import Effort, Experts
@@ -19,15 +20,13 @@ from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
 
-EXPERTS = "_exps."  # in the names of tensors that hold a matrix for each expert
 BIAS = ".bias"  # added, not multiplied; that of experts is a row for each
 INDEXER = "attention.indexer.top_k"  # attention looks at positions that it chooses by itself
 
 USUAL_WINDOW = 4096  # where the file names none: gemma 2
 
 # The layer that stands for others: Llama 3.2 1B's. Large enough to be beyond the caches, soon written.
-WIDTH, FFN, HEADS, KV_HEADS, VOCABULARY = 2048, 8192, 32, 8, 32768
-LIKE = {"MXFP4": "Q4_0", "NVFP4": "Q4_0", "IQ1_M": "IQ1_S"}  # for types that are not made up
+WIDTH, FFN, HEADS, KV_HEADS, VOCABULARY, LAYERS = 2048, 8192, 32, 8, 32768, 16
 _CODES = {name: code for code, (name, _, _) in ggml.TENSORS.items()}
 
 
@@ -78,8 +77,7 @@ def kind_of(quantisation: str) -> str:
 
 def stand_in(kind: str) -> ModelShape:
     """The plain layer that is measured for models that cannot be: all its matrices are of this type."""
-    name = LIKE.get(kind, kind)
-    code = _CODES[name] if name in _CODES and can_be_made(name) else _CODES["Q8_0"]
+    code = _CODES[kind] if kind in _CODES and can_be_made(kind) else _CODES["Q8_0"]
     kv = WIDTH // HEADS * KV_HEADS
     matrices = {
         "attn_q": (WIDTH, WIDTH), "attn_k": (WIDTH, kv), "attn_v": (WIDTH, kv),
@@ -97,8 +95,9 @@ def stand_in(kind: str) -> ModelShape:
     settings.append(
         Setting("llama.attention.layer_norm_rms_epsilon", ggml.F32_VALUE, (2**-16,), is_list=False)
     )
+    one = LayerKind(tuple(layer))
     return ModelShape(
-        "llama", WIDTH, tuple(settings), (LayerKind(16, tuple(layer)),),
+        "llama", WIDTH, tuple(settings), (one,), alike(one, LAYERS),
         (Tensor("output_norm.weight", ggml.F32, (WIDTH,)),),
         Tensor("token_embd.weight", _CODES["Q6_K"], (WIDTH, VOCABULARY)),
     )  # fmt: skip
@@ -106,7 +105,7 @@ def stand_in(kind: str) -> ModelShape:
 
 def stand_in_effort(shape: ModelShape) -> Effort:
     """What that layer asks for itself."""
-    layer, head = shape.layers[0].tensors, shape.head
+    layer, head = shape.kinds[0].tensors, shape.head
     return Effort(
         n_bytes=_bytes(layer), weights=sum(prod(one.dims) for one in layer if len(one.dims) > 1),
         position=2 * WIDTH, head_bytes=_bytes((head,)), head_weights=prod(head.dims),

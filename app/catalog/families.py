@@ -70,7 +70,6 @@ class Family:
     entry_scaled: bool = False  # the host multiplies looked-up embeddings by sqrt(width)
     turns: bool = False  # F5 changes which rows a position turns together
     boundary: str = "l_out"  # the tensor of the graph that is a layer's output, less its number
-    alone: bool = True  # the engine computes a run of any one layer
     exact: bool = True  # bit for bit; else within what chunk sizes change
 
     @property
@@ -81,21 +80,6 @@ class Family:
         if self.recurrent and self.recurrent.period:
             kinds.add(RECURRENTS)
         return kinds | set(self.varies)
-
-    @property
-    def measurable(self) -> bool:
-        """What a cut writes for it stands for each layer by itself, or is the same for all: layers of its shape, in
-        whatever order, are a stage that computes as long as its own."""
-        return self.alone and self.rules <= _MEASURABLE and self.recurrent is None
-
-    @property
-    def plain(self) -> bool:
-        """Its layers compute the same wherever they stand, and nothing is written for them but themselves."""
-        special = self.window or self.recurrent or self.planes > 1
-        return self.rules == {Rule.F14} and not special
-
-
-_MEASURABLE = frozenset({Rule.F1, Rule.F3, Rule.F7, Rule.F8, Rule.F9, Rule.F12, Rule.F14})
 
 
 def _family(architecture: str, rules: str = "", **facts: object) -> Family:
@@ -147,7 +131,7 @@ FAMILIES: dict[str, Family] = {
         _family("smollm3", step=_every(4)),
         _family("ernie4_5-moe", "F2", step=moe_step),
         _family("llama4", "F3", window=Window(4, by_default=True),
-                step=lambda header: lcm(4, moe_step(header)), alone=False),
+                step=lambda header: lcm(4, moe_step(header))),
         _family("afmoe", "F2 F3 F7", window=Window(4), step=_every(4), unproved=no_window, exact=False),
         _family("laguna", "F2 F3", window=Window(4, full_first=True), step=_every(4),
                 unproved=no_window, varies=("attention.head_count",)),

@@ -1,9 +1,17 @@
-"""Header -> ModelShape: what a lender needs to know to measure a model that it does not have."""
+"""Header -> ModelShape: what a lender needs to know to measure a model that it does not have.
+
+Some runs of the model's own layers are described as their cut would write them, so every family that may be cut can
+be measured: which layers are recurrent, have a window or are dense stands in the run's own metadata.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
 
 from app.catalog import ggml
 from app.catalog.cut import stage_header
@@ -11,46 +19,58 @@ from app.catalog.families import FAMILIES
 from app.catalog.gguf import EMBEDDING, HEAD, head_tensor, layer_of
 from app.catalog.gguf_header import Header, Scalar
 from app.catalog.gguf_header import Tensor as StoredTensor
-from app.catalog.layer_kinds import WINDOW_LAYERS
-from app.catalog.per_layer import is_per_layer
+from app.catalog.layer_kinds import windows
+from app.catalog.legal import unproved
+from app.catalog.per_layer import WITHOUT_PREFIX
+from app.catalog.variants import MAX_VALUE, n_blocks, named, number
 from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.model_shape import (
-    MAX_KINDS,
+    MAX_RUN_LAYERS,
+    MAX_SHAPE_BYTES,
     MAX_TEXT,
     MAX_VALUES,
     LayerKind,
+    LayerRun,
     ModelShape,
     Setting,
     Tensor,
 )
-from backends.contract import Role
+from backends.contract import Layers, Role
+
+# A few layers lie in the processor's cache and look faster than they are in a whole stage.
+LEAST_WEIGHTS_BYTES = 96 << 20
+LEAST_LAYERS = 3
+DEAR_BYTES = 4 << 30  # of weights, for whose writing it is not worth to have each kind in its share
+
+EXPERTS = "_exps."  # in the names of tensors that hold a matrix for each expert
 
 _CHANGED = ("block_count", "vocab_size")  # written anew for each number of layers
 
 
 def shape_of(header: Header, model: Model) -> ModelShape:
-    """The shape of a model that may be split. Raises BadInput for one of a family that is not proved.
-
-    A model with more than MAX_KINDS kinds of layers is described by its most frequent ones.
-    """
-    if model.whole_reason and model.whole_reason.code != "whole_one_layer":
-        raise BadInput(model.whole_reason.code, **model.whole_reason.facts)
-    if not FAMILIES[model.architecture].measurable:
-        raise BadInput("speed_family", architecture=model.architecture)
-    as_stage = stage_header(model, header, Role.MIDDLE)
-    prefix = f"{model.architecture}."
-    lists = {key for key in as_stage.entries if is_per_layer(as_stage, key)}
-    keys = [
-        key
-        for key in as_stage.entries
-        if key.startswith(prefix) and key.removeprefix(prefix) not in _CHANGED and key not in lists
-    ]
-    return ModelShape(
+    """The shape of a model that may be cut. Raises BadInput for one of a family that is not proved."""
+    if (why := unproved(header, model.architecture)) is not None:
+        raise BadInput(why.code, **why.facts)
+    own = _OwnLayers(header, model)
+    runs = _chosen(own)
+    stages = [stage_header(model, header, Role.MIDDLE, run) for run in runs]
+    settings = [_settings(stage, model.architecture) for stage in stages]
+    shared = [one for one in settings[0] if all(one in others for others in settings)]
+    kinds = list(dict.fromkeys(own.kinds[at] for run in runs for at in _places(run)))
+    shape = ModelShape(
         architecture=model.architecture,
         width=model.width,
-        settings=tuple(found for key in keys if (found := _setting(as_stage, key))),
-        layers=_kinds(header, as_stage, model, sorted(lists)),
+        settings=tuple(shared),
+        kinds=tuple(kinds),
+        runs=tuple(
+            LayerRun(
+                tuple(kinds.index(own.kinds[at]) for at in _places(run)),
+                tuple(one for one in listed if one not in shared),
+                own.work(run) / own.mean_work,
+            )
+            for run, listed in zip(runs, settings, strict=True)
+        ),
         shared=tuple(
             _tensor(name, tensor)
             for name, tensor in header.tensors.items()
@@ -58,43 +78,146 @@ def shape_of(header: Header, model: Model) -> ModelShape:
         ),
         head=_tensor(EMBEDDING, head_tensor(header)),
     )
+    _must_be_sent(shape)
+    return shape
 
 
-def _kinds(
-    header: Header, as_stage: Header, model: Model, lists: list[str]
-) -> tuple[LayerKind, ...]:
-    """Which layers are alike, most frequent first; with a window first of all, where a run needs one."""
-    tensors: list[list[Tensor]] = [[] for _ in range(model.n_layers)]
-    for name, stored in header.tensors.items():
-        layer = layer_of(name)
-        if layer is not None and layer < model.n_layers:
-            tensors[layer].append(_tensor(name.removeprefix(f"blk.{layer}."), stored))
-    values = {key: as_stage.items(key) for key in lists}
-    found = Counter(
-        (tuple(of_layer), tuple(values[key][layer] for key in lists))
-        for layer, of_layer in enumerate(tensors)
-    )
-    kinds = [
-        LayerKind(
-            count,
-            alike,
-            tuple(
-                Setting(key, as_stage.entries[key].kind, (value,), is_list=False)
-                for key, value in zip(lists, own, strict=True)
-            ),
-        )
-        for (alike, own), count in found.most_common(MAX_KINDS)
-    ]
-    return tuple(sorted(kinds, key=lambda kind: not has_window(kind)))
+def alike(kind: LayerKind, n_layers: int) -> tuple[LayerRun, ...]:
+    """The runs of a model whose layers are all of one kind."""
+    several = max(LEAST_LAYERS, math.ceil(LEAST_WEIGHTS_BYTES / layer_bytes(kind)))
+    numbers = sorted({1, min(several, n_layers, MAX_RUN_LAYERS)})
+    return tuple(LayerRun((0,) * n, (), float(n)) for n in numbers)
 
 
-def has_window(kind: LayerKind) -> bool:
-    """Whether it looks back over a sliding window only."""
-    return any(one.key.endswith(f".{WINDOW_LAYERS}") and one.values[0] for one in kind.settings)
+def tensor_bytes(tensor: Tensor) -> int:
+    """Bytes of a tensor; 0 when its type is unknown or its rows are not whole blocks."""
+    return ggml.tensor_bytes(tensor.kind, tensor.dims) or 0
+
+
+def layer_bytes(kind: LayerKind) -> int:
+    """Bytes of one such layer's tensors."""
+    return sum(tensor_bytes(tensor) for tensor in kind.tensors)
+
+
+def run_bytes(shape: ModelShape, run: LayerRun) -> int:
+    """Bytes of all layers of a run."""
+    return sum(map(layer_bytes, shape.layers(run)))
+
+
+@dataclass(frozen=True)
+class _OwnLayers:
+    """The layers of a model: what each is, and what a row costs there."""
+
+    header: Header
+    model: Model
+
+    @cached_property
+    def kinds(self) -> list[LayerKind]:
+        tensors: list[list[Tensor]] = [[] for _ in range(self.model.n_layers)]
+        for name, stored in self.header.tensors.items():
+            layer = layer_of(name)
+            if layer is not None and layer < self.model.n_layers:
+                tensors[layer].append(_tensor(name.removeprefix(f"blk.{layer}."), stored))
+        return [LayerKind(tuple(one)) for one in tensors]
+
+    @cached_property
+    def forms(self) -> list[object]:
+        """What computes alike, whatever number types its weights have."""
+        near = windows(self.header, FAMILIES[self.model.architecture])
+        return [
+            (tuple((one.name, one.dims) for one in kind.tensors), bool(near and near[at]))
+            for at, kind in enumerate(self.kinds)
+        ]
+
+    @cached_property
+    def shares(self) -> Counter[object]:
+        return Counter(self.forms)
+
+    @cached_property
+    def works(self) -> list[float]:
+        """Bytes of weights that one row needs, of experts those it picks."""
+        share = _picked(self.header, self.model)
+        return [
+            max(1.0, sum(
+                tensor_bytes(one) * (share[at] if EXPERTS in one.name else 1.0)
+                for one in kind.tensors
+            ))
+            for at, kind in enumerate(self.kinds)
+        ]  # fmt: skip
+
+    @cached_property
+    def mean_work(self) -> float:
+        return sum(self.works) / self.model.n_layers
+
+    def work(self, run: Layers) -> float:
+        return sum(self.works[run.first : run.last])
+
+    def bytes(self, run: Layers) -> int:
+        return sum(self.model.layer_bytes[run.first : run.last])
+
+    def unlike(self, run: Layers) -> float:
+        """How far the shares of the forms in a run are from the model's; 0: the same, 2: nothing in common."""
+        here = Counter(self.forms[run.first : run.last])
+        forms = self.shares.items()
+        return sum(abs(here[form] / len(run) - n / self.model.n_layers) for form, n in forms)
+
+
+def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
+    """The runs to measure, shortest first: many layers, and the fewest and about half of them.
+
+    Raises BadInput for a model of which no run is short enough.
+    """
+    legal = _legal(own.model)
+    if not legal:
+        raise BadInput("speed_shape_odd", what="a run of layers")
+
+    def price(run: Layers) -> float:
+        cached = max(0.0, 1 - own.work(run) / LEAST_WEIGHTS_BYTES)
+        few = len(run) < LEAST_LAYERS
+        return own.unlike(run) + 4 * cached + few + own.bytes(run) / DEAR_BYTES
+
+    many = min(legal, key=price)
+    within = [run for run in legal if many.first <= run.first and run.last <= many.last]
+
+    def odd(run: Layers) -> float:
+        return own.unlike(run) + abs(own.work(run) / (len(run) * own.mean_work) - 1)
+
+    few = min(within, key=lambda run: (len(run), odd(run)))
+    half = min(within, key=lambda run: (abs(len(run) - len(many) / 2), odd(run)))
+    by_length = {len(run): run for run in (half, few, many)}
+    return tuple(by_length[length] for length in sorted(by_length))
+
+
+def _legal(model: Model) -> list[Layers]:
+    """All runs that may be cut out of it, up to a length."""
+    edges = sorted({0, *model.boundaries, model.n_layers})
+    runs = (Layers(a, b) for a in edges for b in edges if a < b <= a + MAX_RUN_LAYERS)
+    return [run for run in runs if model.runs.allow(run)]
+
+
+def _places(run: Layers) -> range:
+    return range(run.first, run.last)
+
+
+def _picked(header: Header, model: Model) -> list[float]:
+    """The share of a layer's experts that a row picks; all of them where the file does not say."""
+    n = number(header, "expert_count")
+    used = header.integers(named(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
+    if not n or used is None:
+        return [1.0] * model.n_layers
+    return [min(1.0, one / n) if one else 1.0 for one in used[: model.n_layers]]
 
 
 def _tensor(name: str, stored: StoredTensor) -> Tensor:
     return Tensor(name, stored.kind, stored.shape)
+
+
+def _settings(stage: Header, architecture: str) -> list[Setting]:
+    prefix = f"{architecture}."
+    changed = {prefix + name for name in _CHANGED}
+    keys = [key for key in stage.entries if key.startswith(prefix) or key in WITHOUT_PREFIX]
+    found = (_setting(stage, key) for key in keys if key not in changed)
+    return [one for one in found if one is not None]
 
 
 def _setting(header: Header, key: str) -> Setting | None:
@@ -114,16 +237,12 @@ def _short(value: Scalar) -> bool:
     return math.isfinite(value)
 
 
-def tensor_bytes(tensor: Tensor) -> int:
-    """Bytes of a tensor; 0 when its type is unknown or its rows are not whole blocks."""
-    return ggml.tensor_bytes(tensor.kind, tensor.dims) or 0
-
-
-def layer_bytes(kind: LayerKind) -> int:
-    """Bytes of one such layer's tensors."""
-    return sum(tensor_bytes(tensor) for tensor in kind.tensors)
-
-
-def mean_layer_bytes(shape: ModelShape) -> float:
-    """Bytes of a layer on average over the model."""
-    return sum(kind.count * layer_bytes(kind) for kind in shape.layers) / shape.n_layers
+def _must_be_sent(shape: ModelShape) -> None:
+    """Raise BadInput for what another machine would not read: names, numbers or a size beyond the bounds."""
+    data = msgspec.json.encode(shape)
+    try:
+        msgspec.json.decode(data, type=ModelShape)
+    except msgspec.ValidationError:
+        raise BadInput("speed_shape_odd", what="a name or number") from None
+    if len(data) > MAX_SHAPE_BYTES:
+        raise BadInput("speed_shape_odd", what="so much metadata")

@@ -14,14 +14,15 @@ from app.catalog.family_facts import idle_kind
 from app.catalog.gguf import EMBEDDING, HEAD, HEAD_BIAS, model_of
 from app.catalog.gguf_bytes import entry, header_bytes, u32_entry
 from app.catalog.gguf_check import DEFAULT_ALIGNMENT, aligned, read_header
-from app.catalog.layer_kinds import WINDOW, WINDOW_LAYERS
-from app.catalog.legal import unproved
+from app.catalog.layer_kinds import WINDOW_LAYERS
+from app.catalog.legal import unproved_stage
+from app.catalog.per_layer import WITHOUT_PREFIX
 from app.catalog.rules import Rule
-from app.catalog.shape import has_window, layer_bytes, tensor_bytes
+from app.catalog.shape import layer_bytes, tensor_bytes
 from app.catalog.stage_tensors import ROPE_FREQS
 from app.core.errors import BadInput
 from app.core.model import PLACEHOLDER_ROWS, Model
-from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
+from app.core.model_shape import LayerRun, ModelShape, Setting, Tensor
 from backends.contract import Role
 
 MAX_LAYER_BYTES = 1 << 30
@@ -55,6 +56,14 @@ _SCALES: dict[str, tuple[tuple[int, float], ...]] = {
     "IQ4_XS": ((0, 2**-16),),
     "TQ1_0": ((52, 2**-6),),
     "TQ2_0": ((64, 2**-6),),
+    "Q1_0": ((0, 2**-6),),
+    "Q2_0": ((0, 2**-6),),
+}
+# The same where a scale is no number of 16 bits. Type -> its bytes: place, the bits that stay random, the others.
+_SCALE_BYTES: dict[str, tuple[tuple[int, int, int], ...]] = {
+    "MXFP4": ((0, 0, 120),),  # a power of two
+    "NVFP4": tuple((place, 0, 4) for place in range(4)),  # 8 bits, the smallest of them not normal
+    "IQ1_M": ((49, 15, 0), (51, 15, 0), (53, 15, 0x80), (55, 15, 0x10)),  # 2^-9, four bits in each
 }
 # Types whose values are numbers themselves: of every `width` bytes the highest one keeps its sign bit
 # and lowest bits (`kept`), and gets an exponent that makes numbers of about 1/64 (`set`).
@@ -63,78 +72,65 @@ _FLOATS: dict[str, tuple[int, int, int]] = {
     "BF16": (2, 0x80, 0x3C),
     "F32": (4, 0x80, 0x3C),
 }
-_ONES: dict[str, bytes] = {"F32": struct.pack("<f", 1.0), "F16": struct.pack("<e", 1.0)}
+_LETTERS = {"F32": "<f", "F16": "<e"}
+# How fast a recurrent layer forgets: below 0, or its state grows beyond all numbers within a prompt, and near to it, or
+# the state becomes so small that some processors are slow with it.
+_DECAYS, DECAY = ("ssm_a",), -1 / 8
 
 
 def can_be_made(name: str) -> bool:
     """Whether weights of this number type can be made up."""
-    return name in _SCALES or name in _FLOATS
+    return name in _SCALES or name in _SCALE_BYTES or name in _FLOATS
 
 
 def check(shape: ModelShape) -> None:
     """Refuse what cannot be written or would be too much, by numbers alone. Raises BadInput."""
-    if shape.architecture not in FAMILIES:
-        raise BadInput("whole_family", architecture=shape.architecture)
-    if not FAMILIES[shape.architecture].measurable:
-        raise BadInput("speed_family", architecture=shape.architecture)
-    own_keys = [setting.key for setting in shape.layers[0].settings]
-    for kind in shape.layers:
+    if (why := unproved_stage(shape.architecture)) is not None:
+        raise BadInput(why.code, **why.facts)
+    for kind in shape.kinds:
         _must(_known(kind.tensors), "a tensor's type or size")
         _must(0 < layer_bytes(kind) <= MAX_LAYER_BYTES, "the size of a layer")
-        _must(_settings_hold(kind.settings, lists=False), "a setting of a layer")
-        _must([s.key for s in kind.settings] == own_keys, "a setting of a layer")
+    for run in shape.runs:
+        _must(max(run.kinds) < len(shape.kinds), "a layer")
+        _must(_settings_hold(shape.architecture, run.settings), "a setting of a run")
     _must(_known(shape.shared), "a shared tensor's type or size")
     shared = sum(tensor_bytes(tensor) for tensor in shape.shared)
     _must(shared <= MAX_SHARED_BYTES, "the size of the shared tensors")
     _must(_known((shape.head,)) and tensor_bytes(shape.head) <= MAX_HEAD_BYTES, "the output matrix")
     _must(len(shape.head.dims) == 2 and shape.head.dims[0] == shape.width, "the output matrix")
-    _must(_settings_hold(shape.settings, lists=True), "a setting")
-    _must(all(s.key.startswith(shape.architecture + ".") for s in shape.settings), "a setting")
+    _must(_settings_hold(shape.architecture, shape.settings), "a setting")
 
 
-def mixed(shape: ModelShape, n_layers: int) -> tuple[LayerKind, ...]:
-    """So many layers, of each kind as large a share as in the model."""
-    total = shape.n_layers
-    shares = [n_layers * kind.count / total for kind in shape.layers]
-    whole = [int(share) for share in shares]
-    rests = sorted(range(len(shares)), key=lambda i: (whole[i] - shares[i], i))
-    for index in rests[: n_layers - sum(whole)]:
-        whole[index] += 1
-    return tuple(kind for kind, n in zip(shape.layers, whole, strict=True) for _ in range(n))
-
-
-def write(path: Path, shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> Model:
-    """Write a stage of these layers and read it back as a stranger's file is read.
+def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
+    """Write a stage of this run of layers and read it back as a stranger's file is read.
 
     role: MIDDLE, or LAST with the output matrix. The shape is a checked one. Raises BadInput, OSError.
     """
-    tensors = list(_tensors(shape, layers, role))
+    tensors = list(_tensors(shape, run, role))
     listed = [(t.name, t.dims, t.kind, tensor_bytes(t)) for t in tensors]
-    head = header_bytes(DEFAULT_ALIGNMENT, list(_entries(shape, layers, role)), listed)
+    head = header_bytes(DEFAULT_ALIGNMENT, list(_entries(shape, run, role)), listed)
     with path.open("wb") as file:
         file.write(head)
         for tensor in tensors:
             file.write(bytes(aligned(file.tell(), DEFAULT_ALIGNMENT) - file.tell()))
             for chunk in _weights(tensor):
                 file.write(chunk)
-    return _read_back(path, shape, len(layers))
+    return _read_back(path, shape, len(run.kinds))
 
 
-def file_bytes(shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> int:
+def file_bytes(shape: ModelShape, run: LayerRun, role: Role) -> int:
     """About the size of that stage's file."""
-    return sum(tensor_bytes(tensor) for tensor in _tensors(shape, layers, role))
+    return sum(tensor_bytes(tensor) for tensor in _tensors(shape, run, role))
 
 
 def _read_back(path: Path, shape: ModelShape, n_layers: int) -> Model:
-    header = read_header(path)
-    model = model_of(header, "measured", "")
-    if (why := unproved(header, model.architecture)) is not None:
-        raise BadInput(why.code, **why.facts)
+    model = model_of(read_header(path), "measured", "")
+    _must(model.architecture == shape.architecture, "its family")
     _must(model.width == shape.width and model.n_layers == n_layers, "its width")
     return model
 
 
-def _tensors(shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> Iterator[Tensor]:
+def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
     """As a cut would list them (stage_tensors.py)."""
     family, width = FAMILIES[shape.architecture], shape.width
     needs_head = Rule.F1 in family.rules
@@ -146,48 +142,50 @@ def _tensors(shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> Iter
         yield Tensor(EMBEDDING, ggml.F16, (width, PLACEHOLDER_ROWS))
         if needs_head:
             yield Tensor(HEAD, ggml.F16, (width, PLACEHOLDER_ROWS))
-    idle = Rule.F10 in family.rules and all(map(has_window, layers))
+    idle = Rule.F10 in family.rules and _all_windows(shape, run)
     for tensor in shape.shared:
         if tensor.name == HEAD_BIAS and role is not Role.LAST:
             yield Tensor(HEAD_BIAS, ggml.F32, (PLACEHOLDER_ROWS,))
         elif not (idle and tensor.name == ROPE_FREQS):
             yield tensor
-    for number, layer in enumerate(layers):
+    for number, layer in enumerate(shape.layers(run)):
         for tensor in layer.tensors:
             yield Tensor(f"blk.{number}.{tensor.name}", tensor.kind, tensor.dims)
 
 
-def _entries(shape: ModelShape, layers: Sequence[LayerKind], role: Role) -> Iterator[bytes]:
+def _all_windows(shape: ModelShape, run: LayerRun) -> bool:
+    """Whether all layers of a run look back over a sliding window only."""
+    key = f"{shape.architecture}.{WINDOW_LAYERS}"
+    listed = [one.values for one in (*shape.settings, *run.settings) if one.key == key]
+    return bool(listed) and all(listed[0])
+
+
+def _entries(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[bytes]:
     n_vocab = shape.head.dims[1] if role is Role.LAST else PLACEHOLDER_ROWS
     yield entry("general.architecture", ggml.STRING, (shape.architecture,))
     yield u32_entry("general.alignment", DEFAULT_ALIGNMENT)
     yield entry("tokenizer.ggml.model", ggml.STRING, ("no_vocab",))
-    yield u32_entry(f"{shape.architecture}.block_count", len(layers))
+    yield u32_entry(f"{shape.architecture}.block_count", len(run.kinds))
     yield u32_entry(f"{shape.architecture}.vocab_size", n_vocab)
-    family = FAMILIES[shape.architecture]
-    no_window = family.window and family.window.may_go and not any(map(has_window, layers))
-    for setting in shape.settings:
-        if not (no_window and setting.key.endswith(f".{WINDOW}")):
-            yield _entry(setting, setting.values, setting.is_list)
-    for index, setting in enumerate(layers[0].settings):
-        if not (no_window and setting.key.endswith(f".{WINDOW_LAYERS}")):
-            values = tuple(layer.settings[index].values[0] for layer in layers)
-            yield _entry(setting, values, is_list=True)
+    for setting in (*shape.settings, *run.settings):
+        yield _entry(setting)
 
 
-def _entry(setting: Setting, values: Sequence[object], is_list: bool) -> bytes:
+def _entry(setting: Setting) -> bytes:
     try:
-        return entry(setting.key, setting.kind, values, is_list)
+        return entry(setting.key, setting.kind, setting.values, setting.is_list)
     except (struct.error, OverflowError):
         raise BadInput("speed_shape_odd", what="a setting") from None
 
 
 def _weights(tensor: Tensor) -> Iterator[bytes]:
-    """The bytes of a tensor: ones for vectors, which are factors of norms, else random weights."""
+    """The bytes of a tensor: random weights, but ones for vectors, which are factors of norms, and decays."""
     name, _, block_bytes = ggml.TENSORS[tensor.kind]
     left = tensor_bytes(tensor)
-    if len(tensor.dims) == 1 and name in _ONES:
-        yield _ONES[name] * (left // block_bytes)
+    decays = tensor.name.endswith(_DECAYS)
+    if name in _LETTERS and (decays or len(tensor.dims) == 1):
+        value = struct.pack(_LETTERS[name], DECAY if decays else 1.0)
+        yield value * (left // block_bytes)
         return
     chunk = _pattern(tensor.kind)
     while left > 0:
@@ -205,6 +203,9 @@ def _pattern(kind: int) -> bytes:
         low, high = struct.pack("<e", scale)
         data[place::block_bytes] = bytes([low]) * n_blocks
         data[place + 1 :: block_bytes] = bytes([high]) * n_blocks
+    for place, kept, others in _SCALE_BYTES.get(name, ()):
+        table = bytes(byte & kept | others for byte in range(256))
+        data[place::block_bytes] = data[place::block_bytes].translate(table)
     if name in _FLOATS:
         width, kept, exponent = _FLOATS[name]
         table = bytes(byte & kept | exponent for byte in range(256))
@@ -212,11 +213,11 @@ def _pattern(kind: int) -> bytes:
     return bytes(data) * (WRITE_BYTES // len(data))
 
 
-def _settings_hold(settings: Sequence[Setting], *, lists: bool) -> bool:
+def _settings_hold(architecture: str, settings: Sequence[Setting]) -> bool:
     for setting in settings:
-        if setting.kind not in ggml.SCALARS and setting.kind != ggml.STRING:
+        if not setting.key.startswith(f"{architecture}.") and setting.key not in WITHOUT_PREFIX:
             return False
-        if setting.is_list and not lists:
+        if setting.kind not in ggml.SCALARS and setting.kind != ggml.STRING:
             return False
         if not setting.is_list and len(setting.values) != 1:
             return False

@@ -11,11 +11,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-MAX_KINDS = 8  # of layers in one model: an attention and a quantisation mix have two or three
+MAX_RUNS = 3  # the shortest, one of many layers, one between them for machines with little memory
+MAX_RUN_LAYERS = 16
 MAX_TENSORS = 64  # in one layer; a layer of experts has about twenty
 MAX_SETTINGS = 96
 MAX_VALUES = 64  # of a setting that is a list
 MAX_TEXT = 64
+MAX_SHAPE_BYTES = 56 << 10  # as JSON, so that it fits into a message
 
 Dimension = Annotated[int, Meta(ge=1, le=1 << 32)]
 Number = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -45,24 +47,34 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LayerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`count` layers that are alike. `settings`: one value each, where lists have one for each layer."""
+    """Layers that have the same tensors."""
 
-    count: Annotated[int, Meta(ge=1, le=512)]
     tensors: Annotated[tuple[Tensor, ...], Meta(min_length=1, max_length=MAX_TENSORS)]
-    settings: Annotated[tuple[Setting, ...], Meta(max_length=8)] = ()
+
+
+class LayerRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A run of the model's layers that is a stage by itself: the kinds of its layers in their order, by number."""
+
+    kinds: Annotated[
+        tuple[Annotated[int, Meta(ge=0, lt=MAX_RUN_LAYERS)], ...],
+        Meta(min_length=1, max_length=MAX_RUN_LAYERS),
+    ]
+    settings: Annotated[tuple[Setting, ...], Meta(max_length=MAX_SETTINGS)]  # beside the shape's
+    # As much work as so many layers of the model on average: not the number of layers where they differ.
+    average_layers: Annotated[float, Meta(ge=1e-3, le=1e4)]
 
 
 class ModelShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One model: its kinds of layers, most frequent first, and what all of them share."""
+    """One model: some runs of its layers, shortest first, and what all of them share."""
 
     architecture: Architecture
     width: Annotated[int, Meta(ge=1, le=1 << 17)]
     settings: Annotated[tuple[Setting, ...], Meta(max_length=MAX_SETTINGS)]
-    layers: Annotated[tuple[LayerKind, ...], Meta(min_length=1, max_length=MAX_KINDS)]
+    kinds: Annotated[tuple[LayerKind, ...], Meta(min_length=1, max_length=MAX_RUN_LAYERS)]
+    runs: Annotated[tuple[LayerRun, ...], Meta(min_length=1, max_length=MAX_RUNS)]
     shared: Annotated[tuple[Tensor, ...], Meta(max_length=MAX_TENSORS)]
     head: Tensor  # the output matrix
 
-    @property
-    def n_layers(self) -> int:
-        """Layers of all kinds that are listed."""
-        return sum(layer.count for layer in self.layers)
+    def layers(self, run: LayerRun) -> tuple[LayerKind, ...]:
+        """Return what each layer of a run is. Raise IndexError for a number that stands for none."""
+        return tuple(self.kinds[number] for number in run.kinds)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage, rmtree
 
 from app.catalog import synthetic
-from app.catalog.shape import layer_bytes, mean_layer_bytes, tensor_bytes
+from app.catalog.shape import run_bytes, tensor_bytes
 from app.core.errors import DoesNotFit, StageLost
 from app.core.model import Model
-from app.core.model_shape import LayerKind, ModelShape
+from app.core.model_shape import LayerRun, ModelShape
 from app.core.plan import work_bytes
 from app.core.speed import Speed
 from app.core.threads import Threads
@@ -26,9 +25,6 @@ from app.inference.trial_run import Report, TrialRun, Watched, silent
 from app.inference.worker import Worker
 from backends.contract import USUAL, Layers, Number, Role, StageConfig, Traits
 
-# A few layers lie in the processor's cache and look faster than they are in a whole stage.
-LEAST_WEIGHTS_BYTES = 96 << 20
-LEAST_LAYERS, MOST_LAYERS = 3, 16
 SLOTS = 8  # rows of the wide decode step
 CELLS = 1280  # the depth, or two chunks of the largest kind, and some steps
 OTHER_BYTES = 8 << 20  # of a stage's file: header, shared tensors, the embedding that nobody reads
@@ -54,7 +50,6 @@ class Gauge:
 class _Many:
     """What a run of several layers took, in seconds."""
 
-    n_bytes: int
     single_s: float
     deep_s: float
     depth: int
@@ -64,32 +59,29 @@ class _Many:
 
 
 @dataclass(frozen=True, slots=True)
-class _One:
-    """What a run of one layer took, in seconds."""
+class _Few:
+    """What the shortest run took, in seconds."""
 
     single_s: float
     wide_s: float
 
 
-def needed_bytes(shape: ModelShape, n_layers: int, gauge: Gauge) -> int:
-    """Memory for the largest run that is open at a time; its KV and head are those of usual models."""
-    weights = sum(map(layer_bytes, synthetic.mixed(shape, n_layers)))
+def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
+    """Memory for this run, or for the shortest one with the head; its KV is that of usual models."""
+    weights = run_bytes(shape, run)
     if gauge.head:
-        weights = max(weights, layer_bytes(shape.layers[0]) + tensor_bytes(shape.head))
-    kv = CELLS * n_layers * 4 * shape.width  # f16 keys and values, at most as wide as the model
+        weights = max(weights, run_bytes(shape, shape.runs[0]) + tensor_bytes(shape.head))
+    kv = CELLS * len(run.kinds) * 4 * shape.width  # f16 keys and values, at most as wide as the model
     return weights + OTHER_BYTES + kv + work_bytes(shape.width, gauge.batch_rows)
 
 
-def how_many_layers(shape: ModelShape, gauge: Gauge) -> int:
-    """Enough of them to be beyond the caches, as far as memory goes. Raises DoesNotFit for none."""
-    wanted = math.ceil(LEAST_WEIGHTS_BYTES / mean_layer_bytes(shape))
-    n_layers = min(max(wanted, LEAST_LAYERS), MOST_LAYERS, shape.n_layers)
-    while n_layers > 1 and needed_bytes(shape, n_layers, gauge) > gauge.allowed_bytes:
-        n_layers -= 1
-    needed = needed_bytes(shape, n_layers, gauge)
-    if needed > gauge.allowed_bytes:
-        raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=gauge.allowed_bytes)
-    return n_layers
+def longest_run(shape: ModelShape, gauge: Gauge) -> LayerRun:
+    """The longest run for which there is memory. Raises DoesNotFit where there is none."""
+    for run in reversed(shape.runs):
+        needed = needed_bytes(shape, run, gauge)
+        if needed <= gauge.allowed_bytes:
+            return run
+    raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=gauge.allowed_bytes)
 
 
 async def measure(
@@ -108,7 +100,7 @@ async def measure(
     Raises BadInput for a shape that cannot be, DoesNotFit, StageLost, Busy.
     """
     synthetic.check(shape)
-    how_many_layers(shape, gauge)  # refused before anything is begun
+    longest_run(shape, gauge)  # refused before anything is begun
     try:
         with _own_folder(folder):
             async with asyncio.timeout(MOST_S):
@@ -120,14 +112,14 @@ async def measure(
 
 
 async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
-    n_layers = how_many_layers(shape, gauge)
+    longest = longest_run(shape, gauge)
     start = Worker.start(
         WORKER, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
     )
     try:
         async with await start as worker, asyncio.TaskGroup() as group:
             trial = _Trial(shape, folder, gauge, worker, group, watched)
-            return await trial.speed(n_layers)
+            return await trial.speed(longest)
     except BaseExceptionGroup as errors:
         raise _first(errors) from None
 
@@ -154,20 +146,20 @@ class _Trial:
         self._shape, self._folder, self._gauge = shape, folder, gauge
         self._worker, self._group, self._watched = worker, group, watched
 
-    async def speed(self, n_layers: int) -> Speed:
-        """The numbers of all runs as seconds a layer."""
-        many = await self._many(n_layers)
+    async def speed(self, longest: LayerRun) -> Speed:
+        """The numbers of all runs as seconds of a layer on average over the model."""
+        many = await self._many(longest)
         floor_s = await self._nothing()
-        one = await self._one(Role.MIDDLE)
-        head_s, head_row_s = await self._head(one) if self._gauge.head else (0.0, 0.0)
+        few = await self._few(Role.MIDDLE)
+        head_s, head_row_s = await self._head(few) if self._gauge.head else (0.0, 0.0)
         step_s = floor_s
-        if n_layers > 1:
-            part = layer_bytes(self._shape.layers[0]) / many.n_bytes
+        part = self._shape.runs[0].average_layers / longest.average_layers
+        if part < 1:
             # One small layer may come from a cache: then the difference says too much of a layer, and
             # too little of the step; less than a step without an engine is never true.
-            step_s = max(floor_s, (one.single_s - part * many.single_s) / (1 - part))
+            step_s = max(floor_s, (few.single_s - part * many.single_s) / (1 - part))
         step_s = min(step_s, 0.9 * many.single_s)
-        each = mean_layer_bytes(self._shape) / many.n_bytes  # a layer's share of the run
+        each = 1 / longest.average_layers  # a layer's share of the run
         layer_s = each * (many.single_s - step_s)
         wide_s = max(each * (many.wide_s - step_s), layer_s)
         return Speed(
@@ -181,10 +173,9 @@ class _Trial:
             head_row_s=head_row_s,
         )
 
-    async def _many(self, n_layers: int) -> _Many:
-        """A mix of layers: single, wide and deep steps, and chunks up to the depth."""
-        layers = synthetic.mixed(self._shape, n_layers)
-        async with self._open(layers, Role.MIDDLE) as run:
+    async def _many(self, longest: LayerRun) -> _Many:
+        """A run of many layers: single, wide and deep steps, and chunks up to the depth."""
+        async with self._open(longest, Role.MIDDLE) as run:
             self._watched.phase()
             before_s = await run.repeated(1, SINGLE_S)
             self._watched.phase()
@@ -195,21 +186,18 @@ class _Trial:
             deep_s = await run.repeated(1, SINGLE_S, depth)
             await run.forget()
             after_s = await run.repeated(1, SINGLE_S)  # on both sides of what it is compared with
-        n_bytes = sum(layer_bytes(layer) for layer in layers)
-        return _Many(
-            n_bytes, (before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s, chunk_position_s
-        )
+        return _Many((before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s, chunk_position_s)
 
-    async def _one(self, role: Role) -> _One:
-        """One layer, of the most frequent kind."""
+    async def _few(self, role: Role) -> _Few:
+        """The shortest run."""
         self._watched.phase()
-        async with self._open(self._shape.layers[:1], role) as run:
+        async with self._open(self._shape.runs[0], role) as run:
             single_s = await run.repeated(1, SINGLE_S / 2)
-            return _One(single_s, await run.repeated(SLOTS, WIDE_S / 2))
+            return _Few(single_s, await run.repeated(SLOTS, WIDE_S / 2))
 
-    async def _head(self, without: _One) -> tuple[float, float]:
-        """What the output matrix adds to a layer: for one row, and for each further one."""
-        both = await self._one(Role.LAST)
+    async def _head(self, without: _Few) -> tuple[float, float]:
+        """What the output matrix adds to the shortest run: for one row, and for each further one."""
+        both = await self._few(Role.LAST)
         one_s = max(0.0, both.single_s - without.single_s)
         all_s = max(0.0, both.wide_s - without.wide_s)
         return one_s, max(0.0, all_s - one_s) / (SLOTS - 1)
@@ -222,20 +210,20 @@ class _Trial:
             return await run.repeated(1, SINGLE_S / 4)
 
     @asynccontextmanager
-    async def _open(self, layers: Sequence[LayerKind], role: Role) -> AsyncIterator[TrialRun]:
+    async def _open(self, layers: LayerRun, role: Role) -> AsyncIterator[TrialRun]:
         """Layers of random weights, loaded; their file lives no longer than the loading."""
         self._watched.look()
         # another name each time: a cancelled trial's thread may still be writing
         path = self._folder / f"{os.urandom(8).hex()}.gguf"
         model = await asyncio.to_thread(self._write, path, layers, role)
-        kv = model.kv_bytes(model.layers, CELLS)
+        kv = model.kv_bytes(model.layers, CELLS, SLOTS)
         needed = model.file_bytes + kv + work_bytes(model.width, self._gauge.batch_rows)
         self._must_fit(needed)
-        config = self._config("llamacpp", str(path), role, len(layers), model.traits(role))
+        config = self._config("llamacpp", str(path), role, model.n_layers, model.traits(role))
         async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
             yield run
 
-    def _write(self, path: Path, layers: Sequence[LayerKind], role: Role) -> Model:
+    def _write(self, path: Path, layers: LayerRun, role: Role) -> Model:
         """Runs in a thread. Raises DoesNotFit when the disk has no room, or BadInput."""
         needed, free = synthetic.file_bytes(self._shape, layers, role), disk_usage(path.parent).free
         if needed > DISK_SHARE * free:

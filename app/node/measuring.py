@@ -126,27 +126,30 @@ class Measuring:
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
         """As `speeds`, of whatever model has this basis."""
-        shape = basis.shape
         if known_only:
-            own = await self._own.known(shape, batch_rows)
-            theirs = {key: self._theirs.get((key, shape, batch_rows)) for key in lenders}
-            every: dict[MachineId, Speed | None] = {me[0]: own, **theirs}
-            return {key: basis.speed(speed, batch_rows) for key, speed in every.items()}
-        question = Question(shape, batch_rows, report)
+            everybody = (me[0], *lenders)
+            return {key: await self._known(key, me[0], basis, batch_rows) for key in everybody}
         one_at_a_time = asyncio.Semaphore(1 if one_by_one else len(lenders) + 1)
+
+        async def measured(machine: MachineId, name: str, of: Basis) -> Speed | None:
+            question = Question(of.shape, batch_rows, report)
+            here = machine == me[0]
+            work = self._here(name, question) if here else self._of(machine, name, question)
+            return of.speed(await self._or_none(name, work, within_s), batch_rows)
 
         async def known(machine: MachineId, name: str) -> Speed | None:
             async with one_at_a_time:
-                here = machine == me[0]
-                work = self._here(name, question) if here else self._of(machine, name, question)
-                return await self._or_none(name, work, within_s)
+                speed = await measured(machine, name, basis)
+                if speed is None and basis.instead is not None and self._had_no_room(name):
+                    speed = await measured(machine, name, basis.instead)
+                return speed
 
         async with asyncio.TaskGroup() as group:
             tasks = {
                 key: group.create_task(known(key, name), name=f"measure {name}")
                 for key, name in {me[0]: me[1], **lenders}.items()
             }
-        return {key: basis.speed(task.result(), batch_rows) for key, task in tasks.items()}
+        return {key: task.result() for key, task in tasks.items()}
 
     async def table(
         self,
@@ -228,6 +231,24 @@ class Measuring:
         self._holds = {key for key in self._holds if key[0] != machine}
 
     # inside
+
+    async def _known(
+        self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int
+    ) -> Speed | None:
+        """What was measured last of a machine."""
+        shape = basis.shape
+        if machine == me:
+            found = await self._own.known(shape, batch_rows)
+        else:
+            found = self._theirs.get((machine, shape, batch_rows))
+        if found is None and basis.instead is not None:
+            return await self._known(machine, me, basis.instead, batch_rows)
+        return basis.speed(found, batch_rows)
+
+    def _had_no_room(self, name: str) -> bool:
+        """Whether layers were too large to be measured on a machine when that was last tried."""
+        why = self._failed.get(name)
+        return why is not None and why.code == "speed_no_room"
 
     async def _or_none(
         self, name: str, work: Coroutine[Any, Any, Speed], within_s: float

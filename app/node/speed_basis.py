@@ -8,7 +8,8 @@ from app.catalog import synthetic
 from app.catalog.effort import effort_of, main_kind, stand_in, stand_in_effort
 from app.catalog.families import FAMILIES
 from app.catalog.gguf_header import Header
-from app.catalog.shape import has_window, shape_of
+from app.catalog.layer_kinds import windows
+from app.catalog.shape import shape_of
 from app.core.effort import Effort, Measured, estimated
 from app.core.errors import BadInput
 from app.core.model import Model
@@ -26,6 +27,7 @@ class Basis:
     near: Effort | None = (
         None  # of layers that were measured, where some have a window: what looks how far back
     )
+    instead: Basis | None = None  # for machines that have no room to measure the model's own layers
 
     @property
     def is_estimate(self) -> bool:
@@ -42,14 +44,30 @@ class Basis:
 
 
 def basis_of(header: Header, model: Model) -> Basis:
-    """Raises BadInput with the reason why nothing can be said of a model ahead."""
-    family = FAMILIES.get(model.architecture)
-    if family is not None and family.measurable and model.whole_reason is None:
+    """Layers of the model itself; a plain layer where those are too large to be made up anywhere.
+
+    Raises BadInput with the reason why nothing can be said of a model ahead.
+    """
+    plain = _plain_layer(header, model)
+    try:
         shape = shape_of(header, model)
-        if _can_be_measured(shape):
-            near = effort_of(header, model) if any(map(has_window, shape.layers)) else None
-            return Basis(shape, near=near)
-    effort = effort_of(header, model)
+        synthetic.check(shape)
+    except BadInput:
+        if isinstance(plain, BadInput):
+            raise plain from None
+        return plain
+    if isinstance(plain, BadInput):
+        return Basis(shape)
+    near = plain.effort if any(windows(header, FAMILIES[model.architecture]) or ()) else None
+    return Basis(shape, near=near, instead=plain)
+
+
+def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
+    """A plain layer in the place of the model's, or why nothing can be said from one."""
+    try:
+        effort = effort_of(header, model)
+    except BadInput as error:
+        return error
     return Basis(stand_in(main_kind(header, model)), effort)
 
 
@@ -69,12 +87,3 @@ def windowed(measured: Speed, effort: Effort) -> Speed:
         window_position_s=in_window * measured.position_s,
         window_chunk_position_s=in_window * measured.chunk_position_s,
     )
-
-
-def _can_be_measured(shape: ModelShape) -> bool:
-    """Layers may be too large for a trial, or of number types that nobody can make up."""
-    try:
-        synthetic.check(shape)
-    except BadInput:
-        return False
-    return True

@@ -20,7 +20,7 @@ from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
 
-FORMAT = 3  # higher when the measurement itself changes
+FORMAT = 4  # higher when the measurement itself changes
 MOST_ENTRIES = 256
 OLD_AFTER_S = 14 * 24 * 3600.0  # drivers, cooling and other programs change
 OLD_DISTURBED_S = 600.0  # measured beside the work of other programs, which may be over by then
