@@ -1,7 +1,4 @@
-"""Layers measured, beside estimates from the plain layer that stands for others: `python -m scripts.estimates`.
-
-Only layers that can be measured ahead can be compared so: dense ones and experts of several sizes and number types.
-"""
+"""Layers measured, beside estimates from the plain layer that stands for others: `python -m scripts.estimates`."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from typing import Any
 from app.catalog import ggml, synthetic
 from app.catalog.effort import effort_of, stand_in, stand_in_effort
 from app.catalog.gguf_check import read_header
+from app.catalog.shape import alike
 from app.core.effort import Measured, estimated
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
 from app.core.speed import Speed
@@ -66,7 +64,8 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     settings.append(Setting(rms, ggml.F32_VALUE, (2**-16,), is_list=False))
     norm = Tensor("output_norm.weight", ggml.F32, (width,))
     head = Tensor("token_embd.weight", CODES["Q6_K"], (width, 32000))
-    return ModelShape(name, width, tuple(settings), (LayerKind(16, tuple(layer)),), (norm,), head)
+    kind = LayerKind(tuple(layer))
+    return ModelShape(name, width, tuple(settings), (kind,), alike(kind, 16), (norm,), head)
 
 
 async def compared(
@@ -74,7 +73,7 @@ async def compared(
 ) -> tuple[Speed, Speed]:
     """The same layer as it was measured, and as it is estimated."""
     path = folder / "one.gguf"
-    model = await asyncio.to_thread(synthetic.write, path, shape, shape.layers[:1], Role.MIDDLE)
+    model = await asyncio.to_thread(synthetic.write, path, shape, shape.runs[0], Role.MIDDLE)
     guess = estimated(like, effort_of(read_header(path), model))
     return await measure(shape, folder / "trial", gauge), guess
 

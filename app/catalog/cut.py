@@ -42,16 +42,20 @@ def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers,
     BadInput where the model may not be cut like this: a wrong cut would be silently wrong.
     """
     _check(model, layers, role)
-    job = Job(model, header, FAMILIES[model.architecture], layers, role)
+    return assembled(Job(model, header, FAMILIES[model.architecture], layers, role), hashes)
+
+
+def assembled(job: Job, hashes: Mapping[str, str]) -> Cut:
+    """The stage of a job, without asking whether it is one that a whole pipeline has. Raises BadInput."""
     found = list(parts(job, hashes))
-    alignment = header.alignment
+    alignment = job.header.alignment
     listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in found]
     head = header_bytes(alignment, _entries(job), listed)
     pieces, offset = [], aligned(len(head), alignment)
     for part in found:
         pieces.append(Piece(part.sha256, part.tensor.n_bytes, offset))
         offset = aligned(offset + part.tensor.n_bytes, alignment)
-    manifest = Manifest(model.id, head, tuple(pieces), total_bytes=offset)
+    manifest = Manifest(job.model.id, head, tuple(pieces), total_bytes=offset)
     return Cut(manifest, tuple(part.source for part in found))
 
 

@@ -82,6 +82,11 @@ def shape_of(header: Header, model: Model) -> ModelShape:
     return shape
 
 
+def measured_runs(header: Header, model: Model) -> tuple[Layers, ...]:
+    """Which layers of a model its shape describes, shortest run first. Raises BadInput."""
+    return _chosen(_OwnLayers(header, model))
+
+
 def alike(kind: LayerKind, n_layers: int) -> tuple[LayerRun, ...]:
     """The runs of a model whose layers are all of one kind."""
     several = max(LEAST_LAYERS, math.ceil(LEAST_WEIGHTS_BYTES / layer_bytes(kind)))

@@ -150,8 +150,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """
         bench_silent gguf_alignment gguf_big_endian gguf_dimensions gguf_key_missing gguf_layer_extra
         gguf_layer_missing gguf_limit gguf_name gguf_not gguf_odd gguf_offset gguf_part gguf_repeated gguf_shape
-        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing speed_family
-        speed_shape_odd
+        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing speed_shape_odd
         """,
     ),
     (

@@ -1,8 +1,8 @@
 """What a layer of a model asks of a machine, and how long that takes, from a layer that was measured. Pure.
 
-Layers of many families cannot be measured ahead: they are no run of their own without the rest of their model. So
-a plain layer of the same number type is measured in their place. One row of a step is paid by the bytes it reads,
-further rows and prompts by their multiplications:
+Layers of a model that is not here yet, and layers too large to be made up on a machine, cannot be measured. A plain
+layer of the same number type is measured in their place. One row of a step is paid by the bytes it reads, further
+rows and prompts by their multiplications:
 
     attention, feed-forward   every weight is read once a step and multiplied once a row
     experts                   of E experts a row takes k: n rows read about E (1 - (1 - k/E)^n) of them

@@ -18,8 +18,8 @@ FORECAST_SENTENCES: dict[str, str] = {
     "prompt is read again where an answer comes back changed.",
     "plan_sketched": "An estimate from what is known of the model before it is here, and from a plain layer of the "
     "same number type that was measured on each machine.",
-    "plan_estimated": "An estimate: the machines were measured on a plain layer of the same number type, because "
-    "this model's own layers cannot be measured ahead.",
+    "plan_estimated": "An estimate from a plain layer of the same number type: this model's own layers are too large "
+    "to be measured on each of these machines.",
     "plan_measured": "The forecast is computed from what was measured here: layers of this model's shape.",
     "plan_measured_links": "The forecast is computed from what was measured: layers of this model's shape on each "
     "machine, and the links between them.",

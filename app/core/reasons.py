@@ -396,8 +396,6 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Try again when it is done.",
     "speed_no_room": "Measuring the speed needs {needed_bytes} of memory, and {free_bytes} may be used. "
     "Lend more, or close programs that are not needed.",
-    "speed_family": "The speed of {architecture} models is not measured in advance, because their layers differ; "
-    "they are placed by memory.",
     "speed_shape_odd": "The speed of this model cannot be measured: {what} cannot be. "
     "Update the app on both machines.",
     "lend_host_gone": "The machine that used these layers is gone.",

@@ -71,7 +71,9 @@ def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
     weights = run_bytes(shape, run)
     if gauge.head:
         weights = max(weights, run_bytes(shape, shape.runs[0]) + tensor_bytes(shape.head))
-    kv = CELLS * len(run.kinds) * 4 * shape.width  # f16 keys and values, at most as wide as the model
+    kv = (
+        CELLS * len(run.kinds) * 4 * shape.width
+    )  # f16 keys and values, at most as wide as the model
     return weights + OTHER_BYTES + kv + work_bytes(shape.width, gauge.batch_rows)
 
 

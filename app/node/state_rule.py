@@ -1,7 +1,7 @@
 """Which states of recurrent layers a placement keeps: what copying and reading cost -> core/states.py -> a sentence.
 
 Reading a prompt again takes what the forecast says; once prompts of the model were read, as much more or less as
-they took: such models' own layers cannot be measured ahead, so their forecasts are estimates.
+they took.
 """
 
 from __future__ import annotations

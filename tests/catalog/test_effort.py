@@ -123,7 +123,7 @@ def test_the_layer_that_stands_for_others_can_be_measured(kind: str, tmp_path: P
     synthetic.check(shape)
     if kind == "Q4_K":
         path = tmp_path / "one.gguf"
-        made = synthetic.write(path, shape, shape.layers[:1], Role.MIDDLE)
+        made = synthetic.write(path, shape, shape.runs[0], Role.MIDDLE)
         found, said = effort_of(read_header(path), made), stand_in_effort(shape)
         assert found.n_bytes == said.n_bytes
         assert (found.weights, found.position) == (said.weights, said.position)

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from app.catalog import ggml, synthetic
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
-from app.catalog.shape import layer_bytes, mean_layer_bytes, shape_of
+from app.catalog.shape import alike, layer_bytes, run_bytes, shape_of
 from app.core.errors import BadInput
-from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
+from app.core.model_shape import LayerKind, LayerRun, ModelShape, Setting, Tensor
 from backends.contract import Role
 from testbed import tiny
 
@@ -39,11 +39,15 @@ def mix(tmp_path_factory: pytest.TempPathFactory) -> ModelShape:
 
 
 def test_a_mix_has_its_kinds_of_layers(mix: ModelShape) -> None:
-    assert [kind.count for kind in mix.layers] == [8, 8]
-    assert len({layer_bytes(kind) for kind in mix.layers}) == 2
-    assert mix.n_layers == 16
-    assert mean_layer_bytes(mix) == sum(map(layer_bytes, mix.layers)) / 2
+    short, half, longest = mix.runs
+    assert (len(short.kinds), len(half.kinds), len(longest.kinds)) == (1, 8, 16)
+    assert sorted(longest.kinds) == [0] * 8 + [1] * 8
+    assert len(mix.kinds) == len({layer_bytes(kind) for kind in mix.kinds}) == 2
+    assert longest.average_layers == 16
+    one_s = 16 * layer_bytes(mix.layers(short)[0]) / run_bytes(mix, longest)
+    assert short.average_layers == pytest.approx(one_s)  # of a layer on average
     assert {setting.key for setting in mix.settings} >= {"llama.rope.freq_base"}
+    assert [run.settings for run in mix.runs] == [()] * 3
     assert mix.head == Tensor("token_embd.weight", 14, (256, 300))
 
 
@@ -53,12 +57,15 @@ def test_it_is_small_on_the_wire_and_survives_it(mix: ModelShape) -> None:
     assert msgspec.json.decode(data, type=ModelShape) == mix
 
 
-@pytest.mark.parametrize("n_layers", [1, 2, 3, 5, 16, 17])
-def test_a_trial_has_the_kinds_in_their_shares(mix: ModelShape, n_layers: int) -> None:
-    chosen = synthetic.mixed(mix, n_layers)
-    assert len(chosen) == n_layers
-    counts = [chosen.count(kind) for kind in mix.layers]
-    assert abs(counts[0] - counts[1]) == n_layers % 2
+def test_layers_beyond_the_caches_are_enough(tmp_path: Path) -> None:
+    """Large layers are few, and of small ones no more than MAX_RUN_LAYERS are written."""
+    matrix = Tensor("ffn_up.weight", ggml.F16, (4096, 4096))  # 32 MiB
+    lengths = [len(run.kinds) for run in alike(LayerKind((matrix,)), 40)]
+    assert lengths == [1, 3]
+    small = LayerKind((replace(matrix, dims=(1024, 1024)),))
+    assert [len(run.kinds) for run in alike(small, 40)] == [1, 16]
+    assert [len(run.kinds) for run in alike(small, 2)] == [1, 2]
+    assert [len(run.kinds) for run in alike(small, 1)] == [1]
 
 
 @pytest.mark.parametrize("quant", ["F32", "F16", "Q8_0", "Q4_0", "Q4_K", "Q4_K_M"])
@@ -68,14 +75,18 @@ def test_what_is_written_is_what_the_cut_makes(tmp_path: Path, quant: str, role:
     made = shape(tmp_path / "tiny.gguf", layers=4, width=width, ffn=256, quant=quant)
     synthetic.check(made)
     path = tmp_path / "made.gguf"
-    model = synthetic.write(path, made, synthetic.mixed(made, 3), role)
+    run = LayerRun((0, 1, 0) if len(made.kinds) > 1 else (0,) * 3, (), 3.0)
+    model = synthetic.write(path, made, run, role)
     assert (model.n_layers, model.width) == (3, width)
     assert model.n_vocab == (300 if role is Role.LAST else 32)
     assert model.kv_bytes_per_token == (2 * 2 * 2 * 64,) * 3
     assert path.stat().st_size == model.file_bytes
 
 
-@pytest.mark.parametrize("name", sorted(synthetic._SCALES.keys() | synthetic._FLOATS.keys()))
+MADE_UP = synthetic._SCALES.keys() | synthetic._SCALE_BYTES.keys() | synthetic._FLOATS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(MADE_UP - {"Q1_0", "Q2_0"}))  # gguf knows no such
 def test_random_weights_are_ordinary_numbers(name: str) -> None:
     """Finite, about 0 on average, and neither huge nor all of them tiny: else speeds are others'."""
     kind = next(code for code, (known, *_) in ggml.TENSORS.items() if known == name)
@@ -100,16 +111,29 @@ def test_every_pattern_is_whole_blocks_and_always_the_same() -> None:
         assert synthetic._pattern(kind) == data
 
 
+def test_all_number_types_of_weights_can_be_made_up() -> None:
+    """Those beside them are for what an engine computes with, or plain whole numbers."""
+    others = {"Q8_1", "Q8_K", "I8", "I16", "I32", "I64", "F64"}
+    assert {name for name, *_ in ggml.TENSORS.values()} == MADE_UP | others
+
+
+def test_states_are_made_to_fade() -> None:
+    """A decay above 0 is a growth: after a chunk of a prompt nothing finite would be left."""
+    for dims in ((8,), (1, 8)):
+        data = b"".join(synthetic._weights(Tensor("blk.0.ssm_a", ggml.F32, dims)))
+        assert set(np.frombuffer(data, np.float32)) == {np.float32(-0.125)}
+
+
 def changed(mix: ModelShape, **tensor: Any) -> ModelShape:
-    first, *rest = mix.layers
+    first, *rest = mix.kinds
     odd = replace(first.tensors[0], **tensor)
-    return replace(mix, layers=(replace(first, tensors=(odd, *first.tensors[1:])), *rest))
+    return replace(mix, kinds=(replace(first, tensors=(odd, *first.tensors[1:])), *rest))
 
 
 def test_what_cannot_be_is_refused_by_numbers_alone(mix: ModelShape) -> None:
     alien = Setting("qwen2.block_size", ggml.U32, (1,), is_list=False)
     pair = Setting("llama.x", ggml.U32, (1, 2), is_list=False)
-    list_of_layer = replace(mix.layers[0], settings=(replace(pair, is_list=True),))
+    run = mix.runs[0]
     odd: list[ModelShape] = [
         replace(mix, architecture="mamba"),
         changed(mix, kind=200),
@@ -123,8 +147,9 @@ def test_what_cannot_be_is_refused_by_numbers_alone(mix: ModelShape) -> None:
         replace(mix, settings=(*mix.settings, alien)),
         replace(mix, settings=(pair,)),
         replace(mix, settings=(replace(pair, kind=11, values=("a",)), replace(pair, kind=9))),
-        replace(mix, layers=(list_of_layer,)),
-        replace(mix, layers=(replace(mix.layers[0], settings=(pair,)), mix.layers[1])),
+        replace(mix, runs=(replace(run, settings=(pair,)),)),
+        replace(mix, runs=(replace(run, settings=(alien,)),)),
+        replace(mix, runs=(replace(run, kinds=(0, 2)),)),  # a layer that is not there
     ]
     for one in odd:
         with pytest.raises(BadInput):
@@ -135,7 +160,7 @@ def test_values_of_another_kind_are_refused_when_written(mix: ModelShape, tmp_pa
     for kind, value in ((ggml.U32, -1), (ggml.U32, "x"), (ggml.U32, 1 << 40), (6, "x")):
         odd = replace(mix, settings=(Setting("llama.x", kind, (value,), is_list=False),))
         with pytest.raises(BadInput):
-            synthetic.write(tmp_path / "odd.gguf", odd, odd.layers, Role.MIDDLE)
+            synthetic.write(tmp_path / "odd.gguf", odd, odd.runs[0], Role.MIDDLE)
 
 
 TENSORS = st.builds(
@@ -157,18 +182,20 @@ SETTINGS = st.builds(
     ).map(tuple),
     st.booleans(),
 )
-LAYERS = st.builds(
-    LayerKind,
-    st.integers(1, 512),
-    st.lists(TENSORS, min_size=1, max_size=3).map(tuple),
-    st.lists(SETTINGS, max_size=1).map(tuple),
+LAYERS = st.builds(LayerKind, st.lists(TENSORS, min_size=1, max_size=3).map(tuple))
+RUNS = st.builds(
+    LayerRun,
+    st.lists(st.integers(0, 3), min_size=1, max_size=16).map(tuple),
+    st.lists(SETTINGS, max_size=2).map(tuple),
+    st.floats(1e-3, 1e4),
 )
 SHAPES = st.builds(
     ModelShape,
-    st.sampled_from(["llama", "mamba"]),
+    st.sampled_from(["llama", "mamba", "gemma4", "qwen35"]),
     st.sampled_from([1, 32, 256, 1 << 17]),
     st.lists(SETTINGS, max_size=4).map(tuple),
     st.lists(LAYERS, min_size=1, max_size=2).map(tuple),
+    st.lists(RUNS, min_size=1, max_size=3).map(tuple),
     st.lists(TENSORS, max_size=2).map(tuple),
     TENSORS,
 )
@@ -182,62 +209,28 @@ def test_no_shape_raises_anything_but_bad_input(
     path = tmp_path_factory.getbasetemp() / f"fuzz-{next(NUMBER)}.gguf"
     try:
         synthetic.check(made)
-        if mean_layer_bytes(made) < 1 << 22:
-            synthetic.write(path, made, synthetic.mixed(made, 2), Role.MIDDLE)
+        if run_bytes(made, made.runs[0]) < 1 << 23:
+            synthetic.write(path, made, made.runs[0], Role.MIDDLE)
     except BadInput:
         return
     finally:
         path.unlink(missing_ok=True)
 
 
-KEYS_AND_VALUES = ("attn_k.weight", "attn_v.weight")
-
-
-def test_settings_that_are_one_for_each_layer_belong_to_the_layers(
+def test_a_file_that_lists_its_heads_layer_by_layer_says_so_in_each_run(
     tmp_path: Path, mix: ModelShape
 ) -> None:
-    """A file that lists its heads layer by layer: the list is taken apart and put together again."""
-    per_layer = Setting("llama.attention.head_count_kv", ggml.U32, (1,), is_list=False)
-    rest = tuple(s for s in mix.settings if s.key != per_layer.key)
-    layers = tuple(
-        replace(kind, tensors=tuple(map(_narrow, kind.tensors)), settings=(per_layer,))
-        for kind in mix.layers
-    )
-    made = replace(mix, settings=rest, layers=layers)
-    synthetic.check(made)
-    path = tmp_path / "lists.gguf"
-    model = synthetic.write(path, made, synthetic.mixed(made, 4), Role.MIDDLE)
-    header = read_header(path)
-    assert header.items(per_layer.key) == (1,) * 4
-    assert model.kv_bytes_per_token == (256,) * 4
-    again = shape_of(header, model)
-    assert [kind.settings for kind in again.layers] == [(per_layer,)] * 2
-    assert [kind.count for kind in again.layers] == [2, 2]
-
-
-def test_each_layer_has_its_own_value_in_the_list(tmp_path: Path, mix: ModelShape) -> None:
-    """And who reads it sees that they differ, which no family whose layers are all alike was proved with."""
     key = "llama.attention.head_count_kv"
-    rest = tuple(s for s in mix.settings if s.key != key)
-    one, two = (Setting(key, ggml.U32, (n,), is_list=False) for n in (1, 2))
-    first, second = mix.layers
-    layers = (
-        replace(first, tensors=tuple(map(_narrow, first.tensors)), settings=(one,)),
-        replace(second, settings=(two,)),
-    )
-    made = replace(mix, settings=rest, layers=layers)
+    settings = tuple(one for one in mix.settings if one.key != key)
+    run = LayerRun((0, 0, 1), (Setting(key, ggml.U32, (2,) * 3, is_list=True),), 3.0)
+    made = replace(mix, settings=settings, runs=(run,))
     synthetic.check(made)
     path = tmp_path / "lists.gguf"
-    with pytest.raises(BadInput, match="whole_variant"):
-        synthetic.write(path, made, synthetic.mixed(made, 5), Role.MIDDLE)
-    found = read_header(path).items(key)
-    assert found == tuple(kind.settings[0].values[0] for kind in synthetic.mixed(made, 5))
-    assert sorted(found) in ([1, 1, 1, 2, 2], [1, 1, 2, 2, 2])
-
-
-def _narrow(tensor: Tensor) -> Tensor:
-    """With one head for keys and values."""
-    return replace(tensor, dims=(256, 64)) if tensor.name in KEYS_AND_VALUES else tensor
+    model = synthetic.write(path, made, run, Role.MIDDLE)
+    header = read_header(path)
+    assert header.items(key) == (2,) * 3
+    again = shape_of(header, model)
+    assert [one.settings[0].values for one in again.runs] == [(2,), (2,) * 2, (2,) * 3]
 
 
 def test_what_no_speed_depends_on_stays_at_home(tmp_path: Path) -> None:

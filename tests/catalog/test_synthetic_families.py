@@ -1,7 +1,10 @@
-"""Layers of random weights open and compute in the engine for each family that is measured so, as its own layers do."""
+"""Layers of random weights open and compute in the engine for each family that may be cut, as its own layers do."""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,62 +14,119 @@ from app.catalog import synthetic
 from app.catalog.families import FAMILIES
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
-from app.catalog.shape import has_window, shape_of
-from app.core.errors import BadInput
-from app.core.model_shape import ModelShape
-from backends.contract import Hidden, Layers, Role, Segment, StageConfig
+from app.catalog.gguf_header import Header
+from app.catalog.layer_kinds import WINDOW_LAYERS, windows
+from app.catalog.shape import shape_of
+from app.core.hidden_rows import as_f16, rows_of
+from app.core.model import Model
+from app.core.model_shape import LayerRun, ModelShape
+from app.inference.links import close_run, open_run, own_stage
+from app.inference.step import Run, Step
+from app.inference.worker import Worker
+from app.node.speed_basis import basis_of
+from backends.contract import Hidden, Layers, Number, Role, Segment, StageConfig
 from backends.llamacpp.stage import LlamaStage
 from backends.numbers import VALUE, bytes_of
 from tests.families.fixtures import families
 
-MEASURED = sorted(
-    name for name, one in families().items()
-    if one.architecture in FAMILIES and FAMILIES[one.architecture].measurable
-)  # fmt: skip
+PROVED = sorted(name for name, one in families().items() if one.architecture in FAMILIES)
+CHUNK = 512  # positions: in as many, a state that grew would be beyond all numbers
+VALUES = (0.5, -1.0, 1.5, -0.25)
+
+
+def opened(name: str) -> tuple[Header, Model]:
+    header = read_header(families()[name].path)
+    return header, model_of(header, name, "0" * 64)
 
 
 def shape(name: str) -> ModelShape:
-    header = read_header(families()[name].path)
-    model = model_of(header, name, "")
-    if model.whole_reason is not None and model.whole_reason.code != "whole_one_layer":
-        pytest.skip(f"{name} is not cut")
-    return shape_of(header, model)
+    return shape_of(*opened(name))
 
 
-@pytest.mark.parametrize("name", MEASURED)
-def test_each_mix_of_its_layers_computes(tmp_path: Path, name: str) -> None:
-    made = shape(name)
-    synthetic.check(made)
-    several = synthetic.mixed(made, max(3, len(made.layers)))
-    for role, layers in (
-        (Role.MIDDLE, several), (Role.MIDDLE, made.layers[:1]), (Role.LAST, made.layers[:1])
-    ):  # fmt: skip
-        path = tmp_path / f"{role}-{len(layers)}.gguf"
-        model = synthetic.write(path, made, layers, role)
-        stage = LlamaStage(
-            StageConfig(
-                "llamacpp", str(path), "", role, Layers(0, len(layers)), made.width, 2, 512, 64,
-                threads=1, traits=model.traits(role), any_engine=True,
-            )
-        )  # fmt: skip
-        segment = Segment(0, 3, 0)
-        rows = np.full(3 * made.width, 0.5, dtype=VALUE)
-        found = stage.forward(Hidden((segment,), bytes_of(rows)), [0])
+def config(path: Path, made: ModelShape, model: Model, role: Role) -> StageConfig:
+    return StageConfig(
+        "llamacpp", str(path), "", role, Layers(0, model.n_layers), made.width, 2, 2 * CHUNK, CHUNK,
+        threads=1, traits=model.traits(role), any_engine=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_the_model_s_own_layers_are_what_is_measured(tmp_path: Path, name: str) -> None:
+    basis = basis_of(*opened(name))
+    assert not basis.is_estimate
+    made = basis.shape
+    for role, run in ((Role.MIDDLE, made.runs[-1]), (Role.LAST, made.runs[0])):
+        path = tmp_path / f"{role}.gguf"
+        model = synthetic.write(path, made, run, role)
+        stage = LlamaStage(config(path, made, model, role))
+        rows = np.random.default_rng(1).choice(VALUES, CHUNK * made.width).astype(VALUE)
+        found = stage.forward(Hidden((Segment(0, CHUNK, 0),), bytes_of(rows)), [0])
+        assert np.isfinite(np.frombuffer(found.rows, VALUE)).all()
+        found = stage.forward(Hidden((Segment(0, 1, CHUNK),), bytes_of(rows[: made.width])), [0])
         assert np.isfinite(np.frombuffer(found.rows, VALUE)).all()
         stage.close()
 
 
-def test_windows_are_counted_as_in_the_model() -> None:
-    """Gemma 3: all but each sixth; what is measured has the same shares of both."""
-    made = shape("gemma3")
-    header = read_header(families()["gemma3"].path)
-    n = model_of(header, "gemma3", "").n_layers
-    near = sum(kind.count for kind in made.layers if has_window(kind))
-    assert near == n - n // 6
-    assert has_window(made.layers[0])
+async def test_a_worker_computes_the_layers_of_every_family(tmp_path: Path) -> None:
+    async with await Worker.start("all", reads=[tmp_path]) as worker, asyncio.TaskGroup() as group:
+        odd = {}
+        for name in PROVED:
+            made, path = shape(name), tmp_path / f"{name}.gguf"
+            model = synthetic.write(path, made, made.runs[-1], Role.MIDDLE)
+            run = Run(os.urandom(16), Role.MIDDLE, made.width, Number.F16)
+            await open_run(worker, run, 2 * CHUNK, config(path, made, model, Role.MIDDLE))
+            path.unlink()
+            stage = own_stage(worker, run, "all", "all")
+            listening = group.create_task(stage.listen(), name="listen")
+            for segment in (Segment(0, CHUNK, 0), Segment(0, 1, CHUNK)):
+                row = as_f16((VALUES * made.width)[: made.width])
+                told = await stage.forward(Step.of([segment], (), row * segment.n_tokens))
+                found = rows_of(bytes(told.rows), made.width, run.number)
+                if len(found) != segment.n_tokens or not all(map(math.isfinite, found[-1])):
+                    odd[name] = found
+            listening.cancel()
+            await close_run(worker, run)
+    assert odd == {}
 
 
-def test_families_whose_layers_need_their_place_are_estimated() -> None:
-    with pytest.raises(BadInput) as caught:
-        shape("falcon-h1")
-    assert caught.value.reason.code == "speed_family"
+@pytest.mark.parametrize("name", ["gemma3", "cohere2-moe", "gemma4", "llama4"])
+def test_windows_are_counted_as_in_the_model(name: str) -> None:
+    """Which layers have one is written for each run as the whole model has it there."""
+    header, model = opened(name)
+    near = windows(header, FAMILIES[model.architecture])
+    assert near is not None
+    made = shape_of(header, model)
+    listed = [of_run(made, run) for run in made.runs]
+    assert sum(listed[-1]) / len(listed[-1]) == pytest.approx(sum(near) / len(near), abs=0.1)
+    assert all(len(one) == len(run.kinds) for one, run in zip(listed, made.runs, strict=True))
+
+
+def of_run(made: ModelShape, run: LayerRun) -> tuple[object, ...]:
+    key = f"{made.architecture}.{WINDOW_LAYERS}"
+    return next(one.values for one in run.settings if one.key == key)
+
+
+@pytest.mark.parametrize(
+    ("name", "recurrent"),
+    [("qwen3-5", "ssm_a"), ("kimi-linear", "ssm_a"), ("granite-hybrid", "ssm_a"),
+     ("nemotron-h", "ssm_a"), ("lfm2", "shortconv.conv.weight")],
+)  # fmt: skip
+def test_each_run_of_a_hybrid_holds_both_kinds_of_layers(name: str, recurrent: str) -> None:
+    made = shape(name)
+    for run in made.runs:
+        names = [{tensor.name for tensor in layer.tensors} for layer in made.layers(run)]
+        assert 0 < sum(recurrent in one for one in names) < len(names)
+    assert made.runs[-1].average_layers == pytest.approx(len(made.runs[-1].kinds), rel=0.15)
+
+
+def test_experts_count_as_what_a_row_picks_of_them() -> None:
+    """DeepSeek V2 Lite: a first layer without experts, which has as much work as one with all of them idle."""
+    made = shape("deepseek-v2-lite")
+    assert len(made.kinds) == 2
+    dense = [any("_exps" in tensor.name for tensor in kind.tensors) for kind in made.kinds]
+    assert sorted(dense) == [False, True]
+    short, *_, longest = made.runs
+    assert short.kinds == (made.runs[1].kinds[0],) == (0,)  # one with experts stands for most
+    assert short.average_layers == pytest.approx(1, rel=0.1)
+    assert len(longest.kinds) == 16
+    assert longest.average_layers == pytest.approx(16, rel=0.1)

@@ -6,32 +6,36 @@ import asyncio
 import math
 import os
 import statistics
-from dataclasses import asdict
+import time
+from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
+from msgspec import structs
 
 from app.catalog import ggml
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
-from app.catalog.shape import mean_layer_bytes, shape_of
+from app.catalog.shape import shape_of
 from app.core.errors import Busy, DoesNotFit, StageLost
 from app.core.model_shape import ModelShape, Setting
 from app.core.speed import Speed
 from app.core.threads import Threads
 from app.inference import speedometer, trial_run
 from app.inference.links import open_run, own_stage
-from app.inference.speedometer import Gauge, how_many_layers, measure
+from app.inference.speedometer import Gauge, longest_run, measure, needed_bytes
 from app.inference.step import Run, Step
+from app.inference.trial_run import TrialRun, Watched
 from app.inference.worker import Worker
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
 from backends.numbers import to_wire
 from testbed import tiny
 from tests.backends.cutting import stage_file
 
+FAMILIES = Path(__file__).parents[1] / "families"
 MIB = 1 << 20
 MOST_TRIES = 10
 DEPTH = 192
@@ -81,16 +85,34 @@ async def test_one_layer_is_enough_where_there_is_only_one(tmp_path: Path) -> No
     assert speed.layer_s > 0
 
 
-def test_so_many_layers_that_no_cache_holds_them(tmp_path: Path) -> None:
-    small = shape(tmp_path, layers=2, width=512, ffn=2048)
-    made = replace(small, layers=(replace(small.layers[0], count=40),))
-    assert 12 * mean_layer_bytes(made) < speedometer.LEAST_WEIGHTS_BYTES
-    assert how_many_layers(made, GAUGE) == 13
-    tight = Gauge(Threads(1), 64, 128 * MIB, head=False)
-    few = how_many_layers(made, tight)
-    assert 1 <= few < 13
-    assert speedometer.needed_bytes(made, few, tight) <= tight.allowed_bytes
-    assert speedometer.needed_bytes(made, few + 1, tight) > tight.allowed_bytes
+def test_a_machine_with_little_memory_measures_fewer_layers(tmp_path: Path) -> None:
+    made = shape(tmp_path, layers=16, width=512, ffn=2048)
+    assert [len(run.kinds) for run in made.runs] == [1, 7, 14]  # the last beyond the caches
+    assert longest_run(made, GAUGE) is made.runs[-1]
+    for run, longer in pairwise(made.runs):
+        tight = replace(GAUGE, allowed_bytes=needed_bytes(made, longer, GAUGE) - 1)
+        assert longest_run(made, tight) is run
+
+
+@pytest.mark.parametrize(
+    "name", ["qwen3-5", "nemotron-h", "deepseek-v2-lite", "lfm2-moe", "llama4", "gemma4", "glm4"]
+)
+async def test_layers_that_need_their_place_are_measured(tmp_path: Path, name: str) -> None:
+    """Recurrent ones, dense ones before those with experts, windows, planes: also after a prompt, and forgotten."""
+    made = shape_in(FAMILIES / f"{name}.gguf")
+    speed = await measure(made, tmp_path / "trial", GAUGE)
+    assert all(math.isfinite(seconds) and seconds >= 0 for seconds in asdict(speed).values())
+    assert min(speed.layer_s, speed.chunk_s, speed.step_s) > 0
+
+
+def test_the_rows_of_a_trial_differ() -> None:
+    """Rows that were alike would all pick the same experts, and read an eighth of what others' rows do."""
+    run = Run(bytes(16), Role.MIDDLE, 64, Number.F16)
+    trial = TrialRun(None, run, Watched(lambda: False, trial_run.silent, time.perf_counter))  # type: ignore[arg-type]
+    rows = [trial._next_row() for _ in range(2 * trial_run.ROWS)]
+    assert {len(row) for row in rows} == {Number.F16.row_bytes(64)}
+    assert len(set(rows)) == trial_run.ROWS
+    assert rows[: trial_run.ROWS] == rows[trial_run.ROWS :]
 
 
 async def test_no_memory_is_said_before_anything_begins(tmp_path: Path) -> None:
@@ -107,7 +129,7 @@ async def test_a_cache_beyond_all_measure_is_refused_before_the_engine_sees_it(
     wide = Setting("llama.attention.key_length", ggml.U32, (1 << 16,), is_list=False)
     rest = tuple(s for s in made.settings if s.key != wide.key)
     with pytest.raises(DoesNotFit) as short:
-        await measure(replace(made, settings=(*rest, wide)), tmp_path / "trial", NO_HEAD)
+        await measure(structs.replace(made, settings=(*rest, wide)), tmp_path / "trial", NO_HEAD)
     assert short.value.reason.code == "speed_no_room"
     assert int(short.value.reason.facts["needed_bytes"]) > 512 * MIB
 

@@ -15,8 +15,10 @@ from app.core.link import LinkKind
 from app.core.model_shape import (
     MAX_KINDS,
     MAX_SETTINGS,
+    MAX_SHAPE_BYTES,
     MAX_TENSORS,
     LayerKind,
+    LayerRun,
     ModelShape,
     Setting,
     Tensor,
@@ -81,7 +83,8 @@ SHAPE = ModelShape(
     "llama",
     256,
     (Setting("llama.rope.freq_base", 6, (10000.0,), is_list=False),),
-    (LayerKind(8, (Tensor("attn_q.weight", 12, (256, 256)),)),),
+    (LayerKind((Tensor("attn_q.weight", 12, (256, 256)),)),),
+    (LayerRun((0,), (), 1.0), LayerRun((0,) * 8, (Setting("llama.x", 7, (True,) * 8, True),), 8.0)),
     (Tensor("output_norm.weight", 0, (256,)),),
     Tensor("token_embd.weight", 14, (256, 300)),
 )
@@ -271,7 +274,7 @@ def test_a_shape_out_of_bounds_is_a_bad_message(changes: dict[str, object]) -> N
 
 
 def test_the_largest_shape_of_a_real_kind_fits_a_message() -> None:
-    """Eight kinds of layers of 24 tensors each, and sixty settings."""
+    """Sixteen kinds of layers of 24 tensors each, and sixty settings."""
     tensors = tuple(
         Tensor(f"ffn_gate_up_exps_{n}.weight", 12, (8192, 28_672, 8)) for n in range(24)
     )
@@ -279,7 +282,13 @@ def test_the_largest_shape_of_a_real_kind_fits_a_message() -> None:
         Setting(f"llama.attention.sliding_window_pattern_{n}", 4, (1 << 31,), is_list=False)
         for n in range(60)
     )
-    large = ModelShape("llama", 8192, settings, (LayerKind(9, tensors),) * 8, tensors, tensors[0])
+    lists = tuple(
+        Setting(f"llama.attention.recurrent_layers_{n}", 7, (False,) * 16, True) for n in range(6)
+    )
+    run = LayerRun(tuple(range(16)), lists, 15.123456789012345)
+    kinds = (LayerKind(tensors),) * 16
+    large = ModelShape("llama", 8192, settings, kinds, (run,) * 3, tensors, tensors[0])
+    assert len(msgspec.json.encode(large)) < MAX_SHAPE_BYTES
     encode(MeasureSpeed(request=1, shape=large, batch_rows=64))
 
 

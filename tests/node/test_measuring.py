@@ -312,6 +312,35 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
             assert await known() == anew
 
 
+async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_path: Path) -> None:
+    """And what it computes from that is an estimate, also when nothing is measured any more."""
+
+    async def answer(order: MeasureSpeed) -> None:
+        if order.shape == host.measuring._basis(host.entry).shape:
+            facts = {"needed_bytes": 2 * GIB, "free_bytes": GIB}
+            told: Any = SpeedRefused(request=order.request, code="speed_no_room", facts=facts)
+        else:
+            told = SpeedMeasured(
+                request=order.request, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6,
+                chunk_s=0.05, step_s=2e-4,
+            )  # fmt: skip
+        host.measuring.heard(LENDER, told)
+
+    link = Link(answer)
+    async with side(tmp_path / "host", lambda _: link) as host:
+        found = await measured(host)
+        own, other = found[ME], found[LENDER]
+        assert own is not None
+        assert other is not None
+        assert (own.estimated, other.estimated) == (False, True)
+        assert len(link.asked) == 2
+        assert host.measuring.unmeasured("attic") is None
+        me, lenders = (ME, "den"), {LENDER: "attic"}
+        assert found == await host.measuring.speeds(
+            host.entry, me, lenders, ROWS, lambda _: None, known_only=True
+        )
+
+
 async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
     async def refuse(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.catalog import synthetic
 from app.catalog.effort import stand_in, stand_in_effort
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import read_header
@@ -51,10 +52,28 @@ def test_layers_with_a_window_are_measured_themselves_and_look_back_no_further(n
     assert chunk_s == pytest.approx(DEPTH * SPEED.chunk_position_s)
 
 
-@pytest.mark.parametrize("name", ["qwen3-5", "deepseek-v3", "llama4", "lfm2", "glm4"])
-def test_for_others_a_plain_layer_of_their_number_type_stands(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["qwen3-5", "deepseek-v3", "deepseek-v32", "llama4", "lfm2", "glm4"]
+)
+def test_layers_that_need_their_place_are_measured_themselves(name: str) -> None:
+    found = basis(name)
+    assert not found.is_estimate
+    speed = found.speed(SPEED, 64)
+    assert speed is not None
+    assert not speed.estimated
+    assert speed.layer_s == SPEED.layer_s
+    assert found.speed(None, 64) is None
+
+
+@pytest.mark.parametrize("name", ["qwen3-5", "llama"])
+def test_for_layers_too_large_a_plain_layer_of_their_number_type_stands(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    own = basis(name)
+    monkeypatch.setattr(synthetic, "MAX_LAYER_BYTES", 1 << 10)
     found = basis(name)
     assert found.is_estimate
+    assert found == own.instead
     assert found.shape == stand_in("F16")
     speed = found.speed(SPEED, 64)
     assert speed is not None
@@ -63,7 +82,8 @@ def test_for_others_a_plain_layer_of_their_number_type_stands(name: str) -> None
     assert found.speed(None, 64) is None
 
 
-def test_why_nothing_is_said_comes_from_the_model() -> None:
+def test_why_nothing_is_said_comes_from_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic, "MAX_LAYER_BYTES", 1 << 10)
     with pytest.raises(BadInput, match="unforecast_indexer"):
         basis("deepseek-v32")
 

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from app.core.model_shape import LayerKind, ModelShape, Tensor
+from app.core.model_shape import LayerKind, LayerRun, ModelShape, Tensor
 from app.core.speed import Speed
 from app.node import speed_book
 from app.node.speed_book import FORMAT, Setup, SpeedBook, far_off, key_of
 
 SPEED = Speed(0.002, 0.001, 1e-6, 0.05, 1e-5, 0.0002, 0.004, 0.003)
 SHAPE = ModelShape(
-    "llama", 32, (), (LayerKind(2, (Tensor("attn_q.weight", 1, (32, 32)),)),), (),
+    "llama", 32, (), (LayerKind((Tensor("attn_q.weight", 1, (32, 32)),)),),
+    (LayerRun((0, 0), (), 2.0),), (),
     Tensor("token_embd.weight", 1, (32, 300)),
 )  # fmt: skip
 SETUP = Setup("llamacpp 0.3 AVX2", "A CPU", 4, 64)
@@ -50,7 +52,7 @@ def test_anything_else_is_another_measurement() -> None:
         (Setup("llamacpp 0.3 AVX2", "A CPU", 2, 64), SHAPE, True),
         (Setup("llamacpp 0.3 AVX2", "A CPU", 4, 32), SHAPE, True),
         (SETUP, SHAPE, False),
-        (SETUP, ModelShape("llama", 64, (), SHAPE.layers, (), SHAPE.head), True),
+        (SETUP, structs.replace(SHAPE, width=64), True),
     ]
     keys = {key_of(setup, shape, head=head) for setup, shape, head in others}
     assert len(keys) == len(others)
