@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from app.core.errors import Reason
 from app.core.link import LinkKind
 from app.core.model_shape import (
-    MAX_KINDS,
+    MAX_RUN_LAYERS,
+    MAX_RUNS,
     MAX_SETTINGS,
     MAX_SHAPE_BYTES,
     MAX_TENSORS,
@@ -237,6 +238,7 @@ def asked(**changes: object) -> bytes:
 
 TENSOR = {"name": "x", "kind": 1, "dims": [32, 32]}
 SETTING = {"key": "llama.x", "kind": 4, "values": [1], "is_list": False}
+RUN = {"kinds": [0], "settings": [], "average_layers": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -246,17 +248,25 @@ SETTING = {"key": "llama.x", "kind": 4, "values": [1], "is_list": False}
         {"width": 0},
         {"width": 1 << 18},
         {"more": 1},
-        {"layers": []},
-        {"layers": [{"count": 0, "tensors": [TENSOR]}]},
-        {"layers": [{"count": 1, "tensors": []}]},
-        {"layers": [{"count": 1, "tensors": [TENSOR]}] * (MAX_KINDS + 1)},
-        {"layers": [{"count": 1, "tensors": [TENSOR] * (MAX_TENSORS + 1)}]},
-        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": []}]}]},
-        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": [1] * 5}]}]},
-        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": [-1]}]}]},
-        {"layers": [{"count": 1, "tensors": [TENSOR | {"dims": [1 << 33]}]}]},
-        {"layers": [{"count": 1, "tensors": [TENSOR | {"name": "../x"}]}]},
-        {"layers": [{"count": 1, "tensors": [TENSOR | {"name": "x" * 49}]}]},
+        {"kinds": []},
+        {"kinds": [{"tensors": []}]},
+        {"kinds": [{"tensors": [TENSOR], "count": 1}]},
+        {"kinds": [{"tensors": [TENSOR]}] * (MAX_RUN_LAYERS + 1)},
+        {"kinds": [{"tensors": [TENSOR] * (MAX_TENSORS + 1)}]},
+        {"kinds": [{"tensors": [TENSOR | {"dims": []}]}]},
+        {"kinds": [{"tensors": [TENSOR | {"dims": [1] * 5}]}]},
+        {"kinds": [{"tensors": [TENSOR | {"dims": [-1]}]}]},
+        {"kinds": [{"tensors": [TENSOR | {"dims": [1 << 33]}]}]},
+        {"kinds": [{"tensors": [TENSOR | {"name": "../x"}]}]},
+        {"kinds": [{"tensors": [TENSOR | {"name": "x" * 49}]}]},
+        {"runs": []},
+        {"runs": [RUN] * (MAX_RUNS + 1)},
+        {"runs": [RUN | {"kinds": []}]},
+        {"runs": [RUN | {"kinds": [0] * (MAX_RUN_LAYERS + 1)}]},
+        {"runs": [RUN | {"kinds": [-1]}]},
+        {"runs": [RUN | {"settings": [SETTING] * (MAX_SETTINGS + 1)}]},
+        {"runs": [RUN | {"average_layers": 0.0}]},
+        {"runs": [RUN | {"average_layers": 1e5}]},
         {"settings": [SETTING] * (MAX_SETTINGS + 1)},
         {"settings": [SETTING | {"key": "x"}]},
         {"settings": [SETTING | {"values": []}]},
