@@ -64,8 +64,8 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     settings.append(Setting(rms, ggml.F32_VALUE, (2**-16,), is_list=False))
     norm = Tensor("output_norm.weight", ggml.F32, (width,))
     head = Tensor("token_embd.weight", CODES["Q6_K"], (width, 32000))
-    kind = LayerKind(tuple(layer))
-    return ModelShape(name, width, tuple(settings), (kind,), alike(kind, 16), (norm,), head)
+    one = LayerKind(tuple(layer))
+    return ModelShape(name, width, tuple(settings), (one,), alike(one, 16), (norm,), head)
 
 
 async def compared(

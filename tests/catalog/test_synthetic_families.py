@@ -101,9 +101,9 @@ def test_windows_are_counted_as_in_the_model(name: str) -> None:
     assert all(len(one) == len(run.kinds) for one, run in zip(listed, made.runs, strict=True))
 
 
-def of_run(made: ModelShape, run: LayerRun) -> tuple[object, ...]:
+def of_run(made: ModelShape, run: LayerRun) -> list[bool]:
     key = f"{made.architecture}.{WINDOW_LAYERS}"
-    return next(one.values for one in run.settings if one.key == key)
+    return [bool(one) for found in run.settings if found.key == key for one in found.values]
 
 
 @pytest.mark.parametrize(

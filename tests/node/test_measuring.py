@@ -317,8 +317,10 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
 
     async def answer(order: MeasureSpeed) -> None:
         if order.shape == host.measuring._basis(host.entry).shape:
-            facts = {"needed_bytes": 2 * GIB, "free_bytes": GIB}
-            told: Any = SpeedRefused(request=order.request, code="speed_no_room", facts=facts)
+            told: Any = SpeedRefused(
+                request=order.request, code="speed_no_room",
+                facts={"needed_bytes": 2 * GIB, "free_bytes": GIB},
+            )  # fmt: skip
         else:
             told = SpeedMeasured(
                 request=order.request, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6,
