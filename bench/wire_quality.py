@@ -1,4 +1,4 @@
-"""`python -m bench wire-quality MODEL…`: what each wire type takes from a model, on real text.
+"""`python -m bench wire-quality [MODEL…]`: what each wire type takes from a model, on real text.
 
 The text is fed as it is, never generated, through the whole model and through its stages with each wire type between
 them. At each position the two distributions of the next token are compared: the KL divergence from the whole model's,
@@ -33,6 +33,7 @@ from backends.numbers import bytes_of, from_wire, to_wire
 from backends.text import open_text
 from bench import report
 from bench.job import say
+from scripts import real_models
 
 PROJECT = Path(__file__).resolve().parent.parent
 TEXTS = ("README.md", "docs/commands.md", "app/core/chat.py")
@@ -284,16 +285,21 @@ def _row(split: str, wire: str, found: Divergence, holds: str) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Measure each model and print its table; with --write also into a file. 1 where a bar does not hold."""
     parser = argparse.ArgumentParser(prog="python -m bench wire-quality", description=__doc__)
-    parser.add_argument("models", nargs="+", type=Path, help="GGUF files")
+    parser.add_argument(
+        "models", nargs="*", type=Path, help="GGUF files; else those of `make real`"
+    )
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--text", type=Path, help=f"a file; else {', '.join(TEXTS)}")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--write", type=Path, help="a Markdown file for the tables")
     options = parser.parse_args(arguments)
+    models = options.models or [real_models.folder() / one.file for one in real_models.MODELS]
+    if away := [path for path in models if not path.exists()]:
+        parser.error(f"{away[0]} is not there; `make real` fetches the two public models")
     files = [options.text] if options.text else [PROJECT / name for name in TEXTS]
     text = "\n\n".join(file.read_text("utf-8") for file in files)
     tables, all_hold = list[str](), True
-    for path in options.models:
+    for path in models:
         table, holds = measure(path.resolve(), text, options.tokens, options.threads)
         tables.append(table)
         all_hold &= holds
