@@ -21,6 +21,7 @@ TRIAL_SECONDS = (
 )
 LOOK_SECONDS = 10.0  # when a vocabulary is opened, for what a template shows, also where other programs compute
 MAX_BYTES = 64 << 20
+TOOLS_TOO = "xml_tools"  # where SmolLM3's own template looks for them
 MAX_TEXT = 1 << 20
 
 
@@ -78,7 +79,7 @@ def rendered(
         "strftime_now": at.strftime,
     }
     if tools:
-        given["tools"] = deepcopy(list(tools))
+        given["tools"] = given[TOOLS_TOO] = deepcopy(list(tools))
     try:
         return _joined(sandbox.compiled(template).generate(given))
     except sandbox.TemplateError as error:

@@ -44,7 +44,7 @@ piece and letter by letter. Names, arguments and text are compared. `make call-c
 A call that must be made (`tool_choice`) is held to this form by a grammar, with arguments of its schema; a test has a
 model that knows nothing write a call within each of these grammars, and reads it. Arguments are streamed while they
 come, but for python, gemma and nested, where they are told once they are whole. A model whose template shows no calls
-refuses tools.
+refuses tools. SmolLM3's own template is told tools as `xml_tools`; the edition that llama.cpp ships tells a model none.
 
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends.call_format import ID, NUMBER, Ids, Payload
+from backends.chat_template import ChatTemplate
 from backends.template_calls import call_format
 
 BEGIN = (
@@ -132,6 +133,26 @@ def test_words_that_tell_a_model_how_to_call(
         lead,
         False,
     )
+
+
+def test_tools_are_told_under_the_name_that_smollm3_reads() -> None:
+    told = '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+    template = (
+        "{% if xml_tools %}{% for t in xml_tools[:] %}{{ t | string }}{% endfor %}" + told + "{% endif %}"
+        "{% for m in messages %}{{ m.content }}{% endfor %}"
+    )  # fmt: skip
+    found = call_format(template)
+    assert found is not None
+    assert (found.payload, found.lead, found.trail) == (
+        Payload.OBJECTS,
+        "<tool_call>\n",
+        "\n</tool_call>",
+    )
+    tools = [{"type": "function", "function": {"name": "clock"}}]
+    said = {"role": "user", "content": "When?"}
+    shown = ChatTemplate(template).render([said], tools=tools).text
+    assert "'name': 'clock'" in shown
+    assert ChatTemplate(template).render([said]).text == "When?"
 
 
 def test_a_template_that_never_ends_is_given_up() -> None:
