@@ -26,9 +26,9 @@ from testbed import tiny
 from tests.backends import cutting
 from tests.backends.call_samples import TOOLS, of_template, ours, record
 
-MOST_TOKENS = 600
+MOST_TOKENS = 1200
 # What is added to the scores of signs, and of those that end a value: a model that knows nothing would not end a text.
-ENDS_SOON, ENDS_VALUE = 7.0, 12.0
+ENDS_SOON, ENDS_VALUE = 7.0, 14.0
 SCHEMAS = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
 KINDS: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
 
@@ -78,6 +78,7 @@ class Writer:
         soon = {tiny.FIRST_BYTE + ord(sign): ENDS_SOON for sign in BYTES_THAT_END} | {
             tiny.END: ENDS_SOON
         }
+        soon[tiny.FIRST_BYTE + ord('"')] = ENDS_VALUE
         soon |= {token: ENDS_VALUE if is_end else ENDS_SOON for token, is_end in own}
         sampling = Sampling(
             temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=seed,
