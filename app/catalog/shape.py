@@ -36,6 +36,7 @@ from app.core.model_shape import (
     Setting,
     Tensor,
 )
+from app.decoding import decode
 from backends.contract import Layers, Role
 
 # A few layers lie in the processor's cache and look faster than they are in a whole stage.
@@ -246,7 +247,7 @@ def _must_be_sent(shape: ModelShape) -> None:
     """Raise BadInput for what another machine would not read: names, numbers or a size beyond the bounds."""
     data = msgspec.json.encode(shape)
     try:
-        msgspec.json.decode(data, type=ModelShape)
+        decode(data, ModelShape)
     except msgspec.ValidationError:
         raise BadInput("speed_shape_odd", what="a name or number") from None
     if len(data) > MAX_SHAPE_BYTES:
