@@ -130,3 +130,11 @@ def test_experts_count_as_what_a_row_picks_of_them() -> None:
     assert short.average_layers == pytest.approx(1, rel=0.1)
     assert len(longest.kinds) == 16
     assert longest.average_layers == pytest.approx(16, rel=0.1)
+
+
+def test_of_large_layers_few_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hybrid's two layers then stand for its four, by the work of each."""
+    monkeypatch.setattr("app.catalog.shape.DEAR_BYTES", 1 << 10)
+    made = shape("qwen3-5")
+    assert [len(run.kinds) for run in made.runs] == [2]
+    assert made.runs[0].average_layers == pytest.approx(2, rel=0.1)
