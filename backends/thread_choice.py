@@ -8,6 +8,8 @@ longer: then something else computes, and fewer threads wait less for each other
 Some steps come out otherwise with another number: llama.cpp's flash attention cuts the keys of a single row by threads
 from 512 cells on, and logits then differ by up to 1.1 (as much as by the engine's own rounding). Such a step is `tied`:
 it is computed with the number found so far, and another is tried only when steps really got slower. So answers repeat.
+What was taken over then is left again for the number from before, as soon as that is quicker: a computer that stood
+still for some steps makes any other number look better.
 """
 
 from __future__ import annotations
@@ -48,6 +50,11 @@ class _Kind:
     spent_s: float = 0.0  # by the try under way, all of it
     costs_s: dict[int, float] = field(default_factory=dict)  # what a try with so many cost last
     flipped: bool = False  # the other direction was tried from here, too
+    home: int = 0  # the number that was found while nothing disturbed
+    home_s: float = 0.0  # what steps took with it
+
+    def __post_init__(self) -> None:
+        self.home = self.home or self.threads
 
     def now(self) -> int:
         return self.tried or self.threads
@@ -121,7 +128,7 @@ class ThreadChoice:
         near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
             like = self._kinds[min(near, key=lambda known: abs(known - key))]
-            return _Kind(like.threads, like.direction, like.halvings)
+            return _Kind(like.threads, like.direction, like.halvings, home=like.home)
         threads = min(self._start, self._limit)
         direction = 1 if threads < self._limit else -1
         return _Kind(threads, direction, granted_steps=GRANT_STEPS)
@@ -146,9 +153,13 @@ class ThreadChoice:
             kind.credit_s = max(kind.credit_s, GRANT_STEPS * now_s)
             kind.direction = -1 if is_slow else 1
             kind.halvings = 1
+        elif kind.threads == kind.home:
+            kind.home_s = kind.usual_s
         kind.usual_s += FOLLOWS * (now_s - kind.usual_s)
         candidate = self._candidate(kind)
         may = not self._tied or (is_slow and len(kind.recent) >= LEAST_STEPS)
+        if self._tied and kind.threads != kind.home <= self._limit and now_s > kind.home_s / BETTER:
+            candidate, may = kind.home, True
         if may and candidate and kind.credit_s >= kind.costs_s.get(candidate, GRANT_STEPS * now_s):
             kind.tried, kind.urgent = candidate, self._tied
 
@@ -179,11 +190,14 @@ class ThreadChoice:
     def _judge(self, kind: _Kind, found_s: float, usual_s: float) -> None:
         """Take the tried number over, or look the other way."""
         tried, cost_s = kind.tried, kind.spent_s - len(kind.trial) * usual_s
+        is_disturbed = kind.urgent and tried != kind.home
         kind.stop_trying()
         kind.credit_s -= max(0.0, cost_s)
         if found_s < BETTER * usual_s:
             kind.costs_s.pop(tried, None)
             kind.settle(tried, found_s)
+            if not is_disturbed:
+                kind.home, kind.home_s = tried, found_s
             kind.credit_s = max(kind.credit_s, GRANT_STEPS * found_s)  # it goes on that way at once
             return
         kind.costs_s[tried] = max(GRANT_STEPS * usual_s, cost_s)

@@ -134,6 +134,26 @@ def test_where_a_number_changes_the_outcome_it_changes_only_for_slower_steps() -
     assert used[450:].count(1) > 120
 
 
+def test_after_a_moment_of_standstill_the_number_from_before_comes_back() -> None:
+    """Some steps took five times as long for no reason of ours: any other number looks better then."""
+    choice, used = ThreadChoice(2, 2), list[int]()
+    for step in range(200):
+        used.append(choice.next(1, tied=True))
+        choice.took(0.066 if 50 <= step < 54 else 0.013 if used[-1] == 2 else 0.019)
+    assert set(used[:50]) == {2}
+    assert 1 in used[50:70]  # it looks for help
+    assert set(used[100:]) == {2}
+
+
+def test_beside_other_work_the_number_from_before_is_seldom_tried() -> None:
+    choice, used = ThreadChoice(2, 2), list[int]()
+    for step in range(2000):
+        used.append(choice.next(1, tied=True))
+        choice.took(beside_one_on_two(used[-1], step) if step > 50 else 0.006)
+    assert used[100:].count(2) < 0.02 * len(used)
+    assert used[-1] == 1
+
+
 def test_a_try_ends_where_the_outcome_begins_to_depend_on_it() -> None:
     choice = ThreadChoice(2, 2)
     for _ in range(20):
