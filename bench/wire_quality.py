@@ -8,12 +8,15 @@ all that follow.
 The whole model is no fixed truth either: the same text in other chunks, or without flash attention, gives other last
 digits. That noise is measured in the same way and stands in the same table. Quantised models multiply by
 weights in 4 to 8 bits, and the engine rounds what enters each product to 8 bits: the least difference makes some of
-those roundings fall otherwise, however small it was. No wire type but f32 can be below that noise.
+those roundings fall otherwise, however small it was. No wire type but f32 can be below that noise. With --unrounded the
+same model is measured with its weights as 32-bit numbers: the engine rounds nothing there, and what is left is what
+the wire takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -28,10 +31,12 @@ from numpy.typing import NDArray
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, Tokens
+from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.numbers import bytes_of, from_wire, to_wire
 from backends.text import open_text
 from bench import report
+from bench.children import ChildFailed
 from bench.job import say
 from scripts import real_models
 
@@ -282,6 +287,16 @@ def _row(split: str, wire: str, found: Divergence, holds: str) -> list[str]:
     ]
 
 
+def unrounded(path: Path, folder: Path) -> Path:
+    """Write the model with each weight as a 32-bit number, by the engine's own means. Raises ChildFailed."""
+    llama, made = binding.load(), folder / f"{path.stem}.f32.gguf"
+    how = llama.llama_model_quantize_default_params()
+    how.ftype, how.allow_requantize = 0, True  # LLAMA_FTYPE_ALL_F32
+    if llama.llama_model_quantize(os.fsencode(path), os.fsencode(made), how):
+        raise ChildFailed(f"the engine cannot write {path.name} in 32 bits")
+    return made
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure each model and print its table; with --write also into a file. 1 where a bar does not hold."""
     parser = argparse.ArgumentParser(prog="python -m bench wire-quality", description=__doc__)
@@ -291,6 +306,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--text", type=Path, help=f"a file; else {', '.join(TEXTS)}")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--unrounded",
+        action="store_true",
+        help="with the weights as 32-bit numbers (4 bytes each, in a folder for now)",
+    )
     parser.add_argument("--write", type=Path, help="a Markdown file for the tables")
     options = parser.parse_args(arguments)
     models = options.models or [real_models.folder() / one.file for one in real_models.MODELS]
@@ -300,7 +320,9 @@ def main(arguments: Sequence[str]) -> int:
     text = "\n\n".join(file.read_text("utf-8") for file in files)
     tables, all_hold = list[str](), True
     for path in models:
-        table, holds = measure(path.resolve(), text, options.tokens, options.threads)
+        with tempfile.TemporaryDirectory(prefix="poolhouse-unrounded-") as folder:
+            file = unrounded(path.resolve(), Path(folder)) if options.unrounded else path.resolve()
+            table, holds = measure(file, text, options.tokens, options.threads)
         tables.append(table)
         all_hold &= holds
     words = "\n".join(tables)
