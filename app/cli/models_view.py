@@ -42,14 +42,15 @@ def models_view(models: Sequence[Model]) -> RenderableType:
 
 
 def starter_view(starter: dict[str, Any] | None) -> list[RenderableType]:
-    """The model this household begins with, and its sum."""
+    """The model that suits this household today, and its sum."""
     if starter is None:
         return []
     needs, lends = size(starter["needs_bytes"]), size(starter["lends_bytes"])
-    speed = f", about {starter['tok_s']:.0f} tok/s" if starter["tok_s"] else ""
+    speed = f"; forecast: about {starter['tok_s']:.0f} tok/s" if starter["tok_s"] else ""
     name = safe_text.name(starter["name"])
     words = (
-        f"To begin with: {name} takes {needs} of {lends}{speed}. `poolhouse pull {starter['id']}`"
+        f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. "
+        f"`poolhouse pull {starter['id']}`"
     )
     return [hints.text(words), Text()]
 

@@ -295,7 +295,7 @@ def _table(offers: Any, starter: Json | None) -> Any:
     if whole := ", ".join(one.id for one in offers if not one.splits):
         notes.append(f"Whole only, on one machine: {whole}.")
     if unknown := ", ".join(one.id for one in offers if _best(one).whole_hash is None):
-        notes.append(f"Their first download fixes the hash for your household: {unknown}.")
+        notes.append(f"Hash not known yet; the first download pins it: {unknown}.")
     notes.append("`poolhouse pull NAME` gets one.")
     below = [hints.text(one, "dim") for one in notes]
     return Group(*starter_view(starter), table, *below)

@@ -206,7 +206,10 @@ STARTER = {
     "id": "tiny-1b", "name": "Tiny 1B", "file": "tiny.gguf", "quantisation": "Q4_K_M",
     "size_bytes": 700 << 20, "needs_bytes": 1 << 30, "lends_bytes": 4 << 30, "tok_s": 11.6,
 }  # fmt: skip
-BEGIN = "To begin with: Tiny 1B takes 1.0 GiB of 4.0 GiB, about 12 tok/s. `poolhouse pull tiny-1b"
+BEGIN = (
+    "Recommended: Tiny 1B. It needs 1.0 GiB of the 4.0 GiB free for models; forecast: about 12 tok/s. "
+    "`poolhouse pull tiny-1b"
+)
 
 
 def test_a_shelf_with_nothing_of_ones_own_says_which_model_to_begin_with(
@@ -225,7 +228,7 @@ def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(
     said = " ".join(poolhouse("pull").out.split())
     assert said.startswith(BEGIN)
     assert "Whole only, on one machine: gemma-4-e2b, gemma-4-e4b, deepseek-v4-flash." in said
-    assert "Their first download fixes the hash for your household: gemma-3-27b, " in said
+    assert "Hash not known yet; the first download pins it: gemma-3-27b, " in said
 
 
 def test_the_catalogue_is_listed_without_a_node(poolhouse: Any) -> None:
