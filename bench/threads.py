@@ -27,6 +27,7 @@ MANY = 8  # cores that one machine believes it has
 MANY_QUOTA = 2.0  # cores of processor time that its control group leaves it
 PERIOD_US = 100_000  # of that quota: what containers have
 WARM = 2  # answers before the first that counts
+HOPELESS = 0.5  # of the best: a fixed number so slow is asked no more
 DISTURBED = 0.1  # of the processor, by other programs before a round
 PROMPT, ASKED = 32, 128
 
@@ -40,6 +41,7 @@ class Case:
     words: str
     bar: float  # of what a node chooses by itself, to the best fixed number
     speeds: dict[int, list[float]] = field(default_factory=dict)
+    hopeless: dict[int, float] = field(default_factory=dict)  # what was left out, and its speed
     disturbed: int = 0  # rounds before which other programs computed
 
     def ratios(self) -> list[float]:
@@ -54,7 +56,10 @@ class Case:
 
     def row(self) -> list[str]:
         ratio = summary(self.ratios())
-        fixed = "; ".join(f"{n}: {_told(summary(self.speeds[n]))}" for n in self.speeds if n != OWN)
+        fixed = "; ".join(
+            [f"{n}: {_told(summary(self.speeds[n]))}" for n in self.speeds if n != OWN]
+            + [f"{n}: {speed:.1f}, once" for n, speed in self.hopeless.items()]
+        )
         return [
             self.words,
             fixed,
@@ -188,17 +193,23 @@ def _nodes(
 
 
 def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
-    """Every choice in turns, whichever was last the other time first."""
+    """Every choice in turns, whichever was last the other time first; fixed numbers that are far behind stop."""
     asked = Questions(bench.options.seed, bench.model.n_vocab)
+    order = list(choices.items())
     for n in range(-WARM, bench.options.runs):
         [prompt] = asked.prompts(f"threads {n}", 1, PROMPT)
         if n >= 0 and others_share() > DISTURBED + _expected(case):
             case.disturbed += 1
-        order = list(choices.items())
+        found = {}
         for threads, loaded in order if n % 2 == 0 else order[::-1]:
-            speed = loaded.ask(prompt, ASKED)
-            if n >= 0:
+            found[threads] = loaded.ask(prompt, ASKED)
+        if n >= 0:
+            for threads, speed in found.items():
                 case.speeds.setdefault(threads, []).append(speed)
+        else:
+            least = HOPELESS * max(found.values())
+            case.hopeless |= {k: v for k, v in found.items() if k != OWN and v < least}
+            order = [(k, loaded) for k, loaded in order if k not in case.hopeless]
     case.speeds = {n: case.speeds[n] for n in sorted(case.speeds)}
 
 
