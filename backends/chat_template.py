@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from backends.contract import LocalTime, Scalar
+from backends.contract import HABIT, LocalTime, ReasoningFormat, Scalar
 from backends.template import TRIAL_SECONDS, Refused, bounded, moment, rendered
 
 Message = Mapping[str, Any]
@@ -53,15 +53,21 @@ class Rendered:
     """A chat as the model reads it. `folded`: what the template does not take, and was told in another way."""
 
     text: str
-    folded: tuple[str, ...] = ()  # of "system", "tools" and "turns"
+    folded: tuple[str, ...] = ()  # of "system", "tools", "turns" and "thoughts"
 
 
 class ChatTemplate:
     """One template, with what it was found to take. Probes are rendered when first needed, and once."""
 
-    def __init__(self, source: str, tokens: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        tokens: Mapping[str, str] | None = None,
+        reasoning: ReasoningFormat = HABIT,
+    ) -> None:
         self.source = source or CHATML
         self.tokens = dict(tokens or {})
+        self.reasoning = reasoning  # the signs around a thought that goes on
 
     def render(
         self,
@@ -127,6 +133,9 @@ class ChatTemplate:
         if messages and messages[0]["role"] == "system":
             messages = fold_system(messages)
             ways.append(("system", messages))
+        if any(one.get("tool_calls") and self._thought_of_call(one) for one in messages):
+            messages = [self._with_words_thought(one) for one in messages]
+            ways.append(("thoughts", messages))
         ways.append(("turns", joined(messages)))
         if any(one["role"] == "tool" or one.get("tool_calls") for one in messages):
             ways.append(("tools", joined(fold_tools(messages))))
@@ -147,6 +156,17 @@ class ChatTemplate:
             return {**message, "content": content}
         return {**message, name: thought} if name else message
 
+    def _thought_of_call(self, message: Message) -> str:
+        return str(message.get(self.thought_name_of_calls) or "")
+
+    def _with_words_thought(self, message: Message) -> Message:
+        """What it says before a call as the end of its thought: gpt-oss takes one of both."""
+        thought = self._thought_of_call(message)
+        if not thought or not message.get("tool_calls"):
+            return message
+        told = "\n\n".join(filter(None, (thought, message["content"])))
+        return {**message, "content": "", self.thought_name_of_calls: told}
+
     def _with_arguments(self, message: Message) -> Message:
         """Arguments of calls as the template reads them: objects, or JSON text."""
         if not message.get("tool_calls"):
@@ -165,20 +185,27 @@ class ChatTemplate:
         is then known. An answer whose thoughts are not told begins behind an empty thought, as llama.cpp has it.
         """
         content, thought = str(begun["content"]), str(begun.get("reasoning_content") or "")
-        opens, closes = THOUGHT_SIGNS
+        _, closes = THOUGHT_SIGNS
         if not (content or thought) or (closes in content and not thought):  # thoughts are in it
             return one.run(before, ends=True) + content
         last = {"role": "assistant", "content": ANSWERED}
         if self.thought_name:
             text, _, _ = self._up_to_answer(one, [*before, self._thinking(last, THOUGHT)])
             begin, name, rest = text.rpartition(THOUGHT)
+            opens, sign = one.run(before, ends=True), self.reasoning.begin.strip()
+            if name and not content and opens.rstrip().endswith(sign):
+                return opens + thought  # some tell earlier thoughts without the sign that opens one
             if name:
                 return begin + thought + (rest + content if content else "")
         if thought:  # the template has no words for it
+            begin, end = self.reasoning.begin, self.reasoning.end[0]
+            blank = "" if begin.endswith("|>") else "\n"  # none beside a control token
             text = one.run(before, ends=True)
-            if not text.rstrip().endswith(opens):
-                text += f"{opens}\n"
-            return text + thought + (f"\n{closes}\n\n{content}" if content else "")
+            if not text.rstrip().endswith(begin.strip()):
+                text += begin + blank
+            if not content:
+                return text + thought
+            return f"{text}{thought}{blank}{end}{blank * 2}{''.join(self.reasoning.answer_begin[:1])}{content}"
         text, mark, _ = self._up_to_answer(one, [*before, last])
         if mark and is_open(text):
             return text + closes + content

@@ -205,14 +205,15 @@ class Service:
         import backends.sandbox  # noqa: F401  now, and not at the first question
 
         names = _names(text)
-        self._template = ChatTemplate(text.template, names)
-        own = text.tools_template != text.template
-        self._tools_template = ChatTemplate(text.tools_template, names) if own else self._template
+        reasoning = of_template(text.template, names)
+        self._template = self._tools_template = ChatTemplate(text.template, names, reasoning)
+        if text.tools_template != text.template:
+            self._tools_template = ChatTemplate(text.tools_template, names, reasoning)
         yield orders.Vocabulary(
             request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
             adds_bos=text.adds_bos, has_template=bool(text.template),
             calls=call_format(text.tools_template, names, [text.name(end) for end in text.end_tokens]),
-            reasoning=of_template(text.template, names),
+            reasoning=reasoning,
         )  # fmt: skip
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab

@@ -83,7 +83,8 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
         calls = message.get("tool_calls", ())
         if len(calls) > 1:
             told += left
-            left = [{**message, "tool_calls": [call]} | ({"content": ""} if at else {})
+            bare = {name: one for name, one in message.items() if name != "reasoning_content"}
+            left = [{**(bare | {"content": ""} if at else message), "tool_calls": [call]}
                     for at, call in enumerate(calls)]  # fmt: skip
             continue
         if left and message["role"] == "tool":

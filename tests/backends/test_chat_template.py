@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from backends.chat_template import ChatTemplate
+from backends.chat_template import TRIAL_TOOL, ChatTemplate
 from backends.contract import LocalTime
 from backends.template import Objected, Refused, TemplateFailed
+from backends.template_reasoning import of_template
 from scripts.engine_source import engine
 from scripts.template_compare.page import PAGE, page
 from tests.backends.template_chats import CHATS, DIFFERS, SYSTEM, TURNS, ours, record, theirs
@@ -58,9 +59,13 @@ def test_the_record_is_of_this_engine_and_the_page_tells_it() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_thoughts_of_a_cut_answer_go_on(name: str) -> None:
     """In the thought where it was cut there, and in the answer where it was cut behind it."""
-    template = ChatTemplate(record()["templates"][name]["source"], record()["tokens"])
+    source, tokens = record()["templates"][name]["source"], record()["tokens"]
+    form = of_template(source, tokens)
+    template = ChatTemplate(source, tokens, form)
     thinking = {**THINKS, "content": ""}
-    assert template.render([USER, thinking], continues=True).text.endswith("Well.")
+    begun = template.render([USER, thinking], continues=True).text
+    assert begun.endswith("Well.")
+    assert begun.removesuffix("Well.").rstrip().endswith(form.begin.strip())
     told = template.render([USER, THINKS], continues=True).text
     assert told.endswith("Ho")
     assert told.index("Well.") < told.rindex("Ho")
@@ -161,6 +166,52 @@ def test_earlier_thoughts_are_told_as_the_template_wants() -> None:
         ChatTemplate(PLAIN).render([USER, THINKS, USER]).text
         == "[user]Hi[assistant]Ho[user]Hi[assistant]"
     )
+
+
+BEFORE_CALLS = (  # as Kimi K2 Thinking and Gemma 4: what was thought before a call, since the last question
+    "{% set ns = namespace(asked=0) %}"
+    "{% for m in messages if m.role == 'user' %}{% set ns.asked = loop.index0 %}{% endfor %}"
+    "{% set ns.n = -1 %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}"
+    "[{{ m.role }}]{% if m.tool_calls %}{% if ns.n == ns.asked %}<think>{{ m.thinking }}</think>{% endif %}"
+    "{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% endif %}{{ m.content }}{% endfor %}"
+)
+CALLS: Json = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"type": "function", "function": {"name": "clock", "arguments": {"zone": "UTC"}}}],
+}  # fmt: skip
+RESULT = {"role": "tool", "content": "noon"}
+
+
+def test_thoughts_between_calls_of_this_turn_are_told_where_a_template_tells_no_others() -> None:
+    template = ChatTemplate(BEFORE_CALLS)
+    thinks = {**CALLS, "reasoning_content": "Well."}
+    told = '[user]Hi[assistant]<think>Well.</think>{"zone": "UTC"}[tool]noon'
+    assert template.render([USER, thinks, RESULT]).text == told
+    later = [USER, thinks, RESULT, THINKS, USER]
+    assert template.render(later).text == (
+        '[user]Hi[assistant]{"zone": "UTC"}[tool]noon[assistant]Ho[user]Hi'
+    )
+
+
+def test_words_before_a_call_end_its_thought_where_both_are_refused() -> None:
+    """As gpt-oss: without this the call and its result would be told in words."""
+    template = ChatTemplate(record()["templates"]["openai-gpt-oss-120b"]["source"])
+    says = {**CALLS, "content": "I look.", "reasoning_content": "Well."}
+    found = template.render([USER, says, RESULT])
+    assert "analysis<|message|>Well.\n\nI look.<|end|>" in found.text
+    assert "to=functions.clock" in found.text
+    assert found.folded == ("thoughts",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Kimi-K2-Thinking", "google-gemma-4-31B-it", "CohereForAI-c4ai-command-r7b-12-2024-tool_use"],
+)
+def test_real_templates_are_told_what_was_thought_before_a_call(name: str) -> None:
+    template = ChatTemplate(record()["templates"][name]["source"], record()["tokens"])
+    thinks = {**CALLS, "reasoning_content": "Well, so be it."}
+    assert "Well, so be it." in template.render([USER, thinks, RESULT], tools=[TRIAL_TOOL]).text
 
 
 def test_content_is_a_list_where_a_template_wants_one() -> None:

@@ -31,6 +31,11 @@ def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> No
 
 
 def test_calls_without_results_and_single_ones_stay() -> None:
+    thinks = {**said("a", "b"), "reasoning_content": "Well."}
+    thoughts = [
+        one.get("reasoning_content") for one in one_by_one([USER, thinks, came("a"), came("b")])
+    ]
+    assert thoughts == [None, "Well.", None, None, None]  # once, before the first
     plain = [said("a"), came("a"), USER]
     assert one_by_one(plain) == plain
     assert one_by_one([said("a", "b"), came("a")]) == [

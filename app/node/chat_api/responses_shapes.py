@@ -130,6 +130,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
                     found[-1] = message | found[-1] | {"tool_calls": calls}
                 else:
                     found.append(message)
+        if thought:  # it was cut within it, and goes on there
+            found.append(thought_with({"role": "assistant", "content": ""}, thought))
         return tuple(found)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import ENDED, THOUGHT, THOUGHT_S, Chat, ChatId, Message, MessageId, Role, add
@@ -18,6 +19,8 @@ from app.gui.chat.blocks import Look
 from app.gui.chat.body import Body
 from app.gui.chat.exchange import chats_of
 from app.gui.chat.export import FORMATS, JSON, PDF, export, stored
+from app.gui.chat.export_pdf import PdfBook
+from app.gui.chat.export_words import without_thoughts
 from app.gui.chat.history import History
 from app.gui.chat.message_view import MessageView, Shown
 from app.gui.chat.slices import Slices
@@ -89,6 +92,25 @@ def test_while_it_thinks_the_count_is_told(qtbot: QtBot, look: Look) -> None:
     assert made.thought.body.text == HMM + " Four."
 
 
+def test_an_open_thought_is_dimmed_while_it_comes_and_after(qtbot: QtBot, look: Look) -> None:
+    made = view(qtbot, look, shown(answered("", HMM, 0.0), state="", thinks=True))
+    made.thought.turn()
+    made.grow_thought(HMM + " And four.", 2.0, 9, growing=True)
+    body = made.thought.body
+    assert body is not None
+    muted, text = look.theme.colours.muted, look.theme.colours.text
+    assert {ink(block) for block in body.blocks} == {QColor(muted).name()}
+    made.show_message(shown(answered("Four.", HMM + " And four.", 3.0)))
+    assert {ink(block) for block in body.blocks} == {QColor(muted).name()}
+    assert {ink(block) for block in made.body.blocks} == {QColor(text).name()}
+
+
+def ink(block: QWidget) -> str:
+    """The colour that its text is painted in."""
+    block.ensurePolished()
+    return block.palette().color(QPalette.ColorRole.Text).name()
+
+
 def test_an_answer_gathers_its_thought(qtbot: QtBot) -> None:
     answer = Answer(None, "c.m", {})  # type: ignore[arg-type]
     answer._take({"delta": {"text": "", "thought": "Hmm, ", "token_ids": [1, 2]}})
@@ -143,3 +165,24 @@ def test_thoughts_are_exported_by_choice(
         answer = next(one for one in chat.messages.values() if one.role is Role.ASSISTANT)
         assert answer.details[THOUGHT] == HMM
         assert answer.details[THOUGHT_S] == 12.4
+
+
+def test_thoughts_are_printed_by_choice(qtbot: QtBot, kept: History, tmp_path: Path) -> None:
+    assert kept.file is not None
+    sizes = {}
+    for thoughts in (True, False):
+        target = tmp_path / f"{thoughts}.pdf"
+        source = stored(kept.file, None, kept.codec)
+        assert export(source, PDF, target, "Chats", lambda _: None, thoughts=thoughts) == 1
+        sizes[thoughts] = len(target.read_bytes())
+    assert sizes[True] > sizes[False]
+    (chat,) = stored(kept.file, None, kept.codec)
+    book = PdfBook(tmp_path / "out.pdf", "Chats")
+    printed = book._laid_out(chat).toPlainText()
+    assert "Thought before the answer" in printed
+    assert "let me see. Two and two." in printed
+    bare = book._laid_out(without_thoughts(chat)).toPlainText()
+    assert "let me see" not in bare
+    assert "Thought before" not in bare
+    assert "Four." in bare
+    assert book.close()
