@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from testbed import tiny
 
@@ -15,7 +16,7 @@ HMM = ("Hmm,", " so", " be", " it.")
 ANSWER = ("\n\nYes,", " it", " is.")
 
 
-def thinker(path: Path, thought: tuple[str, ...] = HMM, **changes: object) -> Path:
+def thinker(path: Path, thought: tuple[str, ...] = HMM, **changes: Any) -> Path:
     """Write the model; each word of the thought must stand in it once, as the one before decides the next."""
     says = (OPENS, *thought, ENDS, *ANSWER)
     return tiny.llama(path, vocab=300 + len(says), template=TEMPLATE, says=says, **changes)
