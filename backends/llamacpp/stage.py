@@ -36,6 +36,8 @@ class LlamaStage:
         self._choice = ThreadChoice(config.threads, config.begin_threads)
         self._threads = self._choice.used  # as the context was told
         self._furthest = 0  # position after those of the step placed last
+        self._ends: dict[int, int] = {}  # of each slot, the position after its last
+        self._most_cells = 0  # that were ever in use at once
         self._scores_at, self._view = (0, 0), memoryview(b"")
         if config.batch_rows > config.kv_cells:
             raise StageError(f"{config.kv_cells} cells cannot hold a step of {config.batch_rows}")
@@ -126,6 +128,8 @@ class LlamaStage:
         """Put a step's rows where llama.cpp reads them; returns how many. Raises StageError."""
         n_rows = self._batch.place(batch.segments)
         self._furthest = max(segment.end for segment in batch.segments)
+        self._ends |= {segment.slot: segment.end for segment in batch.segments}
+        self._most_cells = max(self._most_cells, sum(self._ends.values()))
         if isinstance(batch, Tokens):
             self._feed_ids(batch.ids, n_rows)
         else:
@@ -137,6 +141,7 @@ class LlamaStage:
             self._states.cut_back(slot, keep)
         if not self._llama.llama_memory_seq_rm(self._memory, slot, keep, -1):
             raise StageError(f"slot {slot} cannot be cut back to position {keep}")
+        self._ends[slot] = min(self._ends.get(slot, 0), keep)
 
     def share(self, most: int) -> int:
         self._choice.limit(most)
@@ -201,11 +206,16 @@ class LlamaStage:
             raise StageError(f"llama.cpp failed with {code}: {binding.last_words()}")
 
     def _is_tied(self, n_rows: int) -> bool:
-        """Whether flash attention cuts this step's keys by threads (thread_choice.py)."""
+        """Whether flash attention may cut this step's keys by threads (thread_choice.py).
+
+        It looks at all cells up to the last one in use, and free ones are filled from the first on: what was never in
+        use together reaches no further.
+        """
         config = self._config
         if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:
             return False
-        return not (config.apart or config.slots == 1) or self._furthest > UNCUT_POSITIONS
+        own = config.apart or config.slots == 1
+        return (self._furthest if own else self._most_cells) > UNCUT_POSITIONS
 
     def _take_back(self, segments: tuple[Segment, ...]) -> None:
         for segment in segments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,4 +42,49 @@ def test_looking_for_a_number_changes_no_logit(
     fixed, _ = answered(path, 0)
     found, threads = answered(path, 2)
     assert threads == {1, 2}
+    assert found == fixed
+
+
+def of_many(path: Path, begin: int, seed: int) -> tuple[list[bytes], list[int]]:
+    """Eight sequences that share their cells: they grow in turns, and are cut back and forgotten by chance."""
+    config = StageConfig(
+        "llamacpp", str(path), "", Role.WHOLE, Layers(0, 2), 256, 8, 768, 64, 2, begin_threads=begin
+    )
+    stage, told, threads, chance = (
+        LlamaStage(config),
+        list[bytes](),
+        list[int](),
+        random.Random(seed),
+    )
+    ends = [0] * 8
+    for _ in range(500):
+        slot = chance.randrange(8)
+        if ends[slot] and chance.random() < 0.1:
+            ends[slot] = chance.choice((0, ends[slot] // 2))
+            stage.forget(slot, ends[slot])
+        out = stage.forward(Tokens((Segment(slot, 1, ends[slot]),), [chance.randrange(200)]), [0])
+        told.append(bytes(out.rows))
+        threads.append(stage._threads)
+        ends[slot] += 1
+        stage.forward(Tokens((Segment(slot, 8, ends[slot]),), list(range(8))), [])
+        ends[slot] += 8
+        if sum(ends) > 700:
+            for one in range(8):
+                stage.forget(one)
+            ends = [0] * 8
+    stage.close()
+    return told, threads
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nor_with_many_that_share_their_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The first cells are looked at whole: there it looks for its number, and further on it has found one."""
+    ticks = itertools.count()
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.01))
+    path = tiny.llama(tmp_path / "tiny.gguf", layers=2, width=256)
+    fixed, _ = of_many(path, 0, seed)
+    found, threads = of_many(path, 2, seed)
+    assert set(threads) == {1, 2}
     assert found == fixed
