@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,24 @@ from backends.quota import quota_cores
 # slow: virtual machines lost 5 ms of a token of 50 that way (README). Longer waits are not worth the power.
 AWAKE_S = 0.1
 READY_S = 0.001  # from one rehearsal to the next, while awake
+# The node has this core for a moment after each step. Whoever takes it oftener in one wait, or for longer, computes,
+# and being awake takes from that: three workers of one household on two cores lost a third of their speed so.
+CONTESTED_SWITCHES, CONTESTED_S = 12, 0.002
+ASLEEP_S = 1.0  # for so long each wait is slept through then
+
+
+if sys.platform == "win32":  # no wait is awake there
+
+    def switches() -> int:
+        """Nothing is counted."""
+        return 0
+
+else:
+    import resource
+
+    def switches() -> int:
+        """How often the system gave this process's core to another while it could have gone on."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 class Waiting:
@@ -27,7 +46,7 @@ class Waiting:
         self._poll = select.poll() if can else None
         if self._poll is not None:
             self._poll.register(fd, select.POLLIN)
-        self._awake_until = 0.0
+        self._awake_until = self._asleep_until = 0.0
 
     def computed(self) -> None:
         """A step was just answered."""
@@ -37,9 +56,15 @@ class Waiting:
         """Return when there is something to read, or when it is time to fall asleep over it."""
         if self._poll is None:
             return
-        ready_until = 0.0
-        while (now := time.monotonic()) < self._awake_until and not self._poll.poll(0):
+        ready_until, before, now = 0.0, switches(), time.monotonic()
+        while self._asleep_until <= now < self._awake_until and not self._poll.poll(0):
             os.sched_yield()  # whoever has work on this core goes first: the node, with what was answered
+            yielded_at, now = now, time.monotonic()
+            taken = switches() - before
+            if taken > CONTESTED_SWITCHES or (taken and now - yielded_at > CONTESTED_S):
+                self._asleep_until = now + ASLEEP_S
+                return
             if now >= ready_until and not self._poll.poll(0):
                 self._rehearse()
+                now = time.monotonic()
                 ready_until = now + READY_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from backends import waiting
 from backends.waiting import Waiting
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes have no poll() there")
+SWITCHES = waiting.switches
 AWAKE_S, LATE_S = 1.0, 20.0  # long enough to be told from what a crowded machine adds
 
 
@@ -22,6 +24,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever limits the tests themselves."""
     monkeypatch.setattr(waiting, "quota_cores", lambda: None)
     monkeypatch.setattr(waiting, "AWAKE_S", AWAKE_S)
+    monkeypatch.setattr(waiting, "switches", lambda: 0)
 
 
 @pytest.fixture
@@ -75,3 +78,28 @@ def test_under_a_quota_it_sleeps(pipe: tuple[int, int], monkeypatch: pytest.Monk
     waits = Waiting(pipe[0])
     waits.computed()
     assert taken(waits) < AWAKE_S / 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no core can be chosen here")
+def test_it_sleeps_where_another_computes_on_its_core(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "switches", SWITCHES)
+    monkeypatch.setattr(waiting, "ASLEEP_S", 60.0)
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        busy = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+        with subprocess.Popen(busy, stdout=subprocess.PIPE) as other:
+            try:
+                assert other.stdout is not None
+                other.stdout.readline()
+                waits = Waiting(pipe[0])
+                waits.computed()
+                assert taken(waits) < AWAKE_S / 2
+                waits.computed()
+                assert taken(waits) < 0.01  # it looks again later, not with each step
+            finally:
+                other.kill()
+    finally:
+        os.sched_setaffinity(0, before)
