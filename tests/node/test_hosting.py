@@ -65,6 +65,8 @@ class Scene:
 
 
 class FakeAnswerer:
+    vocabulary = None  # it has read no template
+
     def __init__(self, running: FakeRunning, scene: Scene) -> None:
         self._running, self._scene = running, scene
 
