@@ -128,7 +128,7 @@ class _OwnLayers:
 
     @cached_property
     def forms(self) -> list[object]:
-        """What computes alike, whatever number types its weights have."""
+        """Return what computes alike, whatever number types its weights have."""
         near = windows(self.header, FAMILIES[self.model.architecture])
         return [
             (tuple((one.name, one.dims) for one in kind.tensors), bool(near and near[at]))

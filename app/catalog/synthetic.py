@@ -154,7 +154,7 @@ def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
 
 
 def _all_windows(shape: ModelShape, run: LayerRun) -> bool:
-    """Whether all layers of a run look back over a sliding window only."""
+    """Tell whether all layers of a run look back over a sliding window only."""
     key = f"{shape.architecture}.{WINDOW_LAYERS}"
     listed = [one.values for one in (*shape.settings, *run.settings) if one.key == key]
     return bool(listed) and all(listed[0])

@@ -31,7 +31,7 @@ class Option:
 
     @property
     def suits(self) -> bool:
-        """Whether it fits with room to spare, and is brisk."""
+        """Tell whether it fits with room to spare, and is brisk."""
         return self.word is Word.FITS and self.is_brisk
 
 

@@ -169,7 +169,7 @@ Reader = Callable[[Cursor, Tools], Reading[Marked]]
 
 
 def ends_in_text(json_text: str) -> bool:
-    """Whether a text of JSON has begun there, and has no end."""
+    """Tell whether a text of JSON has begun there, and has no end."""
     return '"' in WHOLE_TEXT.sub("", json_text)
 
 

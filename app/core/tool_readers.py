@@ -53,7 +53,7 @@ def reader_of(one: CallFormat) -> Reader | None:
 
 
 class _OfFormat:
-    """What a reader of one format knows of it."""
+    """The facts that a reader has of its format."""
 
     def __init__(self, one: CallFormat, signs: Signs) -> None:
         self._format, self._signs = one, signs

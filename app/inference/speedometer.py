@@ -60,7 +60,7 @@ class _Many:
 
 @dataclass(frozen=True, slots=True)
 class _Few:
-    """What the shortest run took, in seconds."""
+    """The seconds of the shortest run."""
 
     single_s: float
     wide_s: float

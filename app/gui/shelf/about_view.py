@@ -85,7 +85,7 @@ class AboutView(QWidget):
         self._page.setToolTip(tooltip(self._address))
 
     def tell_notes(self, item: Item, loaded: Json | None) -> None:
-        """What a person should know of its file. loaded: how it stands, once it is loaded."""
+        """Return the sentences about its file. loaded: how it stands, once it is loaded."""
         notes = [] if item.facts.get("missing") else [*_file_notes(item), *_template_notes(loaded)]
         self.notes.setText(" ".join(notes))
         self.notes.setVisible(bool(notes))
@@ -138,7 +138,7 @@ def _file_notes(item: Item) -> list[str]:
 
 
 def _template_notes(loaded: Json | None) -> list[str]:
-    """What the chat template of a loaded model cannot do, as far as the node has read it."""
+    """Say what the chat template of a loaded model cannot do, as far as the node has read it."""
     told = loaded or {}
     tools = translate("Models", "Its chat template can't call tools.")
     thinking = translate("Models", "Its chat template has no thinking mode.")

@@ -43,7 +43,7 @@ class StarterCard(QFrame):
         self.hide()
 
     def show_starter(self, starter: Json | None, item: Item | None) -> None:
-        """What the node recommends, as its line of the catalogue; None: there is nothing to say."""
+        """Return what the node recommends, as its line of the catalogue; None: there is nothing to say."""
         self._item = item if starter is not None else None
         self.setVisible(self._item is not None)
         if starter is None or item is None:
@@ -64,7 +64,7 @@ class StarterCard(QFrame):
 
 
 def why(starter: Json) -> str:
-    """What it needs of what is there, and how fast it will be where that is known."""
+    """Say what it needs of what is there, and how fast it will be where that is known."""
     words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
         needs=formats.size(starter["needs_bytes"]), lends=formats.size(starter["lends_bytes"])
     )
