@@ -85,7 +85,7 @@ class AboutView(QWidget):
         self._page.setToolTip(tooltip(self._address))
 
     def tell_notes(self, item: Item, loaded: Json | None) -> None:
-        """Return the sentences about its file. loaded: how it stands, once it is loaded."""
+        """Show what a person should know of its file. loaded: how it stands, once it is loaded."""
         notes = [] if item.facts.get("missing") else [*_file_notes(item), *_template_notes(loaded)]
         self.notes.setText(" ".join(notes))
         self.notes.setVisible(bool(notes))

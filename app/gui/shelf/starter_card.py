@@ -43,7 +43,7 @@ class StarterCard(QFrame):
         self.hide()
 
     def show_starter(self, starter: Json | None, item: Item | None) -> None:
-        """Return what the node recommends, as its line of the catalogue; None: there is nothing to say."""
+        """Show what the node recommends, and its line of the catalogue; None: hide, there is nothing to say."""
         self._item = item if starter is not None else None
         self.setVisible(self._item is not None)
         if starter is None or item is None:
