@@ -53,8 +53,8 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     assert table.rows.data(table.rows.index(0, WHOSE)) == "you"
     assert [line.name for line in page.overview.timeline.lines] == ["Answer", "den"]
     page.tabs.setCurrentIndex(1)
-    newest = "Guide answered with 12 tokens"  # the log is asked for after the answers
-    qtbot.waitUntil(lambda: any(newest in one for one in page.log.sentences()[:1]), timeout=5000)
+    answered = "Guide answered with 12 tokens"  # on a busy computer, a measurement may follow it
+    qtbot.waitUntil(lambda: any(answered in one for one in page.log.sentences()), timeout=5000)
     page.log.kind.setCurrentIndex(page.log.kind.findData("model"))
     qtbot.waitUntil(
         lambda: any("Guide is ready" in one for one in page.log.sentences()), timeout=5000
