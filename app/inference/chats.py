@@ -225,7 +225,7 @@ class Answerer:
         notes = [] if self._text.vocabulary.has_template else ["template_none"]
         notes += ["template_without_tools"] if "tools" in prompt.folded else []
         where = replace(where, passes_calls=bool(question.tools))
-        return _Asked(prompt.ids, where, tuple(notes))
+        return _Asked(prompt.ids, where, tuple(notes), "" if said else thought)
 
     async def _begin(self, question: Question) -> tuple[Reader, Request, tuple[str, ...]]:
         asked, sampling = await self._prompt(question), question.sampling
@@ -238,6 +238,8 @@ class Answerer:
             splitter = self._splitter(asked.where, own, calls=calls)
             waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
         most = question.thinking.most_tokens
+        if most is not None and asked.thought:
+            most = max(0, most - len(await self._text.tokenize(asked.thought, bos=False)))
         reader = Reader(
             self._text.detokenizer(signs), question.stop, splitter,
             signs=signs, most_thought=most, waits=waits,
@@ -317,6 +319,7 @@ class _Asked:
     ids: tuple[int, ...]
     where: Begins | None
     notes: tuple[str, ...] = ()  # as Summary.notes
+    thought: str = ""  # what was thought of an answer that goes on within its thought
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:

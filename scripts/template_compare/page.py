@@ -28,6 +28,9 @@ What a template takes is found out by rendering a few marked words with it, neve
   text or a list of parts: as the template wants it.
 - A begun answer goes on behind what the template itself writes before an answer, with an empty thought where it would
   think, as llama.cpp has it.
+- An answer that was cut within its thought goes on behind that thought, which is opened by the template's own sign, or
+  by the model's usual one where the template writes none.
+- Where a template takes either a thought or words before a call (gpt-oss), both are told as the thought.
 - A model without a template is asked as ChatML, which is llama.cpp's rule too, and its answers say so. `--raw` asks it
   without any.
 - The date is that of the chat's beginning, in this computer's local time. `enable_thinking` is on unless told

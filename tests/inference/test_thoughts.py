@@ -153,6 +153,18 @@ async def test_no_thought_at_all_is_left_where_none_may_be(tmp_path: Path) -> No
     assert (whole.thought, whole.text, len(says.asked)) == ("", "Yes.", 1)
 
 
+async def test_a_cut_thought_goes_on_with_the_tokens_it_has_left(tmp_path: Path) -> None:
+    cut = {"role": "assistant", "content": "", THOUGHT: "On and on"}
+    goes_on = replace(ASKED, messages=(*HELLO, cut))
+    async with model(tmp_path, OPENS, " and on and on", "Yes.", "Yes.") as (who, says, text):
+        before = len(await text.tokenize("On and on", bos=False))
+        thinking = Thinking(most_tokens=before + 3)
+        _, whole = await told(who, replace(goes_on, thinking=thinking))
+        assert (whole.thought_tokens, whole.text, len(says.asked)) == (3, "Yes.", 2)
+        _, whole = await told(who, replace(goes_on, thinking=Thinking(most_tokens=before)))
+        assert (whole.thought, whole.text, len(says.asked)) == ("", "Yes.", 3)
+
+
 async def test_what_is_left_of_the_answer_is_counted(tmp_path: Path) -> None:
     limited = replace(ASKED, max_tokens=11, thinking=Thinking(most_tokens=10))
     async with model(tmp_path, OPENS, "On and on and on and on") as (who, says, _):
