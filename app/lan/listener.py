@@ -1,9 +1,9 @@
 """The one port of a machine: members come in by TLS 1.3, everybody else is closed out.
 
 Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are
-counted before the handshake costs anything, each new handshake uses the context of this moment (so
-a removed certificate is out at once), and every wait has a limit of our own. aiohttp speaks HTTP and
-WebSocket on what has passed.
+counted before the handshake costs anything (lan/waiting_room.py), each new handshake uses the context
+of this moment (so a removed certificate is out at once), and every wait has a limit of our own.
+aiohttp speaks HTTP and WebSocket on what has passed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import logging
 import socket
 import ssl
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -34,11 +33,11 @@ from app.lan.messages import MAX_MESSAGE_BYTES
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.lan.sockets import accepted, plain_host, tune
 from app.lan.tls import fingerprint, let_go, peer_der
+from app.lan.waiting_room import Entrance, WaitingRoom
 
 HANDSHAKE_SECONDS = 5.0
 IDLE_SECONDS = 9.0  # a member that asks for nothing, or never ends its header: gone within ten
 SWEEP_SECONDS = 1.0
-STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8
 CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
 LEAVE_SECONDS = 2.0
@@ -89,7 +88,10 @@ class _Connection:
 
 
 class Listener:
-    """Accepts on `sock` until closed. `use` says whom to let in, from this moment on."""
+    """Accepts on `sock` until closed. `use` says whom to let in, from this moment on.
+
+    expects: whether a member was met at a host, so that it has a place before others.
+    """
 
     def __init__(
         self,
@@ -99,6 +101,7 @@ class Listener:
         probe: Probe,
         clock: Callable[[], float] = time.monotonic,
         rooms: Mapping[str, web.Application] | None = None,
+        expects: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.port: int = sock.getsockname()[1]
         self._sock = sock
@@ -108,8 +111,8 @@ class Listener:
         self._context: ssl.SSLContext | None = None
         self._members: Mapping[MachineId, Member] = {}
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}
-        self._strangers: Counter[str] = Counter()
-        self._handshakes: set[socket.socket] = set()
+        self._strangers = WaitingRoom[socket.socket](expects=expects)
+        self._entrance = Entrance(self._welcome, self._strangers, HANDSHAKE_SECONDS)
         self._runner = web.AppRunner(
             self._application(rooms or {}),
             access_log=None,
@@ -136,8 +139,6 @@ class Listener:
                 tasks.create_task(self._accept_all(tasks), name="accept")
         finally:
             self._sock.close()
-            for sock in self._handshakes:  # of tasks that ended before they began
-                sock.close()
             for connection in self._connections.values():
                 connection.transport.abort()
             await self._runner.cleanup()
@@ -145,6 +146,7 @@ class Listener:
     async def _accept_all(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             await self._accept(tasks)
+            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         try:
@@ -153,13 +155,14 @@ class Listener:
             log.info("accept failed: %s", error)
             await asyncio.sleep(0.05)
             return
-        room = self._strangers.total() < STRANGERS and self._context is not None
-        if not room or self._strangers[host] >= STRANGERS_OF_ONE_ADDRESS:
+        if self._context is None:
             sock.close()
             return
-        self._strangers[host] += 1
-        self._handshakes.add(sock)
-        tasks.create_task(self._welcome(sock, host), name=f"handshake with {host}")
+
+        def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+            return tasks.create_task(work, name=name)
+
+        self._entrance.came(sock, host, start)
 
     async def _welcome(self, sock: socket.socket, host: str) -> None:
         """The handshake, and the check that the certificate belongs to a member now."""
@@ -183,10 +186,6 @@ class Listener:
         except Exception:  # top of a task: no stranger may bring the port down
             log.exception("handshake with %s", host)
             sock.close()
-        finally:
-            self._handshakes.discard(sock)
-            self._strangers[host] -= 1
-            self._strangers += Counter()  # drops the zeros
 
     def _admit(self, transport: asyncio.Transport) -> _Connection | None:
         """The connection of a member; anybody else's is cut.

@@ -70,7 +70,9 @@ class Network:
         self.probes = Probes(
             lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
         )
-        self._listener = Listener(sock, self._on_control, handlers, self.probes.serve, clock, rooms)
+        self._listener = Listener(
+            sock, self._on_control, handlers, self.probes.serve, clock, rooms, self.expects
+        )
         self.pace = self._listener.pace
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
         self._window: PairingWindow | None = None
@@ -152,6 +154,10 @@ class Network:
             member = self.members.get(machine)
             raise Unreachable("peer_offline", name=member.name if member else machine[:16])
         return link
+
+    def expects(self, host: str) -> bool:
+        """Whether a member was met at the address `host`: nobody else takes its place at a port."""
+        return self.places.met_at(host)
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
         """Where `machine` may be, likeliest first."""

@@ -16,9 +16,10 @@ from app.core.membership import Member
 from app.lan.announcement import believable
 from app.lan.messages import MOST_TOLD_ADDRESSES, MOST_TOLD_MACHINES, Message, Whereabouts
 from app.lan.peer import PeerLink
-from app.lan.sockets import Address
+from app.lan.sockets import Address, plain_host
 
 MET_FIRST = 4  # of the addresses dialled together; then hints, then more where it was met
+HOSTS_SECONDS = 1.0  # so old may be what is known of the hosts where members were met
 DIAL_SECONDS = 1.0  # hints that come faster make no more calls
 
 Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
@@ -38,6 +39,7 @@ class KnownPlaces:
         self.own: str | None = None  # where this machine is reached best, once that is known
         self._announced: dict[str, Seen] = {}  # as many as discovery keeps
         self._told: dict[MachineId, tuple[Address, ...]] = {}
+        self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")
         self._dialled_seconds: dict[MachineId, float] = {}
 
     def of(self, machine: MachineId) -> tuple[Address, ...]:
@@ -48,6 +50,18 @@ class KnownPlaces:
         met = tuple(self._met(machine))
         hints = (*self._announced_at(machine), *self._told.get(machine, ()))
         return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
+
+    def met_at(self, host: str) -> bool:
+        """Whether a member was really met at `host`. Asked for each stranger that knocks: looked up once a second."""
+        now = self._clock()
+        if now >= self._hosts_until_seconds:
+            self._hosts_until_seconds = now + HOSTS_SECONDS
+            self._hosts = frozenset(
+                plain_host(place.host.partition("%")[0])
+                for machine in self._members()
+                for place in self._met(machine)
+            )
+        return host.partition("%")[0] in self._hosts
 
     def heard(self, news: Seen | Gone) -> None:
         """What discovery says. Strangers are noted too: they may be members in a moment."""

@@ -226,25 +226,60 @@ async def test_garbage_does_no_harm(nodes: Nodes) -> None:
         await asyncio.gather(*(stranger(kind) for kind in kinds))
         await channel.send(b"still here")
         assert await channel.receive() == b"still here"
-    await until(lambda: not den.network._listener._strangers.total())
+    await until(lambda: not len(den.network._listener._strangers))
 
 
-async def test_silent_strangers_are_counted_and_closed(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 0.5)
+async def test_silent_strangers_are_counted_and_closed(nodes: Nodes) -> None:
     den = await nodes.open("den")
     loop = asyncio.get_running_loop()
     silent = [socket.create_connection(("127.0.0.1", den.network.port)) for _ in range(12)]
-    await until(lambda: den.network._listener._strangers["127.0.0.1"] == 8)
+    await until(lambda: len(den.network._listener._strangers) == 8)
     started = time.monotonic()
     for sock in silent:
         sock.setblocking(False)
         with contextlib.suppress(ConnectionError):
             assert await loop.sock_recv(sock, 100) == b""
         sock.close()
-    assert time.monotonic() - started < 30
-    await until(lambda: not den.network._listener._strangers.total())
+    assert time.monotonic() - started < SOON_SECONDS
+    await until(lambda: not len(den.network._listener._strangers))
+
+
+HELLO_BEGUN = b"\x16\x03\x01\x02"
+
+
+@pytest.mark.parametrize("said", [b"", HELLO_BEGUN], ids=["silent", "half a handshake"])
+@pytest.mark.parametrize("n_hosts", [1, 8])
+async def test_strangers_that_wait_keep_no_member_out(
+    nodes: Nodes, said: bytes, n_hosts: int
+) -> None:
+    """64 places from 8 addresses, or from the member's own, taken again soon after they are lost."""
+    den, attic = await nodes.paired("den", "attic")
+    hosts = [f"127.0.0.{2 + n}" if n_hosts > 1 else "127.0.0.1" for n in range(n_hosts)]
+    n_met = 0
+
+    async def besiege(host: str) -> None:
+        nonlocal n_met
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(OSError), socket.socket() as sock:
+                sock.setblocking(False)
+                sock.bind((host, 0))
+                await loop.sock_connect(sock, ("127.0.0.1", den.network.port))
+                n_met += 1
+                await loop.sock_sendall(sock, said)
+                await loop.sock_recv(sock, 1)
+            await asyncio.sleep(0.2)
+
+    async with asyncio.TaskGroup() as tasks:
+        siege = [tasks.create_task(besiege(host)) for host in hosts for _ in range(64 // n_hosts)]
+        await until(lambda: n_met >= 64)
+        for _ in range(5):
+            reader, writer = await raw_tls(den, attic)
+            writer.write(b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1")
+            writer.close()
+        for besieger in siege:
+            besieger.cancel()
 
 
 async def test_idle_and_half_requests_of_members_are_closed(

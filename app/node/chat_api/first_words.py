@@ -13,6 +13,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from app.core.errors import BadInput
+from app.lan.sockets import plain_host
+from app.lan.waiting_room import WaitingRoom
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +23,8 @@ MAX_HEADERS, MAX_HEADER_BYTES = 64, 8 << 10
 LINGER_SECONDS = 1.0  # for the rest of a body that was refused
 HEADER_SECONDS = 9.5  # closed within ten, also where much else is done
 MOST_SILENT = 64  # connections that have not sent a request yet
-MOST_KEPT = (
-    64  # of those that have, as long as some of them rest: systems give a program few hundred files
-)
+# of those that have, as long as some of them rest: systems give a program few hundred files
+MOST_KEPT = 64
 NO_HTTP = "This request cannot be read as HTTP."
 TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last two are Windows'
 
@@ -43,6 +44,7 @@ class FirstWords:
     def __init__(self, within_s: float = HEADER_SECONDS) -> None:
         self._within_s = within_s
         self._silent: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
+        self._room = WaitingRoom[asyncio.BaseTransport](MOST_SILENT, MOST_SILENT)
         self._kept: dict[
             asyncio.BaseTransport, _Discreet
         ] = {}  # the one that asked last is the last
@@ -100,11 +102,14 @@ class FirstWords:
             self._end(transport)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
-        if len(self._silent) >= MOST_SILENT:  # the one that is silent longest makes room
-            self._end(next(iter(self._silent)))
+        peer = transport.get_extra_info("peername") or ("",)
+        gone = self._room.enter(transport, plain_host(str(peer[0])))
+        if gone is not None:  # of whoever has most of them: the one that is silent longest
+            self._end(gone)
         self._silent[transport] = loop.call_later(self._within_s, self._end, transport)
 
     def _forget(self, transport: asyncio.BaseTransport) -> None:
+        self._room.leave(transport)
         if timer := self._silent.pop(transport, None):
             timer.cancel()
 

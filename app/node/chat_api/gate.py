@@ -121,8 +121,9 @@ class Gate:
         at_once: Callable[[str], int] = lambda _: MAX_OPEN,
         opened: Counter[str] | None = None,
         home: str = "",
+        let_in: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._door, self._figures, self._arrived = door, figures, arrived
+        self._door, self._figures, self._arrived, self._let_in = door, figures, arrived, let_in
         self._at_once, self._home = at_once, home
         self._open = Counter[str]() if opened is None else opened
         self.under_way = UnderWay()
@@ -146,6 +147,7 @@ class Gate:
         if objection := self._objection(request):
             return objection
         who = request[ASKER]
+        self._let_in(request.remote or "")
         if self._open[who.key] >= (most := self._at_once(who.key)):
             words = f"This key may have no more requests open than {most}. Wait until one of them is answered."
             return refusal(request, 429, words, retry_after_s=1)

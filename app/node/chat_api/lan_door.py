@@ -8,9 +8,9 @@ import ipaddress
 import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -20,6 +20,7 @@ from app.lan.api_certificate import FILE, load_or_make
 from app.lan.place import Keystore
 from app.lan.sockets import Address, accepted, listening_socket, tune
 from app.lan.tls import let_go, pairing_server_context
+from app.lan.waiting_room import Entrance, MetHosts, WaitingRoom
 from app.machine.interfaces import interfaces, usable
 from app.machine.paths import Home
 from app.node.chat_api.first_words import FirstWords, runner_of
@@ -30,18 +31,30 @@ HANDSHAKE_SECONDS, CLOSE_SECONDS = 5.0, 1.0
 WORDS = b"This port speaks TLS. Ask it by https:// in place of http://.\n"
 PLAIN = b"Content-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
 NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
-STRANGERS, STRANGERS_OF_ONE_ADDRESS = 64, 8  # handshakes under way (SAFETY.md 5)
 
 
 class LanDoor:
-    """Open or closed. `group` carries what it does; `chosen`: interfaces to use beside the usual ones."""
+    """Open or closed. `group` carries what it does; `chosen`: interfaces to use beside the usual ones.
 
-    def __init__(self, home: Home, chosen: Callable[[], frozenset[str]], words: FirstWords) -> None:
+    expects: whether a member was met at a host. It has a place before strangers, and so have the hosts of programs
+    that showed a key.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        chosen: Callable[[], frozenset[str]],
+        words: FirstWords,
+        expects: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._home, self._chosen, self._words = home, chosen, words
         self.port, self.addresses, self.certificate = 0, tuple[str, ...](), ""
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
-        self._strangers: Counter[str] = Counter()
+        self.known = MetHosts()
+        self._strangers = WaitingRoom[socket.socket](  # at all addresses together
+            expects=lambda host: host in self.known or expects(host)
+        )
         self._runner: web.AppRunner | None = None
 
     def names(self) -> set[str]:
@@ -129,6 +142,7 @@ class LanDoor:
     async def _accept_all(
         self, sock: socket.socket, context: ssl.SSLContext, group: asyncio.TaskGroup
     ) -> None:
+        entrance = Entrance(partial(self._welcome, context), self._strangers, HANDSHAKE_SECONDS)
         while True:
             try:
                 connection, host = await accepted(sock)
@@ -136,14 +150,10 @@ class LanDoor:
                 log.info("accept failed: %s", error)
                 await asyncio.sleep(0.05)
                 continue
-            room = self._strangers.total() < STRANGERS
-            if not room or self._strangers[host] >= STRANGERS_OF_ONE_ADDRESS:
-                connection.close()
-                continue
-            self._strangers[host] += 1
-            self._start(group, self._welcome(connection, host, context), f"handshake with {host}")
+            entrance.came(connection, host, partial(self._start, group))
+            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
 
-    async def _welcome(self, sock: socket.socket, host: str, context: ssl.SSLContext) -> None:
+    async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None
         try:
             assert self._runner is not None
@@ -164,8 +174,6 @@ class LanDoor:
             log.exception("handshake with %s", host)
             sock.close()
         finally:
-            self._strangers[host] -= 1
-            self._strangers += Counter()  # drops the zeros
             if ours is not None:
                 ours.close()
 

@@ -86,7 +86,12 @@ class ChatApi:
         self._words, self._lan_words = FirstWords(), FirstWords()
         self._opened = Counter[str]()  # requests of each key, by both doors
         self._under_way = WeakSet[UnderWay]()  # of each door
-        self.lan = LanDoor(node.home, lambda: node.finding.choice.interfaces, self._lan_words)
+        self.lan = LanDoor(
+            node.home,
+            lambda: node.finding.choice.interfaces,
+            self._lan_words,
+            lambda host: node.network.expects(host),  # noqa: PLW0108  made later
+        )
         self._group: asyncio.TaskGroup | None = None
         self._watching: asyncio.Task[None] | None = None
         self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
@@ -297,7 +302,7 @@ class ChatApi:
         """Nobody passes it without a key."""
         return Gate(
             KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False), self.figures,
-            self._lan_words.heard, self._at_once_of, self._opened,
+            self._lan_words.heard, self._at_once_of, self._opened, let_in=self.lan.known.met,
         )  # fmt: skip
 
     def _access(self, own: Callable[[], Collection[str]]) -> Access:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,6 +77,36 @@ async def test_an_answer_goes_on_where_the_address_stayed(
             assert not await door.followed(keys, group)
         await door.close()
     assert door.names() == set()
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02"], ids=["silent", "half a handshake"])
+async def test_sixty_four_strangers_from_eight_addresses_keep_no_program_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    application = web.Application()
+    application.add_routes([web.get("/", answer)])
+    keys: Any = SimpleNamespace(read=passphrase)
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    monkeypatch.setattr(lan_door, "lan_addresses", lambda _: HOME)
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as group:
+        await door.open(application, [free_port()], keys, group)
+        strangers = [socket.socket() for _ in range(64)]
+        for number, stranger in enumerate(strangers):
+            stranger.setblocking(False)
+            stranger.bind((f"127.0.0.{2 + number % 8}", 0))
+            await loop.sock_connect(stranger, ("127.0.0.1", door.port))
+            await loop.sock_sendall(stranger, said)
+        trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
+        async with aiohttp.ClientSession(connector=trusted) as http:
+            async with http.get(f"https://127.0.0.1:{door.port}/") as told:
+                assert await told.text() == "here"
+        for stranger in strangers:
+            stranger.close()
+        await door.close()
 
 
 async def test_who_speaks_plain_http_there_hears_what_is_spoken(
