@@ -101,9 +101,9 @@ async def test_sixty_four_strangers_from_eight_addresses_keep_no_program_out(
             await loop.sock_connect(stranger, ("127.0.0.1", door.port))
             await loop.sock_sendall(stranger, said)
         trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
-        async with aiohttp.ClientSession(connector=trusted) as http:
-            async with http.get(f"https://127.0.0.1:{door.port}/") as told:
-                assert await told.text() == "here"
+        url = f"https://127.0.0.1:{door.port}/"
+        async with aiohttp.ClientSession(connector=trusted) as http, http.get(url) as told:
+            assert await told.text() == "here"
         for stranger in strangers:
             stranger.close()
         await door.close()
