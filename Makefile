@@ -155,11 +155,10 @@ $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 	@touch $@
 
 # Writes the locks. Releases younger than a week are left out: poisoned ones are found within days.
-# What is left out of run.txt: gguf names requests for downloads that we never ask it for, and huggingface_hub
-# names the others for its own command line, file system, uploads and browsers.
+# What is left out of run.txt: gguf names requests, and what that needs, for downloads that we never ask it for.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate --exclude-newer "1 week"
-NOT_NEEDED := requests charset-normalizer certifi urllib3 click fsspec hf-xet httpx2-jsfetch
+NOT_NEEDED := requests charset-normalizer certifi urllib3
 lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) $(NOT_NEEDED:%=--no-emit-package %) pyproject.toml -o requirements/run.txt
 	$(LOCK) --no-deps --group engine -o requirements/engine.txt

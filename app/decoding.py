@@ -16,10 +16,16 @@ _PREPARING = threading.Lock()
 
 
 def decode(data: bytes | bytearray | memoryview | str, kind: type[T], *, strict: bool = True) -> T:
-    """The value in `data`, in whichever thread. Raises msgspec.DecodeError and its like, all ValueErrors."""
+    """The value in `data`, in whichever thread. Raises msgspec.DecodeError and its like, all ValueErrors.
+
+    What is nested deeper than Python's stack is one of them: a stranger can send that in a few kilobytes.
+    """
     found = _DECODERS.get((kind, strict))
     if found is None:
         with _PREPARING:
             found = _DECODERS.setdefault((kind, strict), msgspec.json.Decoder(kind, strict=strict))
-    read: T = found.decode(data)
+    try:
+        read: T = found.decode(data)
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deeply") from None
     return read

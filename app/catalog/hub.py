@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
 
 from app.catalog.download_book import joint_hash
 from app.catalog.families import FAMILIES
 from app.catalog.gguf_names import is_model, part_names, quantisation_of, recommended
 from app.catalog.hub_address import Hub, checked, checked_repository
-from app.catalog.hub_limits import Limits
-from app.core.errors import AppError, BadInput, Reason, Refused, Unreachable
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import ModelInfo, RepoSibling
-
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when huggingface_hub is imported
+from app.catalog.hub_client import SECONDS, listed
+from app.core.errors import BadInput, Reason, Unreachable
+from app.decoding import decode
 
 T = TypeVar("T")
-SECONDS = 20.0
 MAX_FOUND = 60
 MAX_FILES = 300
 MAX_BYTES = 1 << 44
+EXPANDED = (
+    "downloads",
+    "likes",
+    "gated",
+    "tags",
+    "lastModified",
+    "gguf",
+)  # what a search tells of each
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,69 +74,83 @@ class Listing:
     files: tuple[HubFile, ...]
 
 
-def search(hub: Hub, text: str, limit: int, token: str | None, limits: Limits) -> list[Found]:
-    """Repositories whose name holds the words, the most downloaded first. Blocks; raises AppError."""
+class _File(msgspec.Struct, frozen=True):
+    """What the hub says of a large file."""
 
-    def ask(api: HfApi) -> list[Found]:
-        models = api.list_models(
-            search=text, filter="gguf", sort="downloads", limit=min(limit, MAX_FOUND),
-            expand=["downloads", "likes", "gated", "tags", "lastModified", "gguf"],
-        )  # fmt: skip
-        return [found for model in models if (found := _found(model))]
-
-    return _asked(hub, token, text, limits, ask)
+    size: int | None = None
+    sha256: str | None = None
 
 
-def listing(hub: Hub, repository: str, token: str | None, limits: Limits) -> Listing:
-    """The GGUF files of one repository, with sizes and hashes. Blocks; raises AppError."""
-    checked_repository(repository)
+class _Sibling(msgspec.Struct, frozen=True):
+    """A file of a repository. lfs: of a large one, which is kept apart."""
 
-    def ask(api: HfApi) -> Listing:
-        model = api.model_info(repository, files_metadata=True)
-        about = _found(model)
-        if about is None or not re.fullmatch(r"[0-9a-f]{40}", str(model.sha)):
-            raise Unreachable("hub_odd", source=hub.host)
-        return Listing(about, str(model.sha), _files(model.siblings or []))
-
-    return _asked(hub, token, repository, limits, ask)
+    rfilename: str
+    size: int | None = None
+    lfs: _File | None = None
 
 
-def _asked(hub: Hub, token: str | None, what: str, limits: Limits, ask: Callable[[HfApi], T]) -> T:
-    import httpx2  # heavy, as the others are
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+class _Gguf(msgspec.Struct, frozen=True):
+    """What the hub read in a repository's first GGUF file. total: its parameters."""
 
-    from app.catalog.hub_client import spoken_to
+    total: int | None = None
+    architecture: str | None = None
+    context_length: int | None = None
 
+
+class _Model(msgspec.Struct, frozen=True, rename="camel"):
+    """A repository, as the hub's API tells it. gated: "auto" or "manual", where one has to ask."""
+
+    id: str
+    sha: str | None = None
+    downloads: int | None = None
+    likes: int | None = None
+    last_modified: datetime | None = None
+    gated: bool | str | None = None
+    tags: list[str] | None = None
+    gguf: _Gguf | None = None
+    siblings: list[_Sibling] | None = None
+
+
+async def search(
+    hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS
+) -> list[Found]:
+    """Repositories whose name holds the words, the most downloaded first. Raises AppError."""
+    query = [
+        ("search", text), ("filter", "gguf"), ("sort", "downloads"), ("limit", str(min(limit, MAX_FOUND))),
+        *(("expand", one) for one in EXPANDED),
+    ]  # fmt: skip
+    body = await listed(hub, "/api/models", query, named=text, token=token, seconds=seconds)
+    return [found for model in _read(hub, body, list[_Model]) if (found := _found(model))]
+
+
+async def listing(
+    hub: Hub, repository: str, token: str | None, seconds: float = SECONDS
+) -> Listing:
+    """The GGUF files of one repository, with sizes and hashes. Raises AppError."""
+    path, query = f"/api/models/{checked_repository(repository)}", [("blobs", "true")]
+    body = await listed(hub, path, query, named=repository, token=token, seconds=seconds)
+    model = _read(hub, body, _Model)
+    about = _found(model)
+    if about is None or not _COMMIT.fullmatch(model.sha or ""):
+        raise Unreachable("hub_odd", source=hub.host)
+    return Listing(about, str(model.sha), _files(model.siblings or []))
+
+
+def _read(hub: Hub, body: bytes, kind: type[T]) -> T:
     try:
-        with spoken_to(hub, limits):
-            return ask(HfApi(endpoint=hub.endpoint, token=token or False))
-    except AppError:
-        raise
-    except HfHubHTTPError as error:
-        raise _refusal(hub, what, error.response.status_code, bool(token)) from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError, AttributeError):
+        return decode(body, kind)
+    except ValueError:
         raise Unreachable("hub_odd", source=hub.host) from None
 
 
-def _refusal(hub: Hub, what: str, status: int, with_token: bool) -> AppError:
-    if status in (401, 403) and with_token:
-        return Refused("hub_token_wrong", source=hub.host)
-    if status in (401, 403, 404):  # it says 401 of what is not there, too
-        return BadInput("hub_unknown", repository=what[:200], source=hub.host)
-    return Unreachable("hub_fault", source=hub.host, status=status)
-
-
-def _found(model: ModelInfo) -> Found | None:
+def _found(model: _Model) -> Found | None:
     try:
         checked_repository(model.id)
-    except (BadInput, TypeError):
+    except BadInput:
         return None
-    given: list[object] = list(model.tags or [])
-    tags = [tag for tag in given if isinstance(tag, str)]
+    tags = model.tags or []
     licences = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
-    file: dict[str, Any] = model.gguf if isinstance(model.gguf, dict) else {}
-    architecture = file.get("architecture")
+    file = model.gguf or _Gguf()
     return Found(
         repository=model.id,
         downloads=_number(model.downloads),
@@ -140,22 +158,21 @@ def _found(model: ModelInfo) -> Found | None:
         updated=model.last_modified.date().isoformat() if model.last_modified else None,
         gated=bool(model.gated),
         licence=licences[0][:60] if licences else None,
-        architecture=architecture[:60] if isinstance(architecture, str) else None,
-        parameters=_number(file.get("total")),
-        context_length=_number(file.get("context_length")),
+        architecture=file.architecture[:60] if file.architecture else None,
+        parameters=_number(file.total),
+        context_length=_number(file.context_length),
     )
 
 
-def _files(siblings: list[RepoSibling]) -> tuple[HubFile, ...]:
+def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
     found: list[HubFile] = []
     for sibling in siblings[: 10 * MAX_FILES]:
-        name: object = sibling.rfilename
-        if not isinstance(name, str) or not is_model(name):
+        name = sibling.rfilename
+        if not is_model(name):
             continue
         size = _number(sibling.lfs.size if sibling.lfs else sibling.size)
-        promised: object = sibling.lfs.sha256 if sibling.lfs else None
-        known = isinstance(promised, str) and _SHA256.fullmatch(promised)
-        sha256 = known[0] if known else None
+        promised = sibling.lfs.sha256 if sibling.lfs else None
+        sha256 = promised if promised and _SHA256.fullmatch(promised) else None
         found.append(HubFile(name, quantisation_of(name), size, sha256))
     found = _joined(found)
     found.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
@@ -206,6 +223,5 @@ def _reason(file: str) -> Reason | None:
     return None
 
 
-def _number(value: object) -> int | None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 <= value <= MAX_BYTES else None  # type: ignore[operator,return-value]
+def _number(value: int | None) -> int | None:
+    return value if value is not None and 0 <= value <= MAX_BYTES else None

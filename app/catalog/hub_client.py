@@ -1,105 +1,77 @@
-"""The bounded way to the hub's listings: one deadline, one limit of bytes, fixed hosts, nothing told of us."""
+"""Asks the hub for a listing: one deadline, one limit of bytes, its own hosts alone, nothing told of us."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Sequence
 
-import httpx2
+import aiohttp
+from yarl import URL
 
-from app import __version__
-from app.catalog.hub_address import Hub, proxy_of, trusting
-from app.catalog.hub_limits import Limits
-from app.core.errors import AppError, Busy, Unreachable
+from app.catalog.hub_address import Hub, proxy_of
+from app.catalog.hub_files import MAX_REDIRECTS, REDIRECTS, new_session
+from app.core.errors import AppError, BadInput, Busy, Refused, Unreachable
 
 MAX_ANSWER_BYTES = 16 << 20
-SILENCE_SECONDS = 10.0
-LOOK_SECONDS = 0.2  # between two looks whether anybody still waits
-AGENT = f"poolhouse/{__version__}"
+SECONDS = 20.0
 
 
-class _Stream(httpx2.SyncByteStream):
-    """A body that ends with an error where it is too long or too late."""
+async def listed(
+    hub: Hub,
+    path: str,
+    query: Sequence[tuple[str, str]],
+    *,
+    named: str,
+    token: str | None,
+    seconds: float,
+) -> bytes:
+    """The JSON that the hub answers. named: what was asked for, for the sentence that says it is not there.
 
-    def __init__(self, inner: httpx2.SyncByteStream, source: str, limits: Limits) -> None:
-        self._inner, self._source, self._limits = inner, source, limits
-
-    def __iter__(self) -> Iterator[bytes]:
-        total = 0
-        try:
-            for chunk in self._inner:
-                total += len(chunk)
-                if total > MAX_ANSWER_BYTES:
-                    raise Unreachable("hub_answer_long", source=self._source)
-                self._limits.left(self._source)
-                yield chunk
-        except httpx2.TransportError as error:
-            raise away(self._source, error) from None
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-class Bounded(httpx2.BaseTransport):
-    """A transport that turns every failure into a sentence, so that nothing is tried again behind our back."""
-
-    def __init__(self, hub: Hub, limits: Limits) -> None:
-        self._hub, self._limits = hub, limits
-        self._inner = httpx2.HTTPTransport(
-            verify=trusting(), proxy=proxy_of(hub.endpoint), retries=0
-        )
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        self._hub.next(self._hub.endpoint, str(request.url))  # a redirect stays on its hosts
-        source = self._hub.host
-        wait = min(self._limits.left(source), SILENCE_SECONDS)
-        request.headers["user-agent"] = AGENT
-        request.headers["accept-encoding"] = (
-            "identity"  # a packed answer would pass the limit unseen
-        )
-        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), wait)
-        try:
-            answer = self._inner.handle_request(request)
-        except httpx2.TransportError as error:
-            raise away(source, error) from None
-        if answer.status_code == 429:
-            raise Busy("hub_busy", source=source)
-        if answer.status_code >= 500:
-            raise Unreachable("hub_fault", source=source, status=answer.status_code)
-        if answer.headers.get("content-encoding", "identity") != "identity":
-            raise Unreachable("hub_odd", source=source)
-        assert isinstance(answer.stream, httpx2.SyncByteStream)
-        answer.stream = _Stream(answer.stream, source, self._limits)
-        return answer
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-def away(source: str, error: Exception) -> AppError:
-    """The sentence for a line that does not work."""
-    if isinstance(error, httpx2.TimeoutException):
-        return Unreachable("hub_slow", source=source)
-    return Unreachable("hub_away", source=source)
-
-
-_one_at_a_time = threading.Lock()  # huggingface_hub keeps one client for the whole process
-
-
-@contextmanager
-def spoken_to(hub: Hub, limits: Limits) -> Iterator[None]:
-    """While it lasts, huggingface_hub speaks to `hub` through a bounded client."""
-    from huggingface_hub import close_session, set_client_factory
-
-    def client() -> httpx2.Client:
-        return httpx2.Client(transport=Bounded(hub, limits), follow_redirects=True, max_redirects=5)
-
-    while not _one_at_a_time.acquire(timeout=min(limits.left(hub.host), LOOK_SECONDS)):
-        continue  # whether anybody still waits is asked again
+    Asks once: whoever searches would rather be told. Raises AppError.
+    """
+    source = hub.host
     try:
-        set_client_factory(client)
-        yield
-    finally:
-        close_session()
-        _one_at_a_time.release()
+        async with asyncio.timeout(seconds), new_session() as session:
+            url = str(URL(f"{hub.endpoint}{path}").with_query(list(query)))
+            for _ in range(MAX_REDIRECTS):
+                headers = {}
+                if token and hub.is_own(url):
+                    headers["Authorization"] = f"Bearer {token}"
+                async with session.get(
+                    URL(url, encoded=True),
+                    headers=headers,
+                    allow_redirects=False,
+                    proxy=proxy_of(url),
+                ) as answer:
+                    if answer.status in REDIRECTS:
+                        url = hub.next(url, answer.headers.get("Location", ""))
+                        continue
+                    return await _body(hub, answer, named, bool(token))
+    except TimeoutError:
+        raise Unreachable("hub_slow", source=source) from None
+    except (aiohttp.ClientError, OSError, ValueError):
+        raise Unreachable("hub_away", source=source) from None
+    raise Unreachable("hub_odd", source=source)
+
+
+async def _body(hub: Hub, answer: aiohttp.ClientResponse, named: str, with_token: bool) -> bytes:
+    if answer.status != 200:
+        raise _refusal(hub, named, answer.status, with_token)
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise Unreachable("hub_odd", source=hub.host)  # a packed answer would pass the limit unseen
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > MAX_ANSWER_BYTES:
+            raise Unreachable("hub_answer_long", source=hub.host)
+    return bytes(body)
+
+
+def _refusal(hub: Hub, named: str, status: int, with_token: bool) -> AppError:
+    if status in (401, 403) and with_token:
+        return Refused("hub_token_wrong", source=hub.host)
+    if status in (401, 403, 404):  # it says 401 of what is not there, too
+        return BadInput("hub_unknown", repository=named[:200], source=hub.host)
+    if status == 429:
+        return Busy("hub_busy", source=hub.host)
+    return Unreachable("hub_fault", source=hub.host, status=status)

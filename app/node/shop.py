@@ -16,7 +16,6 @@ from app.catalog.gguf_check import part_paths
 from app.catalog.gguf_names import part_names
 from app.catalog.hub import Found, HubFile
 from app.catalog.hub_address import HUB, Hub
-from app.catalog.hub_limits import Limits
 from app.catalog.other_apps import Other, OtherApps, app_of
 from app.catalog.pins import Pin, Pins
 from app.catalog.shelf import Entry, Shelf
@@ -36,7 +35,6 @@ from app.node.models import Models
 from app.node.models_folder import ModelsFolder
 from app.node.models_move import Around as Moving
 from app.node.snapshot import sentence
-from app.node.stoppable import in_thread
 
 Json = dict[str, Any]
 MAX_QUERY = 200
@@ -109,22 +107,15 @@ class Shop:
         if len(text) > MAX_QUERY:
             raise BadInput("text_too_long", characters=len(text), most=MAX_QUERY)
 
-        def ask(alive: Callable[[], None]) -> list[Found]:
-            return online.search(hub, text, limit, token, Limits(online.SECONDS, alive))
-
         self._contacted()
-        found = await in_thread(ask, _nothing)
+        found = await online.search(hub, text, limit, token)
         return {"source": hub.host, "models": [_found_json(one, hub) for one in found]}
 
     async def files(self, repository: str) -> Json:
         """The GGUF files of one repository. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
-
-        def ask(alive: Callable[[], None]) -> online.Listing:
-            return online.listing(hub, repository, token, Limits(online.SECONDS, alive))
-
         self._contacted()
-        found = await in_thread(ask, _nothing)
+        found = await online.listing(hub, repository, token)
         on_shelf = await asyncio.to_thread(self._by_hash)
         files = [self._file_json(repository, one, on_shelf) for one in found.files]
         return {**_found_json(found.about, hub), "revision": found.revision, "files": files}
@@ -325,7 +316,3 @@ def _other_json(other: Other, on_shelf: str | None) -> Json:
         "reason": sentence(other.reason),
         "on_shelf": on_shelf,
     }
-
-
-def _nothing() -> None:
-    """Progress nobody asked for."""

@@ -51,6 +51,7 @@ class HubServer:
     others: dict[str, bytes] = field(default_factory=dict)  # more files of the repository
     faults: Faults = field(default_factory=Faults)
     requests: list[web.BaseRequest] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)  # for a listing
     ranges: list[str] = field(default_factory=list)  # as the store was asked
     store_port: int = 0
     port: int = 0
@@ -162,6 +163,7 @@ class HubServer:
         return {"rfilename": name, "size": n_bytes, "blobId": "1", "lfs": lfs}
 
     async def _listed(self, answer: Any) -> web.StreamResponse:
+        self.asked.set()
         if self.faults.listing_redirect:
             raise web.HTTPFound(self.faults.listing_redirect)
         if self.faults.silent:

@@ -10,13 +10,11 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from app.catalog import hub as online
-from app.catalog import hub_client
 from app.catalog.download_book import joint_hash
 from app.catalog.hub import Found, Listing
 from app.catalog.hub_address import Hub
-from app.catalog.hub_limits import Limits
 from app.core.errors import AppError, BadInput
-from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, serving
+from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, serving
 
 DATA = bytes(range(256)) * 64
 
@@ -28,11 +26,11 @@ async def server() -> AsyncGenerator[HubServer, None]:
 
 
 async def search(server: HubServer, text: str = "tiny", seconds: float = 20) -> list[Found]:
-    return await asyncio.to_thread(online.search, server.hub, text, 30, None, Limits(seconds))
+    return await online.search(server.hub, text, 30, None, seconds)
 
 
 async def listing(server: HubServer, repository: str = REPOSITORY) -> Listing:
-    return await asyncio.to_thread(online.listing, server.hub, repository, None, Limits(20))
+    return await online.listing(server.hub, repository, None)
 
 
 async def refused(server: HubServer, seconds: float = 20) -> str:
@@ -81,6 +79,8 @@ async def test_what_is_not_on_the_hub_is_named(server: HubServer) -> None:
         (b"<html>", "hub_odd"),
         (b'[{"no": "id"}]', "hub_odd"),
         (b'[{"id": 7, "lastModified": "yesterday"}]', "hub_odd"),
+        (b"[" * 100_000, "hub_odd"),
+        (b'[{"id": "a/b", "x": ' + b"[" * 100_000, "hub_odd"),
         (b'["' + b"x" * (17 << 20) + b'"]', "hub_answer_long"),
     ],
 )
@@ -108,29 +108,35 @@ async def test_a_redirect_of_a_listing_elsewhere_or_in_a_circle_is_refused(
 
 
 async def test_who_does_not_wait_any_more_ends_the_search(server: HubServer) -> None:
-    def alive() -> None:
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        await asyncio.to_thread(online.search, server.hub, "x", 3, None, Limits(5, alive))
-    assert not server.requests
-
-
-async def test_who_does_not_wait_any_more_ends_waiting_for_another_search() -> None:
-    looks = iter(range(2))
-
-    def alive() -> None:
-        if next(looks, None) is None:
-            raise RuntimeError
-
-    with hub_client._one_at_a_time, pytest.raises(RuntimeError):
-        await asyncio.to_thread(online.search, Hub(), "x", 3, None, Limits(5, alive))
+    server.faults.silent = True
+    async with asyncio.timeout(5):
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(search(server), name="a search")
+            await server.asked.wait()
+            task.cancel()
+    assert task.cancelled()
 
 
-async def test_waiting_for_another_search_has_an_end() -> None:
-    with hub_client._one_at_a_time, pytest.raises(AppError) as caught:
-        await asyncio.to_thread(online.search, Hub(), "x", 3, None, Limits(0.3))
-    assert caught.value.reason.code == "hub_slow"
+async def test_a_token_goes_to_the_hub_alone(server: HubServer) -> None:
+    await online.listing(server.hub, REPOSITORY, TOKEN)
+    assert server.requests[-1].headers["Authorization"] == f"Bearer {TOKEN}"
+    server.faults.listing_redirect = f"http://localhost:{server.store_port}/blob"  # another host
+    with pytest.raises(AppError):
+        await online.listing(server.hub, REPOSITORY, TOKEN)
+    assert server.requests[-1].path == "/blob"
+    assert "Authorization" not in server.requests[-1].headers
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(401, "hub_token_wrong"), (403, "hub_token_wrong"), (404, "hub_unknown")]
+)
+async def test_a_refused_token_is_told_apart_from_what_is_not_there(
+    server: HubServer, status: int, code: str
+) -> None:
+    server.faults.listing_status = status
+    with pytest.raises(AppError) as caught:
+        await online.listing(server.hub, REPOSITORY, TOKEN)
+    assert caught.value.reason.code == code
 
 
 async def test_nobody_waits_for_a_silent_hub(server: HubServer) -> None:
@@ -140,7 +146,7 @@ async def test_nobody_waits_for_a_silent_hub(server: HubServer) -> None:
 
 async def test_no_network_is_a_sentence() -> None:
     with pytest.raises(AppError) as caught:
-        await asyncio.to_thread(online.search, Hub("http://127.0.0.1:9"), "x", 3, None, Limits(5))
+        await online.search(Hub("http://127.0.0.1:9"), "x", 3, None, 5)
     assert caught.value.reason.code == "hub_away"
 
 
@@ -204,7 +210,7 @@ def test_the_token_is_only_for_the_hub_itself() -> None:
 
 def test_a_node_loads_what_speaks_to_the_hub_only_when_it_asks() -> None:
     """It would be a sixth of its start. Nor does it compute with arrays at all: that is the workers' part."""
-    code = "import sys, app.node.start as _; print({'httpx2', 'huggingface_hub', 'numpy'} & set(sys.modules))"
+    code = "import sys, app.node.start as _; print({'truststore', 'numpy'} & set(sys.modules))"
     told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50
     )
