@@ -20,7 +20,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
   $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "$1"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test real check faults fuzz props soak sim families families-proof fuzz-api api-compare call-compare
+.PHONY: help run demo test real check faults fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: templates thought-compare bench guide format
 .PHONY: translations screenshots endure lock setup fast portable clean
 
@@ -167,6 +167,7 @@ lock: ## write requirements/ anew from pyproject.toml (needs uv)
 	$(LOCK) --no-deps --no-emit-package torch --group guide -o requirements/guide.txt
 	$(LOCK) --no-deps --group real -o requirements/real.txt
 	$(LOCK) --group fuzz -o requirements/fuzz.txt
+	$(LOCK) --group audit -o requirements/audit.txt
 	$(LOCK) -c requirements/build.txt --no-emit-package packaging --group families -o requirements/families.txt
 
 # What fuzzes the Chat API has an environment of its own: it pulls in much, and nothing else needs it.
@@ -177,6 +178,17 @@ fuzz-api: setup $(FUZZ)/ready ## schemathesis against the Chat API of a node, fi
 $(FUZZ)/ready: requirements/fuzz.txt
 	$(PYTHON) -m venv $(FUZZ)
 	$(FUZZ)/bin/python -m pip install --no-deps --require-hashes -r requirements/fuzz.txt
+	@touch $@
+
+# What looks for known flaws in what we install has an environment of its own: none of it is ours to ship.
+AUDIT := .venv-audit
+audit: $(AUDIT)/ready ## ask the package index for known flaws in every pinned package that is shipped
+	@$(AUDIT)/bin/pip-audit --no-deps --disable-pip --progress-spinner off --desc off \
+	  -r requirements/run.txt -r requirements/engine.txt -r requirements/build.txt
+
+$(AUDIT)/ready: requirements/audit.txt
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --no-deps --require-hashes -r requirements/audit.txt
 	@touch $@
 
 api-compare: dev ## record what llama.cpp's own server answers, for the tests to compare ours with; compiles it first (ARGS="--jobs 1", or "--build FOLDER" where it is compiled already)
@@ -192,6 +204,6 @@ thought-compare: dev ## record what llama.cpp's own parser reads in thoughts, fo
 	@$(BIN)/python -m scripts.thought_compare $(ARGS)
 
 clean: ## remove what was built; models, chats and the Guide's training stay
-	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) $(AUDIT) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
