@@ -206,6 +206,18 @@ class Household:
         )
 
 
+def with_outside(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
+    """Of machines that answer and let no link come up that is told, and not how their last link ended.
+
+    One that said goodbye, was brought up to date and is of another version now is not closed.
+    """
+    machines = {
+        key: replace(one, reason=kept_out[key]) if key in kept_out and not one.online else one
+        for key, one in household.machines.items()
+    }
+    return replace(household, machines=machines)
+
+
 def apply(household: Household, event: Event) -> Household:
     """The household after the event. News of a machine that is no member changes nothing."""
     machines = dict(household.machines)

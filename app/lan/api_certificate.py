@@ -27,18 +27,25 @@ FILE = "api.pem"
 LASTS = dt.timedelta(days=820)  # Apple's systems take none that lasts longer than 825
 STAYS = dt.timedelta(days=7300)  # what vouches for it
 RENEWED_BEFORE = dt.timedelta(days=30)
+EARLIEST = dt.datetime(
+    2026, 1, 1, tzinfo=dt.UTC
+)  # a clock that says less is wrong: its battery is empty
 NAME = "Poolhouse"
 
 
 def load_or_make(
     path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime
 ) -> str:
-    """What programs are told to trust, as PEM. `path` has it, the certificate and their key. Raises OSError."""
+    """What programs are told to trust, as PEM. `path` has it, the certificate and their key. Raises OSError.
+
+    A clock set back makes no other: programs would trust this computer no more once it is right again.
+    """
+    now = max(now, EARLIEST)
     key, known = _load(path, passphrase)
     if key is None:
         key = ec.generate_private_key(ec.SECP256R1())
     match known:
-        case [shown, root] if _lasts(root, now):
+        case [shown, root] if _is_good_long(root, now):
             if _fits(shown, addresses, now):
                 return _pem(root)
         case _:  # none yet, or one that nothing vouched for, of the first builds
@@ -69,12 +76,12 @@ def _load(
     return (key, known) if isinstance(key, ec.EllipticCurvePrivateKey) else (None, [])
 
 
-def _lasts(known: x509.Certificate, now: dt.datetime) -> bool:
-    return known.not_valid_before_utc <= now <= known.not_valid_after_utc - RENEWED_BEFORE
+def _is_good_long(known: x509.Certificate, now: dt.datetime) -> bool:
+    return now <= known.not_valid_after_utc - RENEWED_BEFORE
 
 
 def _fits(known: x509.Certificate, addresses: Iterable[str], now: dt.datetime) -> bool:
-    if not _lasts(known, now):
+    if now < known.not_valid_before_utc or not _is_good_long(known, now):
         return False
     names = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     has = set(names.get_values_for_type(x509.IPAddress))
@@ -88,7 +95,7 @@ def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate
     anywhere = [x509.IPAddress(ipaddress.ip_network(one)) for one in ("0.0.0.0/0", "::/0")]
     bounds = x509.NameConstraints(anywhere, excluded_subtrees=[x509.DNSName("")])
     return _signed(
-        key, name, name, now, STAYS,
+        key, name, name, EARLIEST, now + STAYS,
         (x509.BasicConstraints(ca=True, path_length=0), True),
         (_usage(vouches=True), True),
         (bounds, True),
@@ -103,7 +110,7 @@ def _shown(
 ) -> x509.Certificate:
     alternatives = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
     return _signed(
-        key, root.subject, _name(NAME), now, LASTS,
+        key, root.subject, _name(NAME), now, now + LASTS,
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (_usage(vouches=False), True),
         (x509.SubjectAlternativeName(alternatives), False),
@@ -115,8 +122,8 @@ def _signed(
     key: ec.EllipticCurvePrivateKey,
     issuer: x509.Name,
     subject: x509.Name,
-    now: dt.datetime,
-    lasts: dt.timedelta,
+    since: dt.datetime,
+    until: dt.datetime,
     *extensions: tuple[x509.ExtensionType, bool],
 ) -> x509.Certificate:
     public = key.public_key()
@@ -126,8 +133,8 @@ def _signed(
         subject_name=subject,
         public_key=public,
         serial_number=x509.random_serial_number(),
-        not_valid_before=now - dt.timedelta(days=1),  # clocks differ
-        not_valid_after=now + lasts,
+        not_valid_before=since - dt.timedelta(days=1),  # clocks differ
+        not_valid_after=until,
     )
     own = (ski, False), (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ski), False)
     for extension, critical in (*extensions, *own):

@@ -69,6 +69,9 @@ class Handlers(StageHandlers, Protocol):
     def suspected(self, link: PeerLink, doubted: bool) -> None:
         """Nothing was heard of a machine for 3 s, or something again."""
 
+    def kept_out(self, machine: MachineId) -> None:
+        """A machine answers and lets no link come up, or no longer: `Links.kept_out` has why."""
+
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         """Who belongs to the household now; empty once this machine was removed from it."""
 

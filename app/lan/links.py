@@ -36,6 +36,16 @@ ACK_SECONDS = (
     OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
 )
 ADDRESSES_TRIED = 8
+ANSWERED = frozenset(  # why a call failed where somebody is at home
+    {
+        "version_differs",
+        "peer_is_another",
+        "peer_refused",
+        "peer_refused_us",
+        "peer_hung_up",
+        "identity_copied",
+    }
+)
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +54,9 @@ class LinkOwner(Owner, Protocol):
     """Hears of links, and knows what is needed to make one."""
 
     async def disconnected(self, link: PeerLink) -> None: ...
+    def kept_out(self, machine: MachineId) -> None:
+        """Whether a machine answers and lets no link come up is otherwise than before: see `Links.kept_out`."""
+
     def hello(self) -> Hello: ...
     def dialling_context(self, member: Member) -> ssl.SSLContext: ...
     def addresses(self, machine: MachineId) -> Sequence[Address]: ...
@@ -73,6 +86,9 @@ class Links:
         self.up: dict[MachineId, PeerLink] = {}
         self.through: dict[MachineId, Through] = {}  # by which interface of ours each is dialled
         self.failed: dict[MachineId, Reason] = {}  # why the last call to each that is not up failed
+        # Who answered twice running and let no link come up, and why: what it said last when it was linked (that it
+        # closes, say) is no longer how it is.
+        self.kept_out: dict[MachineId, Reason] = {}
         # whose announcements arrive
         self.hears: Callable[[MachineId], bool | None] = lambda _: None
         self._me, self._owner, self._tasks = me, owner, tasks
@@ -115,7 +131,7 @@ class Links:
     async def abandon(self, machine: MachineId, why: Reason) -> None:
         """End the link to `machine` and dial it no more."""
         call = self._calls.pop(machine, None)
-        self.failed.pop(machine, None)
+        self._has_not_failed(machine)
         if call is not None:
             call.task.cancel()
         link = self.up.get(machine)
@@ -164,7 +180,7 @@ class Links:
             link = await self._welcome(member, socket, host)
         except AppError as error:
             if error.reason.code == "version_differs":  # it may be that only they can call
-                self.failed[member.id] = error.reason
+                self._has_failed(member.id, error.reason)
             refuse = Refuse(code=error.reason.code, facts=error.reason.facts)
             with suppress(OSError, aiohttp.ClientError):
                 await socket.send_str(encode(refuse).decode("utf-8"))
@@ -174,7 +190,7 @@ class Links:
     def take(self, link: PeerLink) -> None:
         """Count a link from `call` as up; `carry` it next."""
         self.up[link.peer] = link
-        self.failed.pop(link.peer, None)
+        self._has_not_failed(link.peer)
 
     async def reach(self, member: Member, address: Address) -> None:
         """Link to a member where a person says it is; that place is remembered like any other.
@@ -274,13 +290,28 @@ class Links:
             link = await self.call(member, addresses)
         except AppError as error:
             log.debug("dialling %s: %s", member.name, error.reason)
-            self.failed[member.id] = error.reason
+            self._has_failed(member.id, error.reason)
             return None
         if member.id in self.up:  # the other side's call got through while we waited
             await self.drop(link)
             return None
         self.take(link)  # here, and not by the waiter: `_make_way` looks at once
         return link
+
+    def _has_failed(self, machine: MachineId, why: Reason) -> None:
+        """Once is no sign: whoever is just closing hangs up too."""
+        before, self.failed[machine] = self.failed.get(machine), why
+        if why.code in ANSWERED:
+            if before is not None and before.code == why.code and self.kept_out.get(machine) != why:
+                self.kept_out[machine] = why
+                self._owner.kept_out(machine)
+        elif self.kept_out.pop(machine, None):
+            self._owner.kept_out(machine)
+
+    def _has_not_failed(self, machine: MachineId) -> None:
+        self.failed.pop(machine, None)
+        if self.kept_out.pop(machine, None):
+            self._owner.kept_out(machine)
 
     async def _make_way(self, machine: MachineId, theirs: Hello) -> None:
         """Decide between the link that comes and what there is. Raises Refused."""

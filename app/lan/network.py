@@ -303,6 +303,9 @@ class Network:
     def suspect(self, link: PeerLink, doubted: bool) -> None:
         self._handlers.suspected(link, doubted)
 
+    def kept_out(self, machine: MachineId) -> None:
+        self._handlers.kept_out(machine)
+
     # inside
 
     def _start(self, work: Coroutine[object, object, None], name: str) -> None:

@@ -15,7 +15,7 @@ from app.catalog.stage_store import StageStore, disk_limits
 from app.core import household as facts
 from app.core import pairing
 from app.core.errors import Reason, StageLost
-from app.core.household import Household, Machine, apply
+from app.core.household import Household, Machine, apply, with_outside
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.link import End
 from app.core.membership import Member
@@ -300,6 +300,9 @@ class Node:
         if link.peer in self._household.machines:
             self._tell(facts.Doubted(link.peer, reason))
 
+    def kept_out(self, machine: MachineId) -> None:
+        self.changed()
+
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         self.links.keep_only(members)
         self._lessons.keep_only(members)
@@ -377,7 +380,7 @@ class Node:
             self.offer().lendable_bytes, self._lending.used_bytes, self.hosting.word(self.lending.state_word()),
             self.lending.reason(), self.lending.hottest_c(), about(self._status()),
         )  # fmt: skip
-        household = apply(self._household, own)
+        household = with_outside(apply(self._household, own), self.network.calls.kept_out)
         held = self.hosting.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self._lending.layers())
         replaced = self.doubts.reasons(household.machines, self.hosting.loaded.replaced())

@@ -21,6 +21,7 @@ from app.core.household import (
     Seen,
     Told,
     apply,
+    with_outside,
 )
 from app.core.ids import MachineId
 
@@ -140,6 +141,17 @@ def test_of_who_closed_it_is_not_said_that_its_connection_broke() -> None:
     assert closed.today(of_den) is of_den
     lost = apply(there, Left(ATTIC, Reason("link_lost", {"name": "attic"}), 1.0))
     assert lost.today(broke) is broke
+
+
+def test_of_who_answers_and_does_not_link_is_said_why_and_not_that_it_was_closed() -> None:
+    differs = Reason("version_differs", {"older": "attic", "newer": "den"})
+    there = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()))
+    closed = apply(there, Left(ATTIC, Reason("shutting_down"), 1.0))
+    seen = with_outside(closed, {ATTIC: differs}).machines
+    assert (seen[ATTIC].reason, seen[DEN].reason) == (differs, None)
+    assert with_outside(closed, {}) == closed
+    back = apply(closed, Came(ATTIC, None))
+    assert with_outside(back, {ATTIC: differs}) == back  # it is linked by now
 
 
 def test_former_names_are_bounded() -> None:

@@ -44,6 +44,7 @@ class Node:
         self.members: list[Mapping[MachineId, Member]] = []
         self.windows: list[pairing.State] = []
         self.doubts: list[bool] = []
+        self.outside: list[MachineId] = []
         self.at_work = False
         self.gone: set[PipelineId] = set()  # runs that were open here
         self.network: Network
@@ -71,6 +72,9 @@ class Node:
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:
         self.doubts.append(doubted)
+
+    def kept_out(self, machine: MachineId) -> None:
+        self.outside.append(machine)
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         self.members.append(members)

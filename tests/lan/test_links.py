@@ -259,6 +259,25 @@ async def test_dialling_reports_what_is_wrong(nodes: Nodes) -> None:
     assert unreachable.value.reason.code == "peer_unreachable"
 
 
+async def test_who_comes_back_in_another_version_is_not_taken_for_closed(nodes: Nodes) -> None:
+    den, attic = await nodes.open("den", QUICK), await nodes.prepare("attic")
+    async with attic.network:
+        await pair(den, attic)
+    calls, machine = den.network.calls, attic.network.id
+    await until(lambda: machine in calls.failed)
+    assert (calls.kept_out, den.outside) == ({}, [])  # nobody is there: that is no sign
+    again = await nodes.prepare("attic", port=attic.network.port)
+    was = again.network.hello
+    again.network.hello = lambda: msgspec.structs.replace(was(), protocol=PROTOCOL + 9)  # type: ignore[method-assign]
+    async with again.network:
+        await until(lambda: machine in calls.kept_out)
+        assert calls.kept_out[machine].code == "version_differs"
+        assert den.outside == [machine]
+    calls.hint(machine)
+    await until(lambda: machine not in calls.kept_out)
+    assert den.outside == [machine] * 2
+
+
 async def test_a_machine_that_moved_is_reached_where_a_person_says(nodes: Nodes) -> None:
     den, attic = await gone(nodes)
     calls, member = den.network.calls, den.network.members[attic.network.id]

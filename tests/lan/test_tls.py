@@ -136,19 +136,31 @@ def test_a_certificate_issued_by_a_member_of_the_profile_is_refused(
     assert not handshake(pair.accept(pair.der["attic"]), dial).up
 
 
+def test_uses_are_enforced(pair: Pair, tmp_path: Path) -> None:
+    der = Recipe(uses=SERVER_ONLY).save(tmp_path / "odd.pem")
+    dial = peer_context(DIAL, tmp_path / "odd.pem", PASSPHRASE, [pair.der["den"]])
+    assert not handshake(pair.accept(der), dial).up
+
+
 @pytest.mark.parametrize(
     "recipe",
     [
-        Recipe(uses=SERVER_ONLY),
         Recipe(not_before=dt.datetime(2090, 1, 1, tzinfo=UTC)),
         Recipe(not_after=dt.datetime(2021, 1, 1, tzinfo=UTC)),
     ],
-    ids=["server use alone", "not yet valid", "expired"],
+    ids=["not yet valid", "expired"],
 )
-def test_uses_and_dates_are_enforced(pair: Pair, tmp_path: Path, recipe: Recipe) -> None:
+def test_no_clock_decides_who_is_let_in_and_the_profile_has_no_other_dates(
+    pair: Pair, tmp_path: Path, recipe: Recipe
+) -> None:
+    """By a clock before 2020 every certificate of the profile is one that is not yet valid."""
+    from app.lan.identity import BadCertificate, check_profile
+
     der = recipe.save(tmp_path / "odd.pem")
     dial = peer_context(DIAL, tmp_path / "odd.pem", PASSPHRASE, [pair.der["den"]])
-    assert not handshake(pair.accept(der), dial).up
+    assert handshake(pair.accept(der), dial).up  # whoever is pinned
+    with pytest.raises(BadCertificate):  # and this one never is
+        check_profile(der)
 
 
 def test_no_public_authority_is_trusted(pair: Pair) -> None:

@@ -151,7 +151,9 @@ class LanDoor:
                 await asyncio.sleep(0.05)
                 continue
             entrance.came(connection, host, partial(self._start, group))
-            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
+            await asyncio.sleep(
+                0
+            )  # of many at once, each is heard before the next one takes its place
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None
