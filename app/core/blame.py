@@ -300,6 +300,16 @@ RUN_STAYS = frozenset(
         "stage_bad_step", "stage_input_odd",
     }
 )  # fmt: skip
+# All that a machine may end its layers with, beside why its owner takes them back. Else what it says is no reason: it
+# would end answers, or name another machine, by a word.
+SAID_OF_LAYERS = frozenset(
+    {
+        "engine_gave_up", "lend_host_gone", "lend_stopped", "lend_taken_back", "numbers_not_finite", "sampling_failed",
+        "shutting_down", "stage_bad_step", "stage_failed", "stage_input_odd", "stage_missing", "worker_closed",
+        "worker_crashed", "worker_died", "worker_garbled", "worker_grew", "worker_hung", "worker_memory_short",
+        "worker_not_started",
+    }
+)  # fmt: skip
 _ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # at fault on every machine
 
 
@@ -311,6 +321,11 @@ def of(reason: Reason) -> Blame:
     if there.retry is Retry.NEVER and there.fault not in _ANYWHERE:
         return Blame(there.fault, Retry.ELSEWHERE)
     return there
+
+
+def is_said_of_layers(code: str) -> bool:
+    """Whether a machine may end what it computes with this."""
+    return code in SAID_OF_LAYERS or TABLE.get(code, UNKNOWN) == Blame(Fault.OWNER, Retry.ELSEWHERE)
 
 
 def comes_again(reason: Reason) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from backends.contract import BLOCK_VALUES, OUTLIER_BYTES, SCALE_BYTES, Number, n_blocks, n_outliers
 
 Row = Sequence[float]
+F32_END = 2.0**128  # from here on a value is infinite in f32; a NaN is not below it either
 
 
 def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:
@@ -59,6 +60,17 @@ def _q8_row(payload: bytes, width: int) -> Row:
             return [math.inf] * width
         row[place] = value
     return row
+
+
+def are_usable(payload: bytes, width: int, number: Number) -> bool:
+    """Whether a worker takes these rows: as many as there must be, each value finite in f32."""
+    if number is Number.IDS:
+        return True
+    try:
+        rows = rows_of(payload, width, number)
+    except ValueError:
+        return False
+    return all(abs(value) < F32_END for row in rows for value in row)
 
 
 def as_f32(rows: Sequence[Row]) -> bytes:

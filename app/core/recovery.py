@@ -2,7 +2,8 @@
 
 `step` says what comes next; app/inference/recovering.py carries its commands out. SAFETY.md 6 in short: a broken
 connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
-memory is short the text is kept and the machine awaited; three times at most, then a clear error. What would only
+memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
+without all others; then a clear error. What would only
 end the same way again (core/blame.py) ends at once, with its own sentence.
 """
 
@@ -295,17 +296,20 @@ class Interruption:
     """What one answer went through."""
 
     times: int = 0
+    is_last_try: bool = False  # on the host alone; after that there is nobody else to be tired of
     loss: Loss | None = None  # since then no token came
     others: str = ""  # who takes over, as it was told last
     recovered: list[Recovered] = field(default_factory=list)
 
-    def lose(self, loss: Loss) -> bool:
-        """It is interrupted; False when that was once too often."""
+    def lose(self, loss: Loss, *, alone: bool = False) -> bool:
+        """It is interrupted; False when that was once too often. alone: the host computes all of it from now on."""
         if loss.why.code == BESIDE:  # nothing that it did, or could be tired of
             self.loss = self.loss or loss
             return True
         if not may_recover(self.times):
-            return False
+            if self.is_last_try or not alone:
+                return False
+            self.is_last_try = True
         self.times += 1
         self.loss = self.loss or loss
         return True

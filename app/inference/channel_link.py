@@ -42,6 +42,8 @@ class Peer(Protocol):
 class ChannelLink:
     """The host's end of one data connection."""
 
+    is_elsewhere = True
+
     def __init__(self, channel: FrameChannel, peer: Peer | None = None) -> None:
         self._channel, self._peer = channel, peer
         self._sending = asyncio.Lock()  # a channel has one sender at a time; this keeps their order

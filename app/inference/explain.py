@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from collections.abc import Sequence
 
+import msgspec
+
 from app.core import blame
-from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
 from app.core.reasons import SENTENCES
 from backends import orders
 from backends.contract import NO_MEMORY
 
+MOST_FACT_CHARS = 1000  # of what another machine says
 SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
 # How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
@@ -45,21 +47,36 @@ def refused(answer: orders.Failed, worker: str) -> AppError:
     return kind(code, worker=worker, cause=answer.text, text=answer.text)
 
 
+class _Lost(msgspec.Struct, forbid_unknown_fields=True):
+    """What a LOST frame says."""
+
+    code: str
+    facts: dict[str, str | int | float]
+
+
 def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
-    """The error in a LOST frame. What it says comes from outside: only plain facts are taken over."""
+    """The error in a LOST frame. What it says comes from outside: it speaks of its own layers, and of no machine but
+    `name`, which is who says it."""
     try:
-        said = json.loads(bytes(payload))
-        code, facts = str(said["code"]), dict(said["facts"])
-    except (ValueError, KeyError, TypeError):
+        told = msgspec.json.decode(payload, type=_Lost)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return StageLost("stage_lost", machine=name)
-    plain = {"machine": name, "worker": name, "words": ""} | {
-        str(k): v for k, v in facts.items() if isinstance(v, str | int | float)
-    }
+    plain = {fact: _plain(value) for fact, value in told.facts.items()}
+    facts: dict[str, Fact] = {"words": "", **plain, "machine": name, "worker": name, "name": name}
     try:
-        SENTENCES[code].format(**plain)
+        SENTENCES[told.code].format(**facts)
     except (KeyError, IndexError, ValueError):
         return StageLost("stage_lost", machine=name)
-    return blame.lost(Reason(code, plain))
+    if not blame.is_said_of_layers(told.code):
+        return StageLost("stage_garbled", machine=name, cause="it gave a reason that is none")
+    return blame.lost(Reason(told.code, facts))
+
+
+def _plain(fact: Fact) -> Fact:
+    """Text from elsewhere, short and in one line."""
+    if not isinstance(fact, str):
+        return fact
+    return "".join(char if char.isprintable() else " " for char in fact[:MOST_FACT_CHARS])
 
 
 def slots_of(why: Reason) -> frozenset[int]:

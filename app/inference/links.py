@@ -19,6 +19,8 @@ OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
 class PipeLink:
     """To a run in this machine's own worker."""
 
+    is_elsewhere = False
+
     def __init__(self, worker: Worker, pipeline: bytes) -> None:
         self.worker = worker
         self._pipeline = pipeline

@@ -14,7 +14,7 @@ from typing import Self
 from app.core import blame
 from app.core.blame import RUN_STAYS, Retry
 from app.core.errors import Reason, StageLost
-from app.core.recovery import Loss, Notice, beside, doubted, eased, is_final
+from app.core.recovery import BESIDE, Loss, Notice, beside, doubted, eased, is_final
 from app.core.routing import COLD_STEPS, Standing, pace_of
 from app.core.schedule import Limits
 from app.core.waiting_line import InLine
@@ -249,7 +249,8 @@ class Pipeline:
         """
         log.warning("%s is lost: %s; under way: %s", loss.name, loss.why, self._work.names)
         self._doubted.clear()
-        self._work.interrupt(loss)
+        alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
+        self._work.interrupt(loss, alone=alone)
         if ended is None and not self._wanted(rebuilder):  # they were recovered too often
             self._end(blame.lost(loss.why))
             return
@@ -301,19 +302,31 @@ class Pipeline:
 
     def _lose(self, stage: StageClient, why: StageLost) -> None:
         now, reason = time.monotonic(), why.reason
-        if reason.code == "stage_input_odd" and (sender := self._before(stage)) is not None:
-            stage, reason = sender, Reason("stage_sent_odd", {"machine": sender.machine})
+        worked_on = self._working_on(stage)
+        slots = slots_of(reason) or worked_on
+        if stage.is_elsewhere:  # of other answers it knows nothing
+            slots = (slots & worked_on) or worked_on
+        if reason.code == "stage_input_odd":
+            stage, reason = self._who_sent_odd(stage, reason)
         is_gone = blame.of(reason).retry is Retry.ELSEWHERE
-        slots = slots_of(reason) or self._working_on(stage)
         self.break_off(
             Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots)
         )
+
+    def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
+        """A stage says that it was given numbers that cannot be used: whose they were, or whose word that is."""
+        if stage.is_elsewhere and stage.was_given_sound_rows():
+            why = "it refused numbers that can be used"
+            return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": why})
+        if (sender := self._before(stage)) is not None:
+            return sender, Reason("stage_sent_odd", {"machine": sender.machine})
+        return stage, reason
 
     def _before(self, stage: StageClient) -> StageClient | None:
         """The machine that computed what that stage was given; None: this one did."""
         place = self._stages.index(stage) if stage in self._stages else 0
         before = self._stages[place - 1] if place else None
-        return before if before is not None and before.key else None
+        return before if before is not None and before.is_elsewhere else None
 
     def _working_on(self, stage: StageClient) -> frozenset[int]:
         """The slots of the step that was computed there: one of that machine's runs computes at a time."""

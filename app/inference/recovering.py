@@ -30,6 +30,14 @@ class Rebuilder(Protocol):
         """Choose a placement on the machines that are there, but these. Raises DoesNotFit or AppError."""
         ...
 
+    def failed(self, loss: Loss) -> None:
+        """A machine was lost under what it computed: who fails again and again is planned without."""
+        ...
+
+    async def alone(self) -> bool:
+        """Whether this machine can hold all of it; then that is what is planned next."""
+        ...
+
     async def build(self) -> Sequence[StageClient]:
         """Open the stages of what was planned last, with a new epoch. Raises AppError."""
         ...
@@ -59,6 +67,7 @@ async def recovered(
     replay_s: of what is under way, as these answers were computed before; None: as long as a usual prompt.
     """
     stages: Sequence[StageClient] = ()
+    rebuilder.failed(loss)
     state, todo = recovery.step(recovery.Steady(), loss)
     while True:
         event: recovery.Event | None = None
@@ -81,6 +90,7 @@ async def recovered(
                         event = recovery.Built()
                     except AppError as error:
                         event = _failed(rebuilder, error, clock)
+                        rebuilder.failed(event)
                 case recovery.Wait(until_s):
                     log.info("waiting for a machine, %.0f s at most", until_s - clock())
                     event = await _came(rebuilder, until_s - clock())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, StageLost
+from app.core.hidden_rows import are_usable
 from app.core.routing import Pace
 from app.inference.explain import lost_of
 from app.inference.in_order import Course, Passage, Told
@@ -85,7 +86,7 @@ class StageClient:
         self._sent: deque[Sent] = deque()
         self._seq = 0
         self._repeated = 0  # up to this one everything was sent twice
-        self._ended_with: frozenset[int] = frozenset()  # slots
+        self._ended_with = NOTHING  # the oldest frame without an answer then
         self._awake_at = 0.0  # this machine itself stood still before
 
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
@@ -246,10 +247,24 @@ class StageClient:
     @property
     def working_on(self) -> frozenset[int]:
         """The slots of the oldest frame without an answer; once it is lost, of what was so then."""
+        return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
+
+    @property
+    def _oldest(self) -> Sent:
         if self.lost is not None:
             return self._ended_with
-        table = self._sent[0].table if self._sent else b""
-        return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(table))
+        return self._sent[0] if self._sent else NOTHING
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another machine computes it, whose word is not this one's."""
+        return self._link.is_elsewhere
+
+    def was_given_sound_rows(self) -> bool:
+        """Whether the numbers of the oldest step without an answer can be used, looked at here."""
+        sent = self._oldest
+        rows = sent.frame[HEADER.size + len(sent.table) :]
+        return are_usable(rows, self.run.width, self.run.takes)
 
     def check(self, now: float) -> None:
         """Give the stage up when its oldest frame has been computed for too long.
@@ -300,7 +315,7 @@ class StageClient:
         """Everything under way ends with this error, and all later calls too."""
         if self.lost is not None:
             return
-        self._ended_with = self.working_on
+        self._ended_with = self._oldest
         self.lost = error
         self.silent_s = self.stalled_s(time.monotonic())
         sent, self._sent = self._sent, deque()

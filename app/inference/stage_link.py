@@ -41,6 +41,11 @@ class Link(Protocol):
         """The stage is of no more use."""
         ...
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another machine computes there, whose word is not this one's."""
+        ...
+
     async def begin(self, order: orders.Begin, stage: StageClient) -> None:
         """Start a sequence in the run that samples."""
         ...

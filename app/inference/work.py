@@ -129,12 +129,20 @@ class Work:
         """The requests that have a slot, by their ids; those of the window have none."""
         return [s.request.name for s in self._running.values() if s.request.name]
 
-    def interrupt(self, loss: Loss) -> None:
-        """The stages are lost with all they held. Answers that had that too often end now."""
+    @property
+    def is_tired(self) -> bool:
+        """Whether an answer was recovered as often as may be."""
+        return any(
+            not s.over and not may_recover(s.interruption.times) for s in self._running.values()
+        )
+
+    def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
+        """The stages are lost with all they held. Answers that had that too often end now; alone: this machine
+        computes all of it next."""
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.begun_at:  # it only waits the longer: nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
-            elif not sequence.over and not sequence.interruption.lose(loss):
+            elif not sequence.over and not sequence.interruption.lose(loss, alone=alone):
                 sequence.end(blame.lost(gave_up(loss)))
         self._waiting = [sequence for sequence in self._waiting if not sequence.over]
         self._running = {s.slot: s for s in self._running.values() if not s.leaving}

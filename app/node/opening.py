@@ -70,6 +70,7 @@ class Opener:
         )  # fmt: skip
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
         again = ComputingAgain(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
+        rebuilder.failures = given.outlook.failures
         rebuilder.checks = Checks(samples, placing, again, given.outlook.doubts)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
         await self._prove(plan, pipeline, shape)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from app.catalog.shelf import Entry
 from app.core.errors import Reason
+from app.core.failures import Failures
 from app.core.household import Household
 from app.core.ids import MachineId
 from app.core.link import Link, LinkKind
@@ -58,6 +61,7 @@ class Outlook:
     lessons: Lessons
     doubts: Doubts
     checks: CheckRoom  # what samples of their work may take here
+    failures: Failures = field(default_factory=partial(Failures, time.monotonic))
 
     async def speeds(
         self, entry: Entry, batch_rows: int, report: Progress, *, known_only: bool = False

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from app.core import recovery
 from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
+from app.core.failures import Failures
 from app.core.ids import MachineId
 from app.core.moving import moving_s, soonest
 from app.core.plan import Plan, PlannedStage
@@ -29,6 +31,7 @@ LEAST_PAUSE_SECONDS = 0.5  # between two plans while nothing fits
 LONGEST_PAUSE_SECONDS = (
     5.0  # not all that frees memory is news of the household: also this machine's own
 )
+MOST_LOOKS = 4  # for a placement on this machine alone
 USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 
 
@@ -49,6 +52,7 @@ class Rebuilding:
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
         self.checks: Checks | None = None  # of what lenders compute for it
+        self.failures = Failures(time.monotonic)  # all models of a host share theirs
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
@@ -70,8 +74,34 @@ class Rebuilding:
             return await self._soonest(away)
         return intended
 
+    def failed(self, loss: Loss) -> None:
+        self.failures.note(loss)
+
+    async def alone(self) -> bool:
+        others = frozenset[MachineId]()
+        for _ in range(MOST_LOOKS):
+            try:
+                options = await self._replan(others)
+            except AppError as error:
+                log.info("this machine alone cannot go on: %s", error.reason)
+                return False
+            plan, _ = options[0]
+            used = {machine.id for machine in plan.machines} | {one.machine for one in plan.stages}
+            if not (more := used - {plan.host} - others):
+                self._intended = options[0]
+                return True
+            others |= more
+        return False
+
     async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
-        """The placements that can be without these machines, the planner's own choice first."""
+        """The placements that can be without these machines, the planner's own choice first; where that can be,
+        without those that failed again and again, too."""
+        failed = frozenset(map(MachineId, self.failures.left_out())) - without
+        if failed:
+            try:
+                return await self._replan(without | failed)
+            except AppError as error:
+                log.info("it cannot be without machines that failed: %s", error.reason)
         return await self._replan(without)
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
+from app.core.failures import Failures
 from app.core.recovery import Loss, Misfit, Planned
 from app.inference.lend import Lender, Wanted
 from app.inference.links import close_run, lent_stage, open_run, own_stage
@@ -255,11 +257,22 @@ class Rebuild:
     planned: list[frozenset[str]] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     planning: asyncio.Event | None = None  # a plan takes until then
+    failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
+    fits_here: bool = False  # this machine can hold all of it
 
     def wanted(self) -> bool:
         return self.asked
 
+    def failed(self, loss: Loss) -> None:
+        self.failures.note(loss)
+
+    async def alone(self) -> bool:
+        if self.fits_here:
+            self.making.sizes = (sum(self.making.sizes),)
+        return self.fits_here
+
     async def plan(self, without: frozenset[str]) -> Planned:
+        without |= self.failures.left_out()
         self.planned.append(without)
         if self.planning is not None:
             await self.planning.wait()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +17,7 @@ from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token
 from app.inference.stage_client import FrameChannel
 from backends.contract import Number, Sampling
-from backends.frames import Kind, decode
+from backends.frames import Kind, decode, encode
 from tests.inference.pool import Pool, answer, pool, request, shape
 
 Heard = tuple[list[int], list[Notice], AppError | None]
@@ -202,3 +204,85 @@ async def test_who_sends_numbers_that_cannot_be_used_is_left_out_and_not_who_got
         assert len(planned) == 1
         assert "sent numbers that cannot be used" in said(notices[0].reason)
         assert notices[0].machine == f"lender-{next(iter(planned)).removeprefix('id-')}"
+
+
+class Says:
+    """A channel by which a lender, in place of one answer, ends its layers with words of its own choice."""
+
+    def __init__(self, inner: FrameChannel, after: list[int], code: str, **facts: object) -> None:
+        self._inner, self._after = inner, after
+        self._payload = json.dumps({"code": code, "facts": facts}).encode()
+
+    async def send(self, frame: bytes) -> None:
+        await self._inner.send(frame)
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        def changed(data: bytes) -> None:
+            frame = decode(data)
+            if frame.kind is Kind.OUTPUT:
+                self._after[0] -= 1
+                if self._after[0] == 0:
+                    lost = replace(frame, kind=Kind.LOST, segments=(), payload=self._payload)
+                    data = encode(lost)
+            to(data)
+
+        await self._inner.deliver(changed)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_who_refuses_numbers_that_can_be_used_is_left_out_and_not_who_sent_them() -> None:
+    """They lie here as they were sent on: nobody is blamed for them by a word."""
+    expected, made = await undisturbed(), list[FrameChannel]()
+
+    def second(channel: FrameChannel) -> FrameChannel:
+        made.append(channel)
+        return Says(channel, [7], "stage_input_odd", cause="odd") if len(made) == 2 else channel
+
+    async with pool(2, 2, 2, 2, rebuilds=True, wrap=second) as built:
+        for place, stage in enumerate(built.pipeline._stages[1:3], 1):
+            stage.key = f"id-{place}"
+        ids, notices, error = await hear(built.pipeline, request("x", SHORT))
+        assert (ids, error) == (expected, None)
+        assert built.rebuild.planned == [frozenset({"id-2"})]
+        assert [one.machine for one in notices] == ["lender-2"] * len(notices)
+        assert "lender-1" not in "".join(said(one.reason) for one in notices)
+
+
+@pytest.mark.parametrize(
+    ("code", "facts"),
+    [
+        ("stage_lost", {"machine": "kitchen"}),
+        ("stage_sent_odd", {"machine": "kitchen"}),
+        ("grammar_refused", {"cause": "kitchen"}),
+        ("api_key_gone", {"name": "kitchen"}),
+        ("model_not_loaded", {"name": "kitchen", "cause": "kitchen"}),
+    ],
+)
+async def test_a_lender_ends_no_answer_and_names_no_machine_by_a_word(
+    code: str, facts: dict[str, object]
+) -> None:
+    expected = await undisturbed()
+    after = [7]
+    async with pool(
+        2, 4, 2, rebuilds=True, wrap=lambda one: Says(one, after, code, **facts)
+    ) as built:
+        ids, notices, error = await hear(built.pipeline, request("x", SHORT))
+        assert (ids, error) == (expected, None)
+        assert "kitchen" not in "".join(said(one.reason) for one in notices)
+        assert notices[0].machine == "lender-1"
+
+
+async def test_a_lender_ends_no_answer_that_it_does_not_compute() -> None:
+    expected, after = await undisturbed(), [30]
+    facts = {"cause": "odd", "slots": "0,1,2,3"}
+    async with pool(
+        2, 4, 2, paths=[f"fake:{SLOW}"], rebuilds=True, renews=True,
+        wrap=lambda one: Says(one, after, "numbers_not_finite", **facts),
+    ) as built:  # fmt: skip
+        asked = [hear(built.pipeline, request("x", SHORT)) for _ in range(3)]
+        heard = await asyncio.gather(*asked)
+        ended = [ids for ids, _, error in heard if error is None]
+        assert 0 < len(ended) < 3
+        assert all(ids == expected for ids in ended)

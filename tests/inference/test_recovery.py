@@ -118,6 +118,39 @@ async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
 
 
 @posix
+async def test_who_fails_a_second_time_gets_no_layers_back() -> None:
+    """Also where tokens came in between, and where another answer had the first failure."""
+    what = request("x", 60)
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+
+        def fail() -> None:
+            built.pipeline._stages[1].key = "id-1"
+            kill(built, "lender")()
+
+        await hear(built.pipeline, what, {9: fail})
+        ids, _, _ = await hear(built.pipeline, what, {20: fail})
+        assert built.rebuild.planned == [frozenset(), frozenset({"id-1"})]
+        assert ids == undisturbed(what, shape())
+
+
+@posix
+async def test_what_the_host_alone_can_finish_is_finished() -> None:
+    """After as many losses as an answer is recovered from on others; its own worker's loss then is the last."""
+    what = request("x", 90)
+    expected = undisturbed(what, shape())
+    async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
+        built.rebuild.fits_here = True
+        deeds = {n * 10: kill(built, "lender") for n in range(1, 5)}
+        ids, _, finish = await hear(built.pipeline, what, deeds)
+        assert ids == expected
+        assert len(finish.figures.recoveries) == MAX_RECOVERIES + 1
+        deeds = {n * 10: kill(built, "host") for n in range(1, 6)}
+        with pytest.raises(StageLost) as told:
+            await hear(built.pipeline, what, deeds)
+        assert told.value.reason.code == "recovery_too_often"
+
+
+@posix
 async def test_what_is_lost_while_it_is_rebuilt_is_planned_again_without_it() -> None:
     expected = undisturbed(request("x", 40), shape())
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
@@ -184,9 +217,9 @@ async def test_a_machine_that_leaves_on_purpose_is_left_between_two_tokens() -> 
         work, under_way = built.pipeline._work, list[int]()
         interrupt = work.interrupt
 
-        def noted(loss: Loss) -> None:
+        def noted(loss: Loss, *, alone: bool = False) -> None:
             under_way.append(work._under_way)
-            interrupt(loss)
+            interrupt(loss, alone=alone)
 
         work.interrupt = noted  # type: ignore[method-assign]
         begun = asyncio.Event()

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from app.core.errors import DoesNotFit, Reason
+from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
+from app.core.recovery import Loss
 from app.node import rebuilding
 from app.node.rebuilding import Rebuilding
 from tests.node.test_ahead import ATTIC, KITCHEN, STUDY, spread
@@ -78,3 +81,51 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
     assert others == ["study"] == placing.prepared
     assert seconds > 0
     assert n_before == 0
+
+
+DIED = Reason("worker_died")
+
+
+async def chosen(made: Rebuilding) -> set[str]:
+    """Who shall hold layers now."""
+    plan, _ = (await made.options(frozenset()))[0]
+    return {stage.name for stage in plan.stages[1:-1]}
+
+
+@pytest.mark.parametrize("has_other", [True, False])
+async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: bool) -> None:
+    """So neither a recovery nor a move for speed gives it layers back."""
+    with_it, without_it = spread(ATTIC, sizes=[2, 4, 2]), spread(KITCHEN, sizes=[2, 4, 2])
+
+    async def replan(without: frozenset[MachineId]) -> list[Any]:
+        if ATTIC.id not in without:
+            return [(with_it, {})]
+        if not has_other:
+            raise DoesNotFit("memory_short", worker="all", cause="a test")
+        return [(without_it, {})]
+
+    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)  # type: ignore[arg-type]
+    loss = Loss(ATTIC.id, "attic", DIED, 0.0)
+    made.failed(loss)
+    assert await chosen(made) == {"attic"}
+    made.failed(loss)
+    assert await chosen(made) == ({"kitchen"} if has_other else {"attic"})
+
+
+@pytest.mark.parametrize("fits", [True, False])
+async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool) -> None:
+    split, alone = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2]), spread(sizes=[8])
+    asked: list[frozenset[MachineId]] = []
+
+    async def replan(without: frozenset[MachineId]) -> list[Any]:
+        asked.append(without)
+        if not {ATTIC.id, KITCHEN.id} <= without:
+            return [(split, {})]
+        if not fits:
+            raise DoesNotFit("memory_short", worker="all", cause="a test")
+        return [(alone, {})]
+
+    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)  # type: ignore[arg-type]
+    assert await made.alone() is fits
+    assert made.intends is fits
+    assert len(asked) == 2

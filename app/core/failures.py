@@ -1,0 +1,42 @@
+"""Which machines failed under answers lately, and get no layers back for now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.core import blame
+from app.core.blame import Fault
+from app.core.recovery import Loss
+
+KEPT_S = 600.0  # so long a failure is remembered
+MOST = 2  # within that: the second one leaves the machine out
+MOST_MACHINES = 64  # of which it is remembered
+
+# Else it is nobody's failure that another placement would mend: its owner said no, or the model is bad everywhere.
+_COUNT = frozenset({Fault.MACHINE, Fault.LINK, Fault.ENGINE, Fault.MEMORY})
+
+
+class Failures:
+    """Of one household. `clock`: seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._at_s: dict[str, list[float]] = {}
+
+    def note(self, loss: Loss) -> None:
+        """A machine was lost under what it computed."""
+        if not loss.machine or loss.leaves or blame.of(loss.why).fault not in _COUNT:
+            return
+        times = self._at_s.pop(loss.machine, [])
+        self._at_s[loss.machine] = [*times, self._clock()][-MOST:]
+        while len(self._at_s) > MOST_MACHINES:
+            del self._at_s[next(iter(self._at_s))]
+
+    def left_out(self) -> frozenset[str]:
+        """Machines that failed so often that the next placement does without them, where it can."""
+        since_s = self._clock() - KEPT_S
+        return frozenset(
+            machine
+            for machine, times in self._at_s.items()
+            if len(times) >= MOST and times[0] > since_s
+        )
