@@ -11,6 +11,7 @@ import msgspec
 from app.core import blame
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
 from app.core.reasons import SENTENCES
+from app.decoding import decode
 from backends import orders
 from backends.contract import NO_MEMORY
 
@@ -58,7 +59,7 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
     """The error in a LOST frame. What it says comes from outside: it speaks of its own layers, and of no machine but
     `name`, which is who says it."""
     try:
-        told = msgspec.json.decode(payload, type=_Lost)
+        told = decode(payload, _Lost)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return StageLost("stage_lost", machine=name)
     plain = {fact: _plain(value) for fact, value in told.facts.items()}
