@@ -104,7 +104,7 @@ async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: 
             raise DoesNotFit("memory_short", worker="all", cause="a test")
         return [(without_it, {})]
 
-    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)  # type: ignore[arg-type]
+    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)
     loss = Loss(ATTIC.id, "attic", DIED, 0.0)
     made.failed(loss)
     assert await chosen(made) == {"attic"}
@@ -125,7 +125,7 @@ async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool)
             raise DoesNotFit("memory_short", worker="all", cause="a test")
         return [(alone, {})]
 
-    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)  # type: ignore[arg-type]
+    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)
     assert await made.alone() is fits
     assert made.intends is fits
     assert len(asked) == 2
