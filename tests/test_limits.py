@@ -65,11 +65,11 @@ def test_a_limit_is_what_was_promised(module: str, limits: dict[str, Any]) -> No
     assert {name: getattr(known, name) for name in limits} == limits
 
 
-def test_a_log_has_4096_lines_at_most_and_a_quarter_of_them_may_be_removals() -> None:
-    from app.core.membership import MAX_ADDS, MAX_REMOVES, MAX_RENAMES, MAX_ROLES
+def test_a_log_has_4096_lines_at_most_and_half_of_them_are_the_first_machines_own() -> None:
+    from app.core.membership import FOUNDER_ROOM, OTHERS_ROOM, SIGNER_ROOM
 
-    assert MAX_ADDS + MAX_REMOVES + MAX_ROLES + MAX_RENAMES == 4096
-    assert MAX_REMOVES == 1024
+    assert sum(FOUNDER_ROOM.values()) == sum(OTHERS_ROOM.values()) == 2048
+    assert all(2 * SIGNER_ROOM[kind] <= OTHERS_ROOM[kind] for kind in SIGNER_ROOM)
 
 
 def test_silence_is_suspected_after_three_seconds_and_told_as_a_death_within_five() -> None:

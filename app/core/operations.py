@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType, assert_never
 
+import msgspec
+
 from app.core.ids import MachineId, machine_id
 
 HouseholdId = NewType("HouseholdId", str)  # 64 hex digits: hash of the first operation
@@ -123,8 +125,8 @@ def decode(text: bytes | str) -> Operation:
     if len(raw) > MAX_OPERATION_BYTES:
         raise BadOperation("longer than 4 KiB")
     try:
-        operation = _parsed(json.loads(raw))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        operation = _parsed(_DECODER.decode(raw))
+    except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
         raise BadOperation("not an operation") from error
     if encode(operation) != raw:  # two spellings of one operation would be two operations
         raise BadOperation("not canonical")
@@ -161,75 +163,101 @@ def _fields(body: Body) -> dict[str, object]:
     return {"household": body.household, "machine": body.machine, **own}
 
 
-def _parsed(fields: dict[str, object]) -> Operation:
-    """Any wrong type or value ends in one of the errors that `decode` knows."""
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", kw_only=True):
+    """An operation as it is written; `_parsed` looks at the values."""
+
+    household: str
+    machine: str
+    signer: str
+    signature: str
+
+
+class _AddLine(_Line, frozen=True, tag="add"):
+    der: str
+    name: str
+    roles: list[Role]
+
+
+class _RemoveLine(_Line, frozen=True, tag="remove"):
+    kept: list[str]
+
+
+class _RolesLine(_Line, frozen=True, tag="roles"):
+    turn: int
+    roles: list[Role]
+
+
+class _RenameLine(_Line, frozen=True, tag="rename"):
+    turn: int
+    name: str
+
+
+_DECODER = msgspec.json.Decoder(_AddLine | _RemoveLine | _RolesLine | _RenameLine)
+
+
+def _parsed(line: _AddLine | _RemoveLine | _RolesLine | _RenameLine) -> Operation:
+    """Raises ValueError for a value that no operation has."""
     body: Body
-    household = _household(_text(fields["household"]))
-    machine = machine_id(_text(fields["machine"]))
-    if fields["op"] == "add":
-        body = _parsed_add(fields, household, machine)
-    elif fields["op"] == "remove" and household:
-        body = Remove(household, machine, _parsed_kept(fields["kept"]))
-    elif fields["op"] == "roles" and household:
-        roles = _parsed_roles(fields["roles"])
-        if Role.ADMIN in roles:
-            raise ValueError("the right to sign comes with an add")
-        body = SetRoles(household, machine, _parsed_turn(fields["turn"]), roles)
-    elif fields["op"] == "rename" and household:
-        name = _parsed_name(fields["name"])
-        body = Rename(household, machine, _parsed_turn(fields["turn"]), name)
-    else:
-        raise ValueError("unknown operation")
-    signature = _unbase64(_text(fields["signature"]))
+    household, machine = _household(line.household), machine_id(line.machine)
+    if not household and not isinstance(line, _AddLine):
+        raise ValueError("only the first line names no household")
+    match line:
+        case _AddLine():
+            body = _parsed_add(line, household, machine)
+        case _RemoveLine():
+            body = Remove(household, machine, _parsed_kept(line.kept))
+        case _RolesLine():
+            roles = _parsed_roles(line.roles)
+            if Role.ADMIN in roles:
+                raise ValueError("the right to sign comes with an add")
+            body = SetRoles(household, machine, _parsed_turn(line.turn), roles)
+        case _RenameLine():
+            body = Rename(household, machine, _parsed_turn(line.turn), _parsed_name(line.name))
+        case _:
+            assert_never(line)
+    signature = _unbase64(line.signature)
     if len(signature) != SIGNATURE_BYTES:
         raise ValueError("an Ed25519 signature has 64 bytes")
-    return Operation(body, machine_id(_text(fields["signer"])), signature)
+    return Operation(body, machine_id(line.signer), signature)
 
 
-def _parsed_add(fields: dict[str, object], household: HouseholdId, machine: MachineId) -> Add:
-    der, name = _unbase64(_text(fields["der"])), _parsed_name(fields["name"])
+def _parsed_add(line: _AddLine, household: HouseholdId, machine: MachineId) -> Add:
+    der, name = _unbase64(line.der), _parsed_name(line.name)
     if len(der) > MAX_DER_BYTES or hashlib.sha256(der).hexdigest() != machine:
         raise ValueError("the id is the hash of the certificate")
-    roles = _parsed_roles(fields["roles"])
+    roles = _parsed_roles(line.roles)
     if not roles:
         raise ValueError("whoever is added may do something")
     return Add(household, machine, der, name, roles)
 
 
-def _parsed_name(value: object) -> str:
+def _parsed_name(name: str) -> str:
     """Cleaned where it is shown: what counts as a control character differs by Unicode version."""
-    name = _text(value)
     if not 0 < len(name) <= MAX_NAME_CHARACTERS:
         raise ValueError("a name that is too long")
     return name
 
 
-def _parsed_roles(value: object) -> tuple[Role, ...]:
-    if not isinstance(value, list) or value != sorted(set(value)):
+def _parsed_roles(roles: list[Role]) -> tuple[Role, ...]:
+    if roles != sorted(set(roles)):
         raise ValueError("roles are a sorted list without repeats")
-    return tuple(Role(role) for role in value)
+    return tuple(roles)
 
 
-def _parsed_turn(value: object) -> int:
-    if type(value) is not int or not 0 < value <= MAX_TURN:  # a bool is an int too
+def _parsed_turn(turn: int) -> int:
+    if not 0 < turn <= MAX_TURN:
         raise ValueError("a turn is a whole number")
-    return value
+    return turn
 
 
-def _parsed_kept(value: object) -> tuple[OperationId, ...]:
-    if not isinstance(value, list) or value != sorted(set(value)):
+def _parsed_kept(kept: list[str]) -> tuple[OperationId, ...]:
+    if kept != sorted(set(kept)):
         raise ValueError("kept is a sorted list without repeats")
-    return tuple(OperationId(machine_id(_text(item))) for item in value)  # same form: 64 digits
+    return tuple(OperationId(machine_id(item)) for item in kept)  # same form: 64 digits
 
 
 def _household(text: str) -> HouseholdId:
     return HouseholdId(machine_id(text)) if text else NO_HOUSEHOLD
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("text expected")
-    return value
 
 
 def _canonical(fields: Mapping[str, object]) -> bytes:

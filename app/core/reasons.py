@@ -231,6 +231,12 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Put a copy back, or reset the household and pair again.",
     "household_unsaved": "The household could not be saved in {path}: {why}. "
     "Free some space and try again.",
+    "household_full": "The household has no room for another change, so nothing was changed. "
+    "Leave it on every machine, and pair them anew.",
+    "household_full_here": "What this machine may change in the household is used up, so nothing was changed. "
+    "Make the change on {name}, where the household began.",
+    "household_outranked": "Another machine that may change the household forbids this change, so nothing was changed. "
+    "Remove that machine first.",
     "removed_from_household": "This machine was removed from the household.",
     "machine_removed": "{name} was removed from the household.",
     "removed_needs_reset": "This machine was removed from the household. "

@@ -150,6 +150,15 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
     return key
 
 
+def is_fit(der: bytes) -> bool:
+    """Whether a certificate may be pinned."""
+    try:
+        check_profile(der)
+    except BadCertificate:
+        return False
+    return True
+
+
 def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
     """Whether the owner of a certificate that meets the profile signed `payload`."""
     try:

@@ -12,6 +12,8 @@ from app.core.ids import MachineId
 from app.core.membership import (
     Log,
     Member,
+    founder,
+    is_superseded,
     last_of,
     members,
     merge,
@@ -29,7 +31,7 @@ from app.core.operations import (
     clean_name,
     encode,
 )
-from app.lan.identity import Identity, verify
+from app.lan.identity import Identity, is_fit, verify
 from app.lan.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, found, readable, signed
 from app.lan.pairing_window import JoinResult
 from app.lan.sockets import Address
@@ -104,15 +106,18 @@ class LogKeeper:
     async def remove(
         self, machine: MachineId, kept: Sequence[OperationId]
     ) -> tuple[Operation, ...]:
-        """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting.
+        """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting. Raises Refused.
 
-        Names and roles that it gave to others stay as they are: this machine gives them now.
+        Names and roles that it gave to others stay as they are: this machine gives them now. Where they have no room
+        beside the removal, it goes without them.
         """
         log = self._may_change(machine)
-        body = Remove(log.household, machine, tuple(sorted(set(kept))))
-        operations = (*self._confirming(machine), signed(self._me, body))
-        await self._change(operations)
-        return operations
+        removal = signed(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
+        confirming = self._confirming(machine)
+        if not self._has_room((*confirming, removal)):
+            confirming = ()
+        await self._change((*confirming, removal), lambda after: machine not in after)
+        return (*confirming, removal)
 
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
         """What `machine` may do from now on; the lines that say so. Raises Refused.
@@ -130,13 +135,20 @@ class LogKeeper:
         if set(plain) != member.roles - {Role.ADMIN}:
             turn = next_turn(log, machine)
             operations.append(signed(self._me, SetRoles(log.household, machine, turn, plain)))
-        return await self._change(operations)
+        wanted = frozenset(roles)
+        return await self._change(
+            operations, lambda after: machine in after and after[machine].roles == wanted
+        )
 
     async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
         """What `machine` shall call itself; the line that says so. Raises Refused."""
         log = self._may_change(machine)
-        body = Rename(log.household, machine, next_turn(log, machine), clean_name(name))
-        return await self._change([signed(self._me, body)])
+        wanted = clean_name(name)
+        body = Rename(log.household, machine, next_turn(log, machine), wanted)
+        return await self._change(
+            [signed(self._me, body)],
+            lambda after: machine in after and after[machine].name == wanted,
+        )
 
     # a newcomer, seen from the member with the window
 
@@ -147,7 +159,10 @@ class LogKeeper:
         if machine in removed_machines(self.log):
             raise Refused("removed_needs_reset")
         body = Add(self.log.household, machine, der, clean_name(name), tuple(sorted(roles)))
-        self._trial = signed(self._me, body)
+        trial = signed(self._me, body)
+        if not self._has_room((trial,)):
+            raise self._no_room()
+        self._trial = trial
         self._evaluate()
         self._changed()
         return Log(self.log.household, (*self.log.operations, self._trial))
@@ -157,7 +172,7 @@ class LogKeeper:
         trial, self._trial = self._trial, None
         if trial is None or trial.body.machine != machine:
             return ()
-        return await self._change([trial])
+        return await self._change([trial], lambda after: machine in after)
 
     def withdraw(self, machine: MachineId) -> None:
         """The machine on trial never linked. Its `add` was shown to nobody else."""
@@ -170,7 +185,7 @@ class LogKeeper:
 
     def adopt(self, result: JoinResult) -> Member:
         """Take the household of `result` on trial; its member to link to. Raises Refused."""
-        log = merge(Log(result.household), result.operations, verify)
+        log = merge(Log(result.household), result.operations, verify, is_fit).log
         there = members(log)
         host = there.get(result.peer)
         if self._me.id not in there or host is None or Role.ADMIN not in host.roles:
@@ -241,15 +256,43 @@ class LogKeeper:
             body = line.body
             stays = body.machine != leaving and body.machine in self._members
             if line.signer == leaving and stays and isinstance(body, SetRoles | Rename):
-                bodies.append(replace(body, turn=next_turn(self.log, body.machine)))
+                bodies.append(replace(body, turn=next_turn(self.log, body.machine, leaving)))
         return tuple(signed(self._me, body) for body in bodies)
 
-    async def _change(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        """This machine's own change: one that the disk does not take has never been, and can be tried again.
-        Raises DoesNotFit."""
+    def _has_room(self, operations: Sequence[Operation]) -> bool:
+        """Whether these lines of this machine stand in the log beside all that it needs of those before."""
         assert self.log is not None
+        after = merge(self.log, operations, verify, is_fit).log
+        standing = set(after.operations)
+        lost = set(self.log.operations) - standing
+        return standing.issuperset(operations) and all(is_superseded(one, after) for one in lost)
+
+    def _no_room(self) -> Refused:
+        """The first machine has room of its own, and others share theirs."""
+        assert self.log is not None
+        first = founder(self.log)
+        if first is None or first == self._me.id or first not in self._confirmed:
+            return Refused("household_full")
+        return Refused("household_full_here", name=self._confirmed[first].name)
+
+    async def _change(
+        self,
+        operations: Sequence[Operation],
+        is_done: Callable[[Mapping[MachineId, Member]], bool],
+    ) -> tuple[Operation, ...]:
+        """This machine's own change: one that the disk does not take has never been, and can be tried again.
+
+        is_done: by it the members after the change show that it counts: nobody is told of one that does not.
+        Raises DoesNotFit and Refused.
+        """
+        assert self.log is not None
+        if not self._has_room(operations):
+            raise self._no_room()
         before = self.log
-        after = self.log = merge(before, operations, verify)
+        merged = merge(before, operations, verify, is_fit)
+        if not is_done(members(merged.log)):
+            raise Refused("household_outranked")
+        after = self.log = merged.log
         self._evaluate()
         try:
             async with self._saving:
@@ -261,16 +304,14 @@ class LogKeeper:
             raise
         finally:
             self._changed()  # now: nobody shall be parted from who then stays
-        return after.operations[len(before.operations) :]
+        return merged.new
 
     async def _extend(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
         assert self.log is not None
-        before = self.log
-        after = merge(before, operations, verify)
-        new = after.operations[len(before.operations) :]
-        if new:
-            await self._take(after)
-        return new
+        merged = merge(self.log, operations, verify, is_fit)
+        if merged.new:
+            await self._take(merged.log)
+        return merged.new
 
     async def _take(self, log: Log) -> None:
         """In memory first, so that two changes at once both last; then on the disk."""

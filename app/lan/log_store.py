@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import msgspec
 
 from app.core.errors import BadInput, Damaged, DoesNotFit
 from app.core.ids import MachineId, machine_id
@@ -24,12 +27,22 @@ from app.core.operations import (
     household_of,
     signed_bytes,
 )
-from app.lan.identity import Identity, verify
+from app.decoding import decode as decode_json
+from app.lan.identity import Identity, is_fit, verify
 from app.lan.place import Write
 from app.lan.sockets import Address
 
 ADDRESSES_OF_ONE_MACHINE = 8
 Addresses = Mapping[MachineId, tuple[Address, ...]]
+
+log = logging.getLogger(__name__)
+
+
+class _KeptLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of the household."""
+
+    household: str
+    operations: list[str]
 
 
 class LogStore:
@@ -61,9 +74,9 @@ class LogStore:
             content = await asyncio.to_thread(self._addresses.read_bytes)
             return {
                 machine_id(machine): tuple(Address.parse(text) for text in places)
-                for machine, places in json.loads(content).items()
+                for machine, places in decode_json(content, dict[str, list[str]]).items()
             }
-        except (OSError, ValueError, TypeError, AttributeError, BadInput):
+        except (OSError, ValueError, RecursionError, BadInput):
             return {}
 
     async def save_addresses(self, addresses: Addresses) -> None:
@@ -75,18 +88,22 @@ class LogStore:
         await self._write(self._addresses, json.dumps(fields, indent=1))
 
     def _load(self) -> Log | None:
+        """What may not be in a log by the rules of today is left out: versions before took it in. What is damaged
+        is not left out, as it may be a removal."""
         try:
-            fields = json.loads(self._log.read_bytes())
-            household = HouseholdId(machine_id(fields["household"]))
-            operations = [decode(line) for line in fields["operations"]]
+            kept = decode_json(self._log.read_bytes(), _KeptLog)
+            household = HouseholdId(machine_id(kept.household))
+            operations = [decode(line) for line in kept.operations]
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise Damaged("household_damaged", path=str(self._log)) from error
-        log = merge(Log(household), operations, verify)
-        if len(log.operations) != len(operations):
+        merged = merge(Log(household), operations, verify, is_fit)
+        if merged.false or merged.unfounded or not merged.log.operations:
             raise Damaged("household_damaged", path=str(self._log))
-        return log
+        if left_out := len(set(operations)) - len(merged.log.operations):
+            log.warning("%d lines of the household were left out: they are of no use", left_out)
+        return merged.log
 
     async def _write(self, path: Path, content: str) -> None:
         try:

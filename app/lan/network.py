@@ -331,7 +331,10 @@ class Network:
         while True:
             await self._news.wait()
             self._news.clear()
-            await self._reconcile()
+            try:
+                await self._reconcile()
+            except Exception:  # top of a task: no line of the log may end the node
+                log.exception("following the household log")
 
     async def _reconcile(self) -> None:
         """Make port and links follow the log; tell the node what changed."""

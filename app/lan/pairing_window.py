@@ -148,7 +148,7 @@ class PairingWindow:
         if self._state == pairing.Done(machine):
             try:
                 await self._admission.keep(machine)
-            except DoesNotFit as error:  # it is no member then
+            except (DoesNotFit, Refused) as error:  # it is no member then
                 self._state = pairing.Closed(error.reason)
                 self._changed(self._state)
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import DoesNotFit, Refused, Unreachable
-from app.core.ids import PipelineId
+from app.core.ids import MachineId, PipelineId
 from app.core.membership import Log, members
-from app.core.operations import Role
+from app.core.operations import Add, Role, encode
 from app.core.reasons import said
+from app.lan import messages
+from app.lan.log_store import signed
 from tests.lan.nodes import SOON_SECONDS, Node, Nodes, full_disk, opened, pair, until
 
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
@@ -145,6 +148,49 @@ async def test_what_a_removed_admin_did_to_others_stays(nodes: Nodes) -> None:
     await until(lambda: attic.network.id not in loft.network.members)
     assert set(loft.network.members) == {den.network.id, loft.network.id}
     assert (name_of(loft, den), roles_of(loft, den)) == ("study", {Role.ADMIN, Role.LENDER})
+
+
+async def test_one_line_that_nobody_can_use_ends_no_node(nodes: Nodes) -> None:
+    """An admin adds what is no certificate. Nobody takes that in or relays it, and all go on, also after a start."""
+    den, attic = await nodes.paired("den", "attic")
+    loft = await nodes.open("loft")
+    await pair(den, loft)
+    await all_linked(den, attic, loft)
+    await den.network.set_roles(attic.network.id, ALL)
+    await until(lambda: roles_of(loft, attic) == set(ALL))
+    log, garbage = den.network.log, b"no certificate"
+    assert log is not None
+    machine = MachineId(hashlib.sha256(garbage).hexdigest())
+    bad = signed(attic.network._identity, Add(log.household, machine, garbage, "x", ALL))
+    line = messages.Log(operations=[encode(bad).decode("ascii")])
+    await attic.network.link(den.network.id).send(line)
+    await attic.network.rename(loft.network.id, "study")  # comes after it on the same link
+    await until(lambda: name_of(den, loft) == name_of(loft, loft) == "study")
+    assert den.network.log == loft.network.log
+    assert machine not in den.network.members
+    barn = await nodes.open("barn")
+    await pair(den, barn)
+    await until(lambda: barn.network.id in loft.network.links)
+
+
+async def test_what_follows_the_log_outlives_a_fault(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den = await nodes.open("den")
+    faults: list[str] = []
+    whole = den.network._reconcile
+
+    async def faulty() -> None:
+        if not faults:
+            faults.append("once")
+            raise ValueError("a line that nobody thought of")
+        await whole()
+
+    monkeypatch.setattr(den.network, "_reconcile", faulty)
+    attic = await nodes.open("attic")
+    await pair(den, attic)
+    await until(lambda: den.members and attic.network.id in den.members[-1])
+    assert faults
 
 
 async def test_a_removal_that_the_disk_does_not_take_has_never_been(

@@ -229,3 +229,8 @@ def test_no_other_file_builds_a_connection_that_checks_nobody() -> None:
         text = file.read_text("utf-8")
         assert not re.search(r"\bssl=False|\bverify=False|CERT_OPTIONAL", text), file
         assert file == ours or "CERT_NONE" not in text, file
+
+
+def test_a_pin_that_cannot_be_read_keeps_nobody_else_out(pair: Pair) -> None:
+    accept = pair.accept(b"garbage", pair.der["attic"], b"")
+    assert handshake(accept, pair.dial()).up
