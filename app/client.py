@@ -14,6 +14,7 @@ from yarl import URL
 
 from app import __version__
 from app.core.errors import AppError, BadInput, Unreachable
+from app.core.line_cutter import LineCutter, TooLongLine
 from app.core.sent_error import error_of
 from app.decoding import decode
 from app.machine import runtime_file
@@ -161,16 +162,15 @@ def segment(name: str) -> str:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[Json, None]:
-    held = bytearray()
+    cutter = LineCutter(MAX_LINE_BYTES)
     async for chunk in content.iter_any():
-        held += chunk
-        if len(held) > MAX_LINE_BYTES:
-            raise AppError("node_fault", detail="it sent a line without an end")
-        *whole, rest = held.split(b"\n")
-        held = bytearray(rest)
-        for line in whole:
+        try:
+            lines = cutter.feed(chunk)
+        except TooLongLine:
+            raise AppError("node_fault", detail="it sent a line without an end") from None
+        for line in lines:
             if line.strip():
-                yield _object(bytes(line))
+                yield _object(line)
 
 
 def _object(data: bytes) -> Json:

@@ -14,6 +14,8 @@ from app.lan.peer import Heartbeat
 KIB, MIB = 1 << 10, 1 << 20
 LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.core.pairing", {"MAX_TRIES": 3, "WINDOW_SECONDS": 120.0, "ATTEMPT_SECONDS": 10.0}),
+    ("app.lan.pairing_window", {"CALLERS": 32, "CALLERS_OF_ONE_NETWORK": 16}),
+    ("app.lan.pairing_window", {"GREETING_SECONDS": 5.0}),
     ("app.lan.code_exchange", {"MAX_PAIR_BYTES": 8 * KIB, "NONCE_BYTES": 32, "CODE_DIGITS": 6}),
     ("app.core.operations", {"MAX_OPERATION_BYTES": 4 * KIB, "MAX_DER_BYTES": 2 * KIB}),
     ("app.core.operations", {"MAX_NAME_CHARACTERS": 64}),

@@ -1,19 +1,22 @@
 """A pairing window as a table: what each event makes of it, and what is to be done then.
 
 SAFETY.md 3. Seconds are monotonic and come in with the events. A try is counted before the proof
-is checked; whoever breaks off afterwards has used it.
+is checked; whoever breaks off afterwards has used it. Before it brings a proof nobody has a place
+here: greetings are heard side by side, so that whoever has nothing to prove keeps nobody waiting.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.core.errors import Reason
 from app.core.ids import MachineId
 
 MAX_TRIES = 3
 WINDOW_SECONDS = 120.0
-ATTEMPT_SECONDS = 10.0  # one attempt, from the connection to the sent log
+ATTEMPT_SECONDS = (
+    10.0  # one attempt, from the connection to its proof, and from that to the sent log
+)
 LINK_SECONDS = 15.0  # from the sent log to the first real link
 
 
@@ -26,28 +29,10 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The code is shown; nobody is trying it."""
+    """The code is shown; nobody has brought a proof that he knows it."""
 
     tries: int
     until_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Pake:
-    """Somebody connected and owes us the first message."""
-
-    tries: int
-    until_seconds: float
-    attempt_until_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Confirm:
-    """Both SPAKE2 messages are out; the other side owes the proof that it knows the code."""
-
-    tries: int
-    until_seconds: float
-    attempt_until_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +66,7 @@ class Done:
     machine: MachineId
 
 
-State = Closed | Open | Pake | Confirm | Checking | Exchange | Admitted | Done
+State = Closed | Open | Checking | Exchange | Admitted | Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +77,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """Somebody connected."""
+class Tried:
+    """Somebody brings a proof, or a SPAKE2 message that is none."""
 
     now_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Greeted:
-    """The first message: who it is, and its SPAKE2 message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """The second message: its proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +90,7 @@ class Proved:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The proof, or the SPAKE2 message, is bad: somebody guessed, or played with the numbers."""
+    """What was tried is bad: somebody guessed, or played with the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +110,7 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The attempt ended: connection lost, message out of order or malformed."""
+    """The attempt that is being heard ended: connection lost, message out of order or malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +125,7 @@ class Cancelled:
     """The user closes the window."""
 
 
-Event = (
-    Asked | Came | Greeted | Tried | Proved | Failed | Signed | Linked | Broken | Ticked | Cancelled
-)
+Event = Asked | Tried | Proved | Failed | Signed | Linked | Broken | Ticked | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +140,7 @@ class HideCode:
 
 @dataclass(frozen=True, slots=True)
 class TurnAway:
-    """Drop the new connection: one attempt at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Send our SPAKE2 message."""
+    """Refuse the proof unread: no window is open, or another one is proved or being checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +181,7 @@ class Withdraw:
     machine: MachineId
 
 
-Command = (
-    ShowCode | HideCode | TurnAway | Answer | Check | Confirmed | Drop | Admit | Keep | Withdraw
-)
+Command = ShowCode | HideCode | TurnAway | Check | Confirmed | Drop | Admit | Keep | Withdraw
 Step = tuple[State, tuple[Command, ...]]
 
 TOO_MANY = Reason("pairing_tries_used")  # for who showed the code
@@ -232,14 +198,14 @@ def step(state: State, event: Event) -> Step:
             return Open(MAX_TRIES, now + WINDOW_SECONDS), (ShowCode(),)
         case ((Open() | Admitted()), Ticked(now)) if now >= state.until_seconds:
             return _time_is_up(state)
-        case Open(), Came(now) if now >= state.until_seconds:
+        case Open(), Tried(now) if now >= state.until_seconds:
             return _time_is_up(state)
-        case Open(tries, until), Came(now):
-            return Pake(tries, until, now + ATTEMPT_SECONDS), ()
-        case ((Closed() | Done()), _):
-            return state, ((TurnAway(),) if isinstance(event, Came) else ())
-        case _, Came():
+        case Open(tries, until), Tried(now):  # counted, then checked
+            return Checking(tries - 1, until, now + ATTEMPT_SECONDS), (Check(),)
+        case _, Tried():
             return state, (TurnAway(),)
+        case ((Closed() | Done()), _):
+            return state, ()
         case _, Cancelled():
             return _closed(state, None)
         case Admitted(machine), Linked(other) if machine == other:
@@ -250,19 +216,13 @@ def step(state: State, event: Event) -> Step:
             return _attempt(state, event)
 
 
-def _attempt(state: Pake | Confirm | Checking | Exchange, event: Event) -> Step:
-    """The one legal order: Greeted, Tried, Proved, Signed. All else ends the attempt."""
+def _attempt(state: Checking | Exchange, event: Event) -> Step:
+    """The one legal order: Tried, Proved, Signed. All else ends the attempt."""
     match state, event:
-        case Pake(tries, until, end), Greeted():
-            return Confirm(tries, until, end), (Answer(),)
-        case Confirm(tries, until, end), Tried():
-            return Checking(tries - 1, until, end), (Check(),)  # counted, then checked
         case Checking(_, _, end), Proved():
             return Exchange(end), (Confirmed(),)  # the code is used: no way back to Open
         case Exchange(), Signed(machine, now):
             return Admitted(machine, now + LINK_SECONDS), (Admit(machine),)
-        case Pake() | Confirm(), Failed():
-            return _after_attempt(replace(state, tries=state.tries - 1), wrong=True)
         case Checking(), Failed():
             return _after_attempt(state, wrong=True)
         case _, (Ticked(now) | Asked(now)) if now < state.attempt_until_seconds:
@@ -271,13 +231,12 @@ def _attempt(state: Pake | Confirm | Checking | Exchange, event: Event) -> Step:
             return state, ()
         case Exchange(), _:
             return Closed(UNFINISHED), (Drop(UNFINISHED), HideCode())
-        case _:
+        case Checking(), _:
             return _after_attempt(state, wrong=False)
 
 
-def _after_attempt(state: Pake | Confirm | Checking | Exchange, wrong: bool) -> Step:
-    """Back to Open while tries are left; a malformed attempt that tried nothing costs nothing."""
-    assert not isinstance(state, Exchange)
+def _after_attempt(state: Checking, wrong: bool) -> Step:
+    """Back to Open while tries are left."""
     if state.tries == 0:
         return Closed(TOO_MANY), (Drop(ALL_WRONG), HideCode())
     why = Reason("code_wrong", {"tries_left": state.tries}) if wrong else OUT_OF_ORDER

@@ -10,9 +10,9 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.core import pairing
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
@@ -21,6 +21,7 @@ from app.core.membership import Log
 from app.core.operations import HouseholdId, Operation
 from app.core.operations import decode as decode_operation
 from app.core.operations import encode as encode_operation
+from app.lan import pair_wire
 from app.lan.code_exchange import (
     CODE_DIGITS,
     NONCE_BYTES,
@@ -40,10 +41,15 @@ from app.lan.messages import BadMessage
 from app.lan.pair_wire import PairWire
 from app.lan.sockets import Address, accepted
 from app.lan.tls import fingerprint, let_go, pairing_server_context
+from app.lan.waiting_room import Entrance, WaitingRoom
 
 TICK_SECONDS = 0.2
-CALLERS = 8  # connections at a time; only one of them gets past its first message
-CALMING_SECONDS = 0.2  # after a failed attempt: each costs us some milliseconds
+CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # at a time, without a proof
+GREETING_SECONDS = (
+    5.0  # for all of it up to the proof: whoever is told the code has typed it already
+)
+ANSWER_SECONDS = 0.05  # between two answers to greetings: each costs us some milliseconds
+CALMING_SECONDS = 0.2  # after a failed attempt
 
 log = logging.getLogger(__name__)
 BROKEN = (BadMessage, OSError, EOFError)  # TimeoutError and ssl.SSLError are OSErrors
@@ -104,7 +110,9 @@ class PairingWindow:
         self._context = pairing_server_context(me.identity.pem, me.identity.passphrase)
         self._state, _ = pairing.step(pairing.Closed(), pairing.Asked(clock()))
         self._ended = asyncio.Event()
-        self._callers = 0
+        room = WaitingRoom[socket.socket](CALLERS, CALLERS_OF_ONE_NETWORK)
+        self._entrance = Entrance(self._call, room, pair_wire.HANDSHAKE_SECONDS)
+        self._answering = asyncio.Lock()
         self._sent = False  # the whole log went out
 
     @property
@@ -191,24 +199,31 @@ class PairingWindow:
             await asyncio.sleep(TICK_SECONDS)
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
+        def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+            return tasks.create_task(work, name=f"pairing: {name}")
+
         while True:
             try:
-                sock, _ = await accepted(self._sock)
+                sock, host = await accepted(self._sock)
             except OSError:
                 await asyncio.sleep(TICK_SECONDS)
                 continue
-            if self._callers >= CALLERS:
-                sock.close()
-                continue
-            self._callers += 1
-            tasks.create_task(self._call(sock), name="somebody at the pairing port")
+            self._entrance.came(sock, host, start)
+            await asyncio.sleep(
+                0
+            )  # of many at once, each is heard before the next one takes its place
 
-    async def _call(self, sock: socket.socket) -> None:
+    async def _call(self, sock: socket.socket, _: str) -> None:
         try:
-            async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
+            async with asyncio.timeout(GREETING_SECONDS):
                 wire = await PairWire.accepted(sock, self._context)
-                async with wire:
-                    await self._meet(wire)
+            async with wire:
+                async with asyncio.timeout(GREETING_SECONDS):
+                    met = await self._greet(wire)
+                if met is not None:
+                    self._entrance.room.leave(sock)  # nobody may take its place any more
+                    async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
+                        await self._hear(wire, *met)
         except BROKEN as error:
             log.info("pairing attempt ended: %s", error)
             let_go(error)
@@ -216,23 +231,43 @@ class PairingWindow:
         except Exception:  # top of a task: no stranger may end the window but by its rules
             log.exception("pairing attempt")
             sock.close()
-        finally:
-            self._callers -= 1
 
-    async def _meet(self, wire: PairWire) -> None:
-        """Wait for its first message; then, if nobody else is being heard, hear it."""
-        hello = await wire.receive(PairHello)
-        if pairing.TurnAway() in self._apply(pairing.Came(self._clock())):
-            await wire.refuse(Reason("pairing_busy"))
-            return
-        if isinstance(self._state, pairing.Closed):
-            await wire.refuse(self._state.why or Reason("pairing_cancelled"))
+    async def _greet(self, wire: PairWire) -> tuple[Doorkeeper, PairProof] | None:
+        """Its proof, and what checks it. Others are greeted meanwhile. None: it was told why not."""
+        try:
+            hello = await wire.receive(PairHello)
+            if not isinstance(self._state, pairing.Open):
+                await wire.refuse(self._why_not())
+                return None
+            me, nonce = self._me, secrets.token_bytes(NONCE_BYTES)
+            keeper = Doorkeeper(self.code, me.identity, me.name, me.build, nonce)
+            async with self._answering:  # who comes first is answered first
+                answer = keeper.greeted(hello)
+                await asyncio.sleep(ANSWER_SECONDS)
+            await wire.send(answer)
+            return keeper, await wire.receive(PairProof)
+        except WrongProof:  # numbers that are none: as if it had guessed
+            if pairing.Check() in self._apply(pairing.Tried(self._clock())):
+                await self._refuse(wire, self._apply(pairing.Failed()))
+        except AppError as error:
+            await self._refuse(wire, (), error.reason)
+        except BadMessage:
+            await self._refuse(wire, (pairing.Drop(pairing.OUT_OF_ORDER),))
+            raise
+        return None
+
+    async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
+        """One at a time: its proof is checked, and when it is good nobody else is heard any more."""
+        if pairing.Check() not in self._apply(
+            pairing.Tried(self._clock())
+        ):  # counted, then checked
+            await wire.refuse(self._why_not())
             return
         commands: tuple[pairing.Command, ...] = ()
         why: Reason | None = None
         event: pairing.Event = pairing.Broken()
         try:
-            await self._attempt(wire, hello)
+            await self._exchange(wire, keeper, proof)
             return
         except WrongProof:
             event = pairing.Failed()
@@ -242,6 +277,17 @@ class PairingWindow:
             log.info("pairing attempt ended: %s", error)
         finally:
             commands = self._after_attempt(event)
+        await self._refuse(wire, commands, why)
+
+    def _why_not(self) -> Reason:
+        """Why nobody else is heard now."""
+        if isinstance(self._state, pairing.Closed):
+            return self._state.why or Reason("pairing_cancelled")
+        return Reason("pairing_busy")
+
+    async def _refuse(
+        self, wire: PairWire, commands: tuple[pairing.Command, ...], why: Reason | None = None
+    ) -> None:
         drops = [command.why for command in commands if isinstance(command, pairing.Drop)]
         await wire.refuse(why or (drops[0] if drops else pairing.UNFINISHED))
         await asyncio.sleep(CALMING_SECONDS)
@@ -249,22 +295,14 @@ class PairingWindow:
     def _after_attempt(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
         """However the attempt ended, cancelled or timed out: only `Admitted` by its own end."""
         match self._state:
-            case pairing.Pake() | pairing.Confirm() | pairing.Checking() | pairing.Exchange():
+            case pairing.Checking() | pairing.Exchange():
                 return self._apply(event)
             case pairing.Admitted() if not self._sent:  # it never got the whole log
                 return self._apply(pairing.Cancelled())
             case _:
                 return ()
 
-    async def _attempt(self, wire: PairWire, hello: PairHello) -> None:
-        me = self._me
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        keeper = Doorkeeper(self.code, me.identity, me.name, me.build, nonce)
-        answer = keeper.greeted(hello)
-        self._must(pairing.Greeted(), pairing.Answer)
-        await wire.send(answer)
-        proof = await wire.receive(PairProof)
-        self._must(pairing.Tried(), pairing.Check)  # counted, then checked
+    async def _exchange(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
         confirm = keeper.proved(proof)
         self._must(pairing.Proved(), pairing.Confirmed)
         await wire.send(confirm)

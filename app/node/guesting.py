@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import AppError, Refused, Unreachable
+from app.core.line_cutter import LineCutter
 from app.core.operations import Role
 from app.decoding import decode
 from app.lan.body import TooLong, TooSlow, whole_body
@@ -179,14 +180,11 @@ async def _whole(host: GuestClient, answer: Any) -> bytes:
 
 async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, None]:
     """Raises Refused for what nobody can read."""
-    held = b""
+    cutter = LineCutter(MOST_BYTES)
     async with aclosing(chunks):
         async for chunk in chunks:
-            *whole, held = (held + chunk).split(b"\n")
-            if len(held) > MOST_BYTES:
-                raise Refused("peer_refused")
-            for line in whole:
-                try:
+            try:
+                for line in cutter.feed(chunk):
                     yield decode(line, Json)
-                except (ValueError, RecursionError):
-                    raise Refused("peer_refused") from None
+            except (ValueError, RecursionError):
+                raise Refused("peer_refused") from None

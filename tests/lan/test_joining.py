@@ -36,8 +36,6 @@ async def test_windows_are_shown_and_end_done(nodes: Nodes) -> None:
     kinds = [type(state) for state in den.windows]
     assert kinds == [
         pairing.Open,
-        pairing.Pake,
-        pairing.Confirm,
         pairing.Checking,
         pairing.Exchange,
         pairing.Admitted,

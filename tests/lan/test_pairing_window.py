@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.core import pairing
@@ -14,11 +16,18 @@ from app.core.errors import AppError, BadInput, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Log
 from app.core.operations import FIRST_ROLES, Add
-from app.lan.code_exchange import Newcomer, PairAnswer, PairHello, PairProof
+from app.lan.code_exchange import Newcomer, PairAnswer, PairConfirm, PairHello, PairProof
 from app.lan.identity import Identity
 from app.lan.log_store import found, signed
 from app.lan.pair_wire import PairWire
-from app.lan.pairing_window import CALLERS, JoinResult, PairingWindow, Speaker, join
+from app.lan.pairing_window import (
+    CALLERS,
+    CALLERS_OF_ONE_NETWORK,
+    JoinResult,
+    PairingWindow,
+    Speaker,
+    join,
+)
 from app.lan.sockets import Address, listening_socket
 from tests.lan.nodes import an_identity, until
 
@@ -160,17 +169,77 @@ async def test_cancelled_by_the_user(door: Door) -> None:
     assert await code_of(refused) == "pairing_cancelled"
 
 
-async def test_one_attempt_at_a_time(door: Door) -> None:
-    wire, other = [await PairWire.dialled(door.window.address) for _ in range(2)]
-    async with wire, other:
-        first = Newcomer("000000", door.new, "new", "0.1", wire.server_der(), b"n" * 32)
+async def test_who_has_no_proof_keeps_nobody_waiting_and_has_used_no_try(door: Door) -> None:
+    """Anybody can greet, with any certificate; only who is told the code has more to say."""
+    wires = [await PairWire.dialled(door.window.address) for _ in range(CALLERS_OF_ONE_NETWORK)]
+    try:
+        for wire in wires:
+            greeting = Newcomer("000000", door.new, "new", "0.1", wire.server_der(), b"n" * 32)
+            await wire.send(greeting.hello())
+        for wire in wires:
+            await wire.receive(PairAnswer)
+        assert door.window.tries_left == 3
+        assert (await door.join()).peer == door.member.id
+    finally:
+        for wire in wires:
+            wire.writer.transport.abort()
+
+
+async def test_those_who_greet_again_and_again_keep_pairing_open(door: Door) -> None:
+    n_greeted = 0
+
+    async def greet() -> None:
+        nonlocal n_greeted
+        while True:
+            with suppress(OSError, EOFError, AppError):
+                wire = await PairWire.dialled(door.window.address)
+                async with wire:
+                    der = wire.server_der()
+                    greeting = Newcomer("000000", door.new, "new", "0.1", der, b"n" * 32)
+                    await wire.send(greeting.hello())
+                    await wire.receive(PairAnswer)
+                    n_greeted += 1
+                    await wire.receive(PairConfirm)
+
+    async with asyncio.TaskGroup() as tasks:
+        siege = [tasks.create_task(greet()) for _ in range(CALLERS_OF_ONE_NETWORK)]
+        await until(lambda: n_greeted >= CALLERS_OF_ONE_NETWORK)
+        assert (await door.join()).peer == door.member.id
+        for besieger in siege:
+            besieger.cancel()
+
+
+async def test_while_one_is_let_in_the_others_are_told_so(door: Door) -> None:
+    wire = await PairWire.dialled(door.window.address)
+    async with wire:
+        first = Newcomer(door.window.code, door.new, "new", "0.1", wire.server_der(), b"n" * 32)
         await wire.send(first.hello())
-        await wire.receive(PairAnswer)
+        await wire.send(first.answered(await wire.receive(PairAnswer)))
+        await wire.receive(PairConfirm)  # it owes its signature
         with pytest.raises(Refused) as refused:
             await door.join()
         assert await code_of(refused) == "pairing_busy"
-    await until(lambda: isinstance(door.window.state, pairing.Open))
-    assert door.window.tries_left == 3
+    with pytest.raises(Refused) as refused:
+        await door.window.result()
+    assert await code_of(refused) == "pairing_unfinished"
+    assert not door.admitted
+
+
+async def test_numbers_that_are_none_cost_a_try_each_and_no_more(door: Door) -> None:
+    async def tries_left(n: int) -> None:
+        await until(lambda: door.window.tries_left == n)
+
+    for left in (2, 1, 0):
+        wire = await PairWire.dialled(door.window.address)
+        async with wire:
+            new = Newcomer(door.window.code, door.new, "new", "0.1", wire.server_der(), b"n" * 32)
+            await wire.send(msgspec.structs.replace(new.hello(), spake=b"A" + b"\xff" * 32))
+            with pytest.raises(Refused):
+                await wire.receive(PairAnswer)
+        await tries_left(left)
+    with pytest.raises(Refused) as refused:
+        await door.window.result()
+    assert await code_of(refused) == "pairing_tries_used"
 
 
 async def test_who_breaks_off_after_its_proof_has_used_a_try(door: Door) -> None:
@@ -185,7 +254,7 @@ async def test_who_breaks_off_after_its_proof_has_used_a_try(door: Door) -> None
 
 async def test_silent_strangers_do_not_block_the_door(door: Door) -> None:
     host, port = door.window.address.host, door.window.address.port
-    silent = [socket.create_connection((host, port)) for _ in range(CALLERS - 1)]
+    silent = [socket.create_connection((host, port)) for _ in range(CALLERS)]
     assert (await door.join()).peer == door.member.id
     for sock in silent:
         sock.close()
