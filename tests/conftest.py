@@ -30,7 +30,10 @@ STARTERS = (
     "Worker",
     "sys.executable",
 )
-ALONE = "alone"  # the mark, and the words for `-m` that ask for these tests and no others
+FEW = {
+    "alone": ("alone",),
+    "long": ("long", "many"),
+}  # the first word for `-m`: marks of what it asks for
 
 # The tests start hundreds of processes. Where Python is told to keep nothing compiled, as in many containers, each of
 # them would compile all that it imports of Poolhouse anew.
@@ -132,10 +135,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first, so that no process waits for another in the end: a test that starts nodes or
     workers counts as much as many that only compute. Tests marked `root` run only where network namespaces can be made.
     """
+    _leave_most_of_many(items)
     seconds: Counter[Path] = Counter()
     usual = {path: _usual_seconds(path) for path in {item.path for item in items}}
     for item in items:
@@ -148,6 +153,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs root and network namespaces (Linux)"))
 
 
+def _leave_most_of_many(items: list[pytest.Item]) -> None:
+    """Of a test marked `many(keep=2)` two cases, the same each time and from all over, stay; the others are `long`."""
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("many"):
+            cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    for those in cases.values():
+        (mark,) = those[0].iter_markers("many")
+        keep, n = mark.kwargs["keep"], len(those)
+        stay = {(2 * one + 1) * n // (2 * keep) for one in range(keep)}
+        for at, item in enumerate(those):
+            if at not in stay:
+                item.add_marker(pytest.mark.long)
+
+
 def _usual_seconds(file: Path) -> int:
     """Roughly, of one of its tests, by what the file says it uses."""
     text = file.read_text("utf-8")
@@ -156,9 +176,11 @@ def _usual_seconds(file: Path) -> int:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Where only a few files are asked for, the hundreds of others are not even imported."""
-    if config.getoption("markexpr") != ALONE or collection_path.suffix != ".py":
+    asked = str(config.getoption("markexpr")).partition(" ")[0]
+    if asked not in FEW or collection_path.suffix != ".py":
         return None
-    return None if f"mark.{ALONE}" in collection_path.read_text("utf-8") else True
+    text = collection_path.read_text("utf-8")
+    return None if any(f"mark.{name}" in text for name in FEW[asked]) else True
 
 
 def _can_make_namespaces() -> bool:

@@ -120,6 +120,7 @@ def test_a_split_model_says_what_the_whole_one_says(pool: Run, attic: Run) -> No
     assert split["text"] == whole["text"] != ""
 
 
+@pytest.mark.long
 def test_the_benchmark_counts_every_token(pool: Run) -> None:
     arguments = ("--prompt", "48", "--output", "8", "--streams", "1,3", "--runs", "2")
     report = pool("bench", "guide", "--split", "3,2,3", *arguments, "--json").json
@@ -131,6 +132,7 @@ def test_the_benchmark_counts_every_token(pool: Run) -> None:
     assert together["total_tok_s"]["mean"] > 0
 
 
+@pytest.mark.long
 @POSIX
 def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
     assert pool("load", "guide", "--split", "3,2,3").code == 0
@@ -177,6 +179,7 @@ def test_nonsense_gets_one_sentence_and_the_node_goes_on(
     assert pool("status").code == 0
 
 
+@pytest.mark.long
 def test_import_use_and_delete_a_file(pool: Run, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.gguf"
     wrong.write_bytes(b"GGUF is not all it takes")
@@ -203,6 +206,7 @@ def broken(path: Path) -> Path:
     return path
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("split", ["1,2,1", "2,1,1", "4"])
 def test_a_model_without_finite_numbers_is_told_once_and_no_machine_is_lost(
     pool: Run, attic: Run, tmp_path: Path, split: str
@@ -234,6 +238,7 @@ def test_the_guide_says_first_that_it_answers(pool: Run) -> None:
     assert "the Guide answers" in asked.json["said_first"]
 
 
+@pytest.mark.long
 def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path) -> None:
     imported = pool("import", str(tiny.llama(tmp_path / "by-id.gguf", seed=9)), "--json").json
     [listed] = [one for one in pool("models", "--json").json["models"] if one["name"] == "by-id"]
@@ -306,6 +311,7 @@ ODD_FILES = {
 }  # fmt: skip
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("what", ODD_FILES)
 def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(
     pool: Run, attic: Run, tmp_path: Path, what: str
@@ -336,6 +342,7 @@ def test_the_doctor_finds_two_healthy_machines(pool: Run) -> None:
     assert report["ok"], report
 
 
+@pytest.mark.long
 @POSIX
 @pytest.mark.parametrize("heard", ["Starting", "Loading"])
 def test_ctrl_c_in_the_real_demo_leaves_nothing(tmp_path: Path, heard: str) -> None:
@@ -357,6 +364,7 @@ def test_ctrl_c_in_the_real_demo_leaves_nothing(tmp_path: Path, heard: str) -> N
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_the_real_demo_answers(tmp_path: Path) -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "app", "demo", "--json"],

@@ -83,6 +83,7 @@ def test_each_rule_is_tried() -> None:
     assert set(NEEDED_BY) == {rule.name for rule in Rule} | {"turns"}
 
 
+@pytest.mark.many(keep=3)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("rule", NEEDED_BY)
 async def test_a_rule_that_is_left_out_is_noticed(

@@ -84,6 +84,7 @@ async def talk(
     return [(first, said[0]), (other, said[1]), (later, again)], finish.figures
 
 
+@pytest.mark.many(keep=4)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_pool_says_what_one_machine_says(

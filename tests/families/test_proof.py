@@ -23,6 +23,7 @@ from tests.families.fixtures import families
 PLENTY_MIB = 1 << 20
 
 
+@pytest.mark.many(keep=24)
 @pytest.mark.timeout(300)  # one has 29 cuts
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", families())

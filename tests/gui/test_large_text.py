@@ -52,6 +52,7 @@ def chat_of(window: Window) -> ChatPage:
     return page
 
 
+@pytest.mark.many(keep=7)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_room_for_large_text(
     qtbot: QtBot, at_lone: Desk, scale: float, name: str
@@ -125,6 +126,7 @@ def test_a_message_is_edited_in_a_narrow_column(
     assert not found, "\n".join(found)
 
 
+@pytest.mark.many(keep=3)
 @pytest.mark.parametrize("size", [SMALLEST, USUAL])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_that_is_there_already_makes_room_for_larger_german(

@@ -50,6 +50,7 @@ async def soon(what: Callable[[], object]) -> float:
     return time.monotonic()
 
 
+@pytest.mark.many(keep=1)
 @posix
 @pytest.mark.parametrize("whose", ["host", "lender"])
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
@@ -93,6 +94,7 @@ def deadlines_for(option: str) -> Deadlines:
     return QUICK if option.startswith("hang") else Deadlines()
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize(
     ("option", "code"),
     [("error_at=5", "stage_failed"), ("die_at=5", "worker_crashed"), ("hang_at=5", "worker_hung")],
@@ -118,6 +120,7 @@ async def test_a_run_that_waits_for_another_on_its_machine_is_not_taken_for_hung
         assert len(ids) == 12
 
 
+@pytest.mark.many(keep=1)
 @posix
 @pytest.mark.parametrize("seed", range(4))
 async def test_kills_at_any_moment_end_every_answer_with_true_words(seed: int) -> None:
@@ -184,6 +187,7 @@ def changed(**fields: object) -> Callable[[Frame], bytes]:
     return lambda frame: encode(Frame(**{name: getattr(frame, name) for name in names} | fields))
 
 
+@pytest.mark.many(keep=3)
 @pytest.mark.parametrize(
     ("twist", "code"),
     [
@@ -233,6 +237,7 @@ async def test_what_comes_late_or_twice_changes_nothing() -> None:
         assert (await answer(built.pipeline, request("hello", 20)))[0] == expected
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize(
     "late",
     [

@@ -52,6 +52,7 @@ def begins(built: Pool) -> None:
     built.rebuild.making.renews = True
 
 
+@pytest.mark.many(keep=2)
 @pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(
@@ -77,6 +78,7 @@ async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(
         assert (await answer(built.pipeline, request("x", SHORT)))[0] == expected  # still loaded
 
 
+@pytest.mark.long
 async def test_one_that_fails_often_costs_the_others_nothing() -> None:
     expected = await undisturbed()
     paths = [f"fake:{SLOW}", NAN, f"fake:{SLOW}"]
@@ -124,6 +126,7 @@ async def test_memory_that_runs_out_on_this_machine_is_not_looked_for_three_time
         assert not built.rebuild.planned
 
 
+@pytest.mark.long
 async def test_a_process_that_crashes_is_started_once_more_and_not_twice() -> None:
     """It may have been chance; where it was not, whoever asks next is not made to wait for it again."""
     paths = ["fake:", "fake:die_at=1", "fake:"]  # each time it is built anew

@@ -211,6 +211,7 @@ async def test_a_host_that_does_not_read_is_cut_off() -> None:
             await send_all(near, (step(what, seq, pos=seq - 1) for seq in range(1, 1000)))
 
 
+@pytest.mark.long
 async def test_the_owner_takes_the_memory_back_and_the_host_is_told_why() -> None:
     async with pool(2, 4, 2, paths=["fake:seconds_per_layer=0.002"]) as built:
         asked = asyncio.gather(
@@ -300,6 +301,7 @@ async def test_what_is_still_opening_can_be_ended(turns: int) -> None:
         assert second.reason.code == "lend_stopped"
 
 
+@pytest.mark.long
 async def test_the_end_of_a_run_is_told_whatever_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lend, "LOOK_S", 0.05)
     async with Lender(lambda: 1 << 40, "den-pc") as lender:

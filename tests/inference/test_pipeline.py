@@ -78,6 +78,7 @@ async def test_split_equals_whole_at_every_cut(undisturbed: dict[str, list[int]]
             assert ids == undisturbed[PROMPT][:8], sizes
 
 
+@pytest.mark.many(keep=2)
 @pytest.mark.parametrize("sizes", [(1, 7), (1, 6, 1), (3, 2, 3), (1, 1, 5, 1), (2, 3, 2, 1)])
 async def test_split_equals_whole_on_several_machines(
     sizes: tuple[int, ...], undisturbed: dict[str, list[int]]
@@ -130,6 +131,7 @@ async def test_a_lone_answer_passes_last_and_first_run_in_one_trip(
     assert (kinds.count(Kind.FOLLOW), kinds.count(Kind.STEP)) == (39, 2)
 
 
+@pytest.mark.many(keep=2)
 @pytest.mark.parametrize("cut_at", range(1, 8))
 async def test_a_conversation_goes_on_after_any_end(
     cut_at: int, undisturbed: dict[str, list[int]]
@@ -175,6 +177,7 @@ async def test_a_seed_gives_the_same_answer_again() -> None:
     assert first == again != greedy
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_sixteen_come_and_go_and_each_says_what_it_says_alone(seed: int) -> None:
     chance = random.Random(seed)
@@ -348,6 +351,7 @@ async def steps_at_rest(pipeline: Pipeline) -> int:
     return steps
 
 
+@pytest.mark.long
 async def test_a_slow_reader_stops_only_its_own_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.inference.work.UNREAD_S", 600.0)
     async with pool(2, 4, 2) as built:

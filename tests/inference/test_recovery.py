@@ -64,6 +64,7 @@ def kill(built: Pool, whose: str) -> Callable[[], None]:
     return deed
 
 
+@pytest.mark.many(keep=2)
 @posix
 @pytest.mark.parametrize("whose", ["host", "lender"])
 @pytest.mark.parametrize("sampling", [GREEDY, CREATIVE, WILD])
@@ -85,6 +86,7 @@ async def test_a_killed_worker_changes_no_token(whose: str, sampling: Sampling) 
         assert (await answer(built.pipeline, what))[0] == expected
 
 
+@pytest.mark.long
 @posix
 @pytest.mark.parametrize("seed", range(2))
 async def test_many_answers_at_once_all_go_on(seed: int) -> None:
@@ -102,6 +104,7 @@ async def test_many_answers_at_once_all_go_on(seed: int) -> None:
     assert [ids for ids, _, _ in heard] == expected
 
 
+@pytest.mark.long
 @posix
 async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
     expected = undisturbed(request("x", 90), shape())
@@ -171,6 +174,7 @@ async def test_what_cannot_be_rebuilt_ends_in_words() -> None:
         assert built.pipeline.lost is told.value
 
 
+@pytest.mark.long
 @posix
 async def test_short_memory_is_said_and_the_answer_goes_on_when_a_machine_returns() -> None:
     expected = undisturbed(request("x", 40), shape())
@@ -316,6 +320,7 @@ def steps_seen(built: Pool) -> list[int]:
     return seen
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_broken_channel_is_made_again_and_nothing_computed_twice(seed: int) -> None:
     """The frame that was lost on its way there, and the answer lost on its way back."""
@@ -379,6 +384,7 @@ async def test_a_channel_that_falls_silent_is_replaced_within_the_deadline() -> 
         assert time.monotonic() - began < 30
 
 
+@pytest.mark.long
 @posix
 async def test_what_stands_still_for_a_while_goes_on_without_a_new_plan() -> None:
     expected = undisturbed(request("hello", 60), shape())
@@ -396,6 +402,7 @@ async def test_what_stands_still_for_a_while_goes_on_without_a_new_plan() -> Non
             assert not built.rebuild.planned
 
 
+@pytest.mark.many(keep=1)
 @posix
 @pytest.mark.parametrize("whose", ["host", "lender"])
 async def test_what_stands_still_for_ever_is_replaced(whose: str) -> None:
@@ -410,6 +417,7 @@ async def test_what_stands_still_for_ever_is_replaced(whose: str) -> None:
         assert worker.died is not None
 
 
+@pytest.mark.long
 @posix
 async def test_a_question_on_its_way_finds_the_stages_again() -> None:
     """It was accepted, but its prompt is not in the pipeline yet when a stage is lost."""

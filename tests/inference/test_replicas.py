@@ -77,6 +77,7 @@ async def test_requests_are_shared_out_and_nothing_of_an_answer_depends_on_where
     assert sorted(finish.figures.place for _, _, finish in heard) == [0] * 4 + [1] * 4
 
 
+@pytest.mark.long
 async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
     asked = [
         request("x" * (1 + 9 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(16)
@@ -171,6 +172,7 @@ async def test_a_replica_that_is_given_back_gets_nothing_new() -> None:
         assert {task.result()[2].figures.place for task in asking} == {1}
 
 
+@pytest.mark.long
 async def test_who_asks_while_machines_leave_all_replicas_is_answered() -> None:
     what = request("tell me", 5)
     async with several((8,), (2, 4, 2)) as (replicas, pools):

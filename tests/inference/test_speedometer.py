@@ -60,6 +60,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_run, "DEPTH", 128)
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("quant", ["F16", "Q8_0", "Q4_K", "Q4_K_M"])  # the last has Q6_K as well
 async def test_each_quantisation_is_measured(tmp_path: Path, quant: str) -> None:
     made = shape(tmp_path, layers=4, width=256, ffn=512, quant=quant)
@@ -80,6 +81,7 @@ async def test_without_a_head_its_seconds_are_none(tmp_path: Path) -> None:
     assert (speed.head_s, speed.head_row_s) == (0.0, 0.0)
 
 
+@pytest.mark.long
 async def test_one_layer_is_enough_where_there_is_only_one(tmp_path: Path) -> None:
     speed = await measure(shape(tmp_path, layers=1), tmp_path / "trial", NO_HEAD)
     assert speed.layer_s > 0
@@ -94,6 +96,7 @@ def test_a_machine_with_little_memory_measures_fewer_layers(tmp_path: Path) -> N
         assert longest_run(made, tight) is run
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize(
     "name", ["qwen3-5", "nemotron-h", "deepseek-v2-lite", "lfm2-moe", "llama4", "gemma4", "glm4"]
 )
@@ -193,7 +196,6 @@ async def test_what_an_earlier_trial_left_is_cleared_away(tmp_path: Path) -> Non
 
 
 @pytest.mark.alone
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux's schedstat")
 async def test_the_forecast_is_like_the_whole_model(

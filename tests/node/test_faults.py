@@ -32,6 +32,7 @@ from tests.faults.outcome import Outcome
 from tests.node.pool import BUSY
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform == "win32", reason="needs signals"),
     pytest.mark.timeout(240),
 ]

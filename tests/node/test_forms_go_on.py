@@ -13,7 +13,7 @@ from tests.node.chat_api.conftest import Open, opened
 from tests.node.chat_api.tool_cases import MODEL, hermes
 from tests.node.pool import Json, TestNode, paired
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 COLOURS = {
     "type": "array",

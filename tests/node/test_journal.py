@@ -265,6 +265,7 @@ def wait_for(one: TestNode, code: str, n_answers: int = 0) -> Json:
     return told
 
 
+@pytest.mark.long
 def test_real_nodes_write_down_what_happened_on_both_sides(tmp_path: Path) -> None:
     with paired(tmp_path, "den", "attic") as (den, attic):
         loaded = den.run("load", "guide", "--split", "1,4,3", "--json")

@@ -91,6 +91,7 @@ async def answer(den: NodeClient, begun: asyncio.Event | None = None, most: int 
     return n_tokens
 
 
+@pytest.mark.long
 async def test_between_answers_a_pause_is_quiet_and_its_layers_go_elsewhere(
     pool: list[TestNode], den: NodeClient, attic: NodeClient
 ) -> None:
@@ -111,6 +112,7 @@ async def test_between_answers_a_pause_is_quiet_and_its_layers_go_elsewhere(
     assert await answer(den) == TOKENS  # without the lender: the Guide fits on the host
 
 
+@pytest.mark.long
 async def test_a_pause_lets_a_running_answer_end(
     pool: list[TestNode], den: NodeClient, attic: NodeClient
 ) -> None:
@@ -127,6 +129,7 @@ async def test_a_pause_lets_a_running_answer_end(
     assert pool[1].workers() == []
 
 
+@pytest.mark.long
 async def test_an_answer_that_takes_too_long_goes_on_without_the_lender(
     pool: list[TestNode], den: NodeClient, attic: NodeClient
 ) -> None:
@@ -175,6 +178,7 @@ async def test_stop_ends_everything_at_once(
     assert "attic" in said(refused.value)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a `sleep` to copy")
 async def test_a_program_beside_which_nothing_is_lent(
     den: NodeClient, attic: NodeClient, tmp_path: Path
@@ -197,6 +201,7 @@ async def test_a_program_beside_which_nothing_is_lent(
     assert (await told(den, state="ready"))["reason"] is None
 
 
+@pytest.mark.long
 async def test_less_memory_holds_at_once_and_is_used_again(
     den: NodeClient, attic: NodeClient
 ) -> None:

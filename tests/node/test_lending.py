@@ -306,6 +306,7 @@ def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
     assert told.about == About((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
 
 
+@pytest.mark.long
 async def test_a_host_that_starts_anew_leaves_no_layers_behind(tmp_path: Path) -> None:
     with node(tmp_path / "guest", "guest") as guest:
         with node(tmp_path / "host", "host") as host:

@@ -189,6 +189,7 @@ def test_company_is_noticed_on_both_sides() -> None:
     assert seen == [True, False, False, True]
 
 
+@pytest.mark.long
 async def test_real_nodes_measure_forecast_and_compare(tmp_path: Path) -> None:
     with paired(tmp_path, "den", "attic") as (den, attic):
         lines: list[dict[str, Any]] = []

@@ -304,6 +304,7 @@ async def test_by_hand(nodes: Nodes, tmp_path: Path) -> None:
 # real nodes
 
 
+@pytest.mark.long
 async def test_no_link_is_measured_while_an_answer_is_made(tmp_path: Path) -> None:
     """Neither from the host nor from the lender, as soon as it runs and until it ends."""
     with paired(tmp_path, "den", "attic") as (den, attic):
@@ -328,6 +329,7 @@ async def _reason(node: NodeClient) -> str | None:
     return None if link["reason"] is None else str(link["reason"])
 
 
+@pytest.mark.long
 def test_nodes_measure_their_links_and_show_them(tmp_path: Path) -> None:
     with paired(tmp_path, "den", "attic") as pool:
         den, attic = pool

@@ -38,6 +38,7 @@ GIB = 1 << 30
 ROWS = 64
 
 
+@pytest.mark.long
 async def test_real_nodes_measure_for_each_other(tmp_path: Path) -> None:
     with paired(tmp_path, "den", "attic") as (den, attic):
         lines: list[Any] = []
@@ -249,6 +250,7 @@ async def measured(
     return await host.measuring.speeds(host.entry, (ME, "den"), lenders, ROWS, report, within_s)
 
 
+@pytest.mark.long
 async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> None:
     async with side(tmp_path / "lender") as lender:
 
@@ -282,6 +284,7 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
             assert len(link.asked) == n_asked + 1
 
 
+@pytest.mark.long
 async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path) -> None:
     """Else the Pool page had no forecast any more after an answer that was forecast badly, or a broken link."""
     async with side(tmp_path / "lender") as lender:

@@ -11,7 +11,7 @@ from tests.faults import wiretap
 from tests.faults.household import together
 from tests.faults.network import Trouble, moved, run
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.root, pytest.mark.timeout(240)]
 
 TROUBLES = [
     Trouble("F4", "5 % of packets lost", Faults(0.002, loss=0.05)),

@@ -12,12 +12,13 @@ import pytest
 from app.client import NodeClient
 from tests.node.pool import paired
 
+pytestmark = pytest.mark.long
+
 PROMPTS = Path(__file__).parents[2] / "guide" / "prompts.txt"
 MOST_DIFFERENT = 0.01  # f16 rounds hidden states, and a near tie may fall the other way
 AT_ONCE, FEW, CONTEXT = 16, 10, 512
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_f16_on_the_wire_changes_next_to_nothing(tmp_path: Path) -> None:
     """Many at once, and a few alone: neither the split nor company changes what is said."""

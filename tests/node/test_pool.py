@@ -96,6 +96,7 @@ def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
     return list(ids), tokens
 
 
+@pytest.mark.long
 async def test_a_second_load_moves_nothing_and_a_moved_boundary_only_its_layers(
     host: NodeClient, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ async def test_a_second_load_moves_nothing_and_a_moved_boundary_only_its_layers(
     await host.delete("/models/random")
 
 
+@pytest.mark.long
 async def test_layers_of_a_model_in_several_files_go_to_lenders_like_those_of_one(
     host: NodeClient, tmp_path: Path
 ) -> None:
@@ -138,6 +140,7 @@ async def test_layers_of_a_model_in_several_files_go_to_lenders_like_those_of_on
         await host.delete(f"/models/{name}")
 
 
+@pytest.mark.long
 async def test_several_answers_at_once_are_the_answers_alone(host: NodeClient) -> None:
     order = {"model": "guide", "split": [2, 2, 2, 2], "users": 4, "context": 256}
     await host.work("POST", "/load", order)
@@ -167,6 +170,7 @@ async def test_a_refused_load_keeps_what_is_loaded(host: NodeClient) -> None:
     assert (loaded["state"], len(loaded["stages"])) == ("ready", 4)
 
 
+@pytest.mark.long
 async def test_a_context_shorter_than_a_step_works(host: NodeClient) -> None:
     await host.work("POST", "/load", {"model": "guide", "split": [2, 2, 2, 2], "context": 32})
     answer = await ask(host, prompt="Hi", raw=True, ignore_end=True, max_tokens=99)
@@ -210,6 +214,7 @@ async def test_what_cannot_be_is_said_and_the_node_goes_on(
     assert (await ask(host, prompt=QUESTION))["text"]
 
 
+@pytest.mark.long
 async def test_a_killed_worker_is_explained_and_the_answer_goes_on(
     pool: list[TestNode], host: NodeClient
 ) -> None:
@@ -261,6 +266,7 @@ async def _event(content: Any) -> tuple[str, str, Json]:
     return fields["id"], fields["event"], json.loads(fields["data"])
 
 
+@pytest.mark.long
 async def test_a_family_that_is_not_proved_runs_whole_and_says_so(
     host: NodeClient, tmp_path: Path
 ) -> None:
@@ -277,6 +283,7 @@ async def test_a_family_that_is_not_proved_runs_whole_and_says_so(
     await host.delete("/models/other")
 
 
+@pytest.mark.long
 async def test_sixteen_answers_that_come_and_go_are_the_answers_alone(host: NodeClient) -> None:
     prompts = [json.loads(line) for line in PROMPTS.read_text().splitlines()[:32]]
     order = {"model": "guide", "split": [2, 2, 2, 2], "users": 16, "context": 256}
@@ -307,7 +314,7 @@ def test_a_small_lender_is_refused_with_both_numbers(tmp_path: Path) -> None:
         assert nodes[0].control("GET", "/status")["loaded"] is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="stops a node by SIGSTOP")
 async def test_a_lender_that_stood_still_gives_back_what_the_lost_link_held(tmp_path: Path) -> None:
     """It has room for these layers once, and heard nothing of their end."""
@@ -332,6 +339,7 @@ def all_free(machine: Json, lent_bytes: int) -> bool:
     return (machine["lent_bytes"], machine["used_bytes"]) == (lent_bytes, 0)
 
 
+@pytest.mark.long
 async def test_a_node_that_is_killed_is_offline_and_returns(tmp_path: Path) -> None:
     with paired(tmp_path, "host", "guest") as nodes:
         nodes[1].process.kill()
@@ -342,6 +350,7 @@ async def test_a_node_that_is_killed_is_offline_and_returns(tmp_path: Path) -> N
             await until(nodes[0], lambda machines: machines["guest"]["online"])
 
 
+@pytest.mark.long
 async def test_a_removed_machine_is_gone_in_seconds_and_comes_back_after_a_reset(
     tmp_path: Path,
 ) -> None:
@@ -368,6 +377,7 @@ async def until(of: TestNode, holds: Any, within_s: float = 60) -> None:
     pytest.fail("it did not happen in time")
 
 
+@pytest.mark.long
 async def test_two_nodes_cannot_share_a_home_and_one_that_dies_leaves_no_worker(
     tmp_path: Path,
 ) -> None:

@@ -17,7 +17,7 @@ from tests.node.chat_api.conftest import free_port
 from tests.node.pool import TestNode, node, pair, paired
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 EACH = 16  # answers on each machine when one of them is killed
 ORDER = {"model": "guide", "users": EACH, "context": 256, "shape": "replicas", "measure": False}

@@ -12,6 +12,7 @@ from tests.faults.outcome import Outcome
 from tests.faults.security import Stronghold
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform == "win32", reason="the attackers' low priority"),
     pytest.mark.timeout(240),
 ]

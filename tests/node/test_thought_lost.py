@@ -13,7 +13,7 @@ from testbed import thinker
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 THOUGHT = tuple(f" so{number}," for number in range(160))
 ASK: Json = {"messages": [{"role": "user", "content": "How?"}], "model": "thinker", "guesses": False,
              "max_tokens": 400, "sampling": {"temperature": 0}}  # fmt: skip

@@ -16,7 +16,7 @@ from tests.node.chat_api.conftest import opened
 from tests.node.pool import BUSY, TestNode, paired
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 NAMES = ("one", "two")
 ASK = {"prompt": "How?", "raw": True, "ignore_end": True, "max_tokens": 96, "guesses": False,
        "sampling": {"temperature": 0}}  # fmt: skip

@@ -33,6 +33,7 @@ def early(seed: int) -> Story:
     return told(seed)
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, BATCH))
 def test_no_token_is_lost_doubled_or_changed(first: int) -> None:
@@ -71,6 +72,7 @@ def test_what_is_not_lost_serves_on_in_a_new_epoch_and_applies_nothing_of_the_ol
         check(story)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deed", ["jump", "heat"])
 def test_what_is_no_fault_has_no_effect(deed: str) -> None:
     """F8: a clock that somebody sets, by a day or ten years; and a processor that is hot for a while."""

@@ -41,6 +41,7 @@ def loaded(qtbot: QtBot, at_lone: Desk) -> dict[str, object]:
     return pool.loaded
 
 
+@pytest.mark.long
 def test_it_measures_a_real_model(qtbot: QtBot, at_lone: Desk) -> None:
     run = BenchRun(at_lone.services.client, loaded(qtbot, at_lone), SMALL, None, 7)
     ends: list[Any] = []

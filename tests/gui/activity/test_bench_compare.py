@@ -48,6 +48,7 @@ def parts(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[De
     made.services.pool.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)  # two nodes, and three loads of a model
 def test_a_press_measures_both_and_puts_the_layers_back(
     qtbot: QtBot, parts: Desk, monkeypatch: pytest.MonkeyPatch

@@ -72,6 +72,7 @@ def looping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
         yield opened(one, may_load=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["loops", "grows"])
 async def test_a_template_without_an_end_is_said_and_others_are_answered(
     looping: Open, name: str
