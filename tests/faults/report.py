@@ -105,7 +105,7 @@ by how they filled.
 PROOFS = """
 ## Rows that other tests prove
 
-They need no household of processes and are part of every `make test`; several cases of a row are often one test. A test
+They need no household of processes and are part of `make test` and `make long`; several cases of a row are often one test. A test
 that is skipped where this was made is not counted.
 
 | Row | What | Tests | Passed | Seconds | Where |

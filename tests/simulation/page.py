@@ -23,7 +23,7 @@ PLAYED = """
 SEEDS = """
 The seeds of what it found. A seed's story is another whenever the household or its faults grow. *Shows it*: the commit
 whose story, with the mend taken out, goes wrong again, and how; for the others the story had changed by the time it was
-committed. Those below 500 are among those that every `make test` plays.
+committed. Those below 500 are among those that `make test` and `make long` play.
 
 | Seed | What went wrong | Mended in | Shows it | Test beside |
 |---|---|---|---|---|
