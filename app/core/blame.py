@@ -205,7 +205,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         check_protocol cure_alone cure_protocol_here cure_protocol_there cure_removed discovery_identity_copied
         guest_alone guest_no_host household_already household_damaged household_full household_full_here
         household_outranked household_unsaved identity_copied
-        identity_damaged identity_locked identity_unreadable identity_unwritten not_admin pairing_busy
+        identity_damaged identity_locked identity_missing identity_unreadable identity_unwritten not_admin pairing_busy
         pairing_cancelled pairing_expired pairing_member pairing_nobody_near pairing_not_proved
         pairing_odd_certificate pairing_odd_household pairing_open pairing_several_near pairing_tries_used
         pairing_unfinished passphrase_lost removed_needs_reset reset_while_running

@@ -6,6 +6,8 @@ IDENTITY_SENTENCES = {
     "identity_locked": "The keyring is locked. Unlock it to reach your household.",
     "identity_damaged": "The identity of this machine in {path} is damaged. "
     "Put a copy back, or reset the identity and pair again.",
+    "identity_missing": "The identity of this machine, {path}, is gone, and what belongs to it is still here. "
+    "Put a copy of that file back, or run `poolhouse reset` and pair again.",
     "identity_unreadable": "The identity of this machine in {path} cannot be read. "
     "Check the permissions of the file.",
     "identity_unwritten": "The identity of this machine could not be written to {path}. "

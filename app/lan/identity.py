@@ -10,6 +10,7 @@ import datetime as dt
 import hashlib
 import secrets
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +24,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 from app.core.errors import Damaged, Refused
 from app.core.ids import MachineId
 from app.core.operations import MAX_DER_BYTES
-from app.lan.place import Keystore, Place, Write
+from app.lan.place import Keystore, Place
 from app.lan.tls import fingerprint
 
-PEM_NAME = "identity.pem"
+PEM_NAME, HOUSEHOLD_NAME = "identity.pem", "household.json"
+PENDING = "identity.pem.new"  # until its passphrase is kept
+ANEW = "anew"  # the user wants a new identity here
 PASSPHRASE_BYTES = 32  # 43 characters of URL-safe base64
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
@@ -62,28 +65,48 @@ class Identity:
 
 
 async def load_or_create(home: Place, keystore: Keystore) -> Identity:
-    """The identity in `home`; a new one only where there is none. Raises as `load` does."""
+    """The identity in `home`; a new one only where there never was one. Raises as `load` does."""
     there = await load(home, keystore)
-    return there or await _create(home.identity / PEM_NAME, home.write, keystore)
+    return there or await _create(home, keystore)
 
 
 async def load(home: Place, keystore: Keystore) -> Identity | None:
-    """The identity in `home`, or None where there is none. Writes nothing.
+    """The identity in `home`, or None where there is none. Writes nothing but what `_create` had no time for.
 
-    Raises Refused when it is there and its passphrase cannot be had, or is not the right one, and Damaged
-    when the file is broken: a new identity would lose every pairing, so only the user makes one.
+    Raises Refused when it is there and its passphrase cannot be had, or is not the right one; also when it is gone
+    and its passphrase or its household is not, as where a disk is not mounted or a copy is not whole. Raises Damaged
+    when the file is broken. A new identity would lose every pairing, and its passphrase would take the place of the
+    old one: only the user makes one.
     """
     pem = home.identity / PEM_NAME
     try:
         content = await asyncio.to_thread(pem.read_bytes)
     except FileNotFoundError:
-        return None
+        return await _begun(home, keystore)
     except OSError as error:
         raise Refused("identity_unreadable", path=str(pem)) from error
     passphrase = await keystore.read()
     if not passphrase:
         raise keystore.lost()
     return await asyncio.to_thread(_load, pem, content, passphrase, keystore)
+
+
+async def _begun(home: Place, keystore: Keystore) -> Identity | None:
+    """What stands for an identity whose file is not there: a making that was interrupted, or None for nothing at all.
+    Raises Refused("identity_missing")."""
+    if await asyncio.to_thread((home.identity / ANEW).exists):
+        return None  # the user's word
+    pem, pending = home.identity / PEM_NAME, home.identity / PENDING
+    passphrase = await keystore.read()
+    if passphrase and await asyncio.to_thread(pending.exists):
+        with suppress(Damaged, Refused):
+            content = await asyncio.to_thread(pending.read_bytes)
+            whole = await asyncio.to_thread(_load, pem, content, passphrase, keystore)
+            await asyncio.to_thread(pending.replace, pem)
+            return whole
+    if passphrase or await asyncio.to_thread((home.household / HOUSEHOLD_NAME).exists):
+        raise Refused("identity_missing", path=str(pem))
+    return None
 
 
 async def reset(home: Place) -> None:
@@ -98,6 +121,7 @@ async def reset(home: Place) -> None:
             if directory.exists():
                 directory.rename(directory.with_name(f"{directory.name}.old-{suffix}"))
         home.create()
+        home.write(home.identity / ANEW, b"")  # a keyring still holds the old passphrase
 
     await asyncio.to_thread(put_aside)
 
@@ -168,10 +192,10 @@ def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
     return True
 
 
-async def _create(pem: Path, write: Write, keystore: Keystore) -> Identity:
-    """The passphrase is kept first: a key without one could never be read again."""
+async def _create(home: Place, keystore: Keystore) -> Identity:
+    """Nothing is named as the identity before its passphrase is kept: a key without one could never be read again."""
+    pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)
-    await keystore.write(passphrase)
     key = Ed25519PrivateKey.generate()
     der = make_certificate(key)
     private = key.private_bytes(
@@ -182,7 +206,10 @@ async def _create(pem: Path, write: Write, keystore: Keystore) -> Identity:
     certificate = x509.load_der_x509_certificate(der)
     content = private + certificate.public_bytes(serialization.Encoding.PEM)
     try:
-        await asyncio.to_thread(write, pem, content)
+        await asyncio.to_thread(home.write, pending, content)
+        await keystore.write(passphrase)
+        await asyncio.to_thread(pending.replace, pem)
+        await asyncio.to_thread((home.identity / ANEW).unlink, missing_ok=True)
     except OSError as error:
         raise Refused("identity_unwritten", path=str(pem)) from error
     return Identity(fingerprint(der), der, pem, passphrase, key)

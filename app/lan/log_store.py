@@ -28,7 +28,7 @@ from app.core.operations import (
     signed_bytes,
 )
 from app.decoding import decode as decode_json
-from app.lan.identity import Identity, is_fit, verify
+from app.lan.identity import HOUSEHOLD_NAME, Identity, is_fit, verify
 from app.lan.place import Write
 from app.lan.sockets import Address
 
@@ -50,7 +50,7 @@ class LogStore:
 
     def __init__(self, directory: Path, write: Write) -> None:
         self._write_file = write
-        self._log = directory / "household.json"
+        self._log = directory / HOUSEHOLD_NAME
         self._addresses = directory / "addresses.json"
 
     async def load(self) -> Log | None:

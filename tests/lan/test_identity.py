@@ -121,6 +121,50 @@ async def test_never_replaced_because_a_read_failed(  # type: ignore[no-untyped-
     assert pem.read_bytes() == before
 
 
+@pytest.mark.parametrize("left", ["passphrase", "household"])
+async def test_a_lost_identity_is_never_replaced_by_a_new_one(home: Home, left: str) -> None:
+    """Its passphrase would be overwritten, and a copy of the file could be opened no more."""
+    made = await load_or_create(home, store(home))
+    pem, secret = home.identity / "identity.pem", home.identity / "passphrase"
+    copy, passphrase = pem.read_bytes(), secret.read_bytes()
+    pem.unlink()
+    if left == "household":
+        secret.unlink()
+        (home.household / "household.json").write_text("{}")
+    for _ in range(2):
+        with pytest.raises(Refused) as raised:
+            await load_or_create(home, store(home))
+        assert raised.value.reason.code == "identity_missing"
+    assert not pem.exists()
+    pem.write_bytes(copy)
+    secret.write_bytes(passphrase)
+    assert (await load_or_create(home, store(home))).id == made.id
+
+
+async def test_what_was_interrupted_is_finished_or_begun_again(home: Home) -> None:
+    class Interrupted(FileStore):
+        async def write(self, secret: str) -> None:
+            raise Refused("identity_locked")
+
+    with pytest.raises(Refused):  # before the passphrase was kept
+        await load_or_create(home, Interrupted(home.identity / "passphrase"))
+    made = await load_or_create(home, store(home))
+    (home.identity / "identity.pem").rename(home.identity / "identity.pem.new")  # and after that
+    assert (await load_or_create(home, store(home))).id == made.id
+    assert not (home.identity / "identity.pem.new").exists()
+
+
+async def test_a_reset_begins_anew_where_a_keyring_keeps_the_old_passphrase(home: Home) -> None:
+    ring = FileStore(home.root / "ring")
+    made = await load_or_create(home, ring)
+    await identity.reset(home)
+    new = await load_or_create(home, ring)
+    assert new.id != made.id
+    (home.identity / "identity.pem").unlink()
+    with pytest.raises(Refused):  # the user's word was for one new identity
+        await load_or_create(home, ring)
+
+
 async def test_a_key_and_a_certificate_that_do_not_belong_together(home: Home) -> None:
     made = await load_or_create(home, store(home))
     pem = home.identity / "identity.pem"

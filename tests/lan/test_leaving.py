@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.lan import leaving
+from app.lan import identity, leaving
 from app.machine.paths import Home
 
 
@@ -37,7 +37,7 @@ async def test_a_wish_puts_identity_and_household_aside_once(home: Home) -> None
     leaving.wish(home, None)
     await leaving.carry_out(home)
     assert kept_aside(home) == ["household", "identity"]
-    assert list(home.identity.iterdir()) == []
+    assert [file.name for file in home.identity.iterdir()] == [identity.ANEW]
     assert list(home.household.iterdir()) == []
     await leaving.carry_out(home)
     assert kept_aside(home) == ["household", "identity"]
