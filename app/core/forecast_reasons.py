@@ -29,13 +29,13 @@ FORECAST_SENTENCES: dict[str, str] = {
     "proved with {proved} only. Run `make clean` and `make setup` in the Poolhouse folder.",
     "engine_in_the_way": "The engine of {machine} is llama-cpp-python {engine}, and parts of models were proved with "
     "{proved} only, so it holds none. Update Poolhouse and run `make setup` in its folder, or go on without it. {what}",
-    "engine_missing": "The engine cannot be used by {worker}: {cause}. Run `make run` in the Poolhouse folder there: "
+    "engine_missing": "The engine cannot be used by {worker}: {cause}. Run `make run` in its Poolhouse folder: "
     "it compiles the engine.",
     "engine_knows_not": "Models of the family {architecture} need a newer engine than this Poolhouse has. Update "
     "Poolhouse, or choose another model.",
     "engine_pre_unknown": "This model splits words in a way ({name}) that needs a newer engine than this Poolhouse "
     "has. Update Poolhouse, or choose another model.",
     "engine_unproved": "No part of a model can be computed by {worker}: {cause}. "
-    "Run `make clean` and `make setup` in the Poolhouse folder there.",
+    "Run `make clean` and `make setup` in its Poolhouse folder.",
     "context_too_short": "{asked} tokens of context hold no question and answer. Choose {least} or more.",
 }

@@ -146,6 +146,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "advice_memory_time": "If {machine} lent {more_bytes} more, a typical request would take {with_s:.1f} "
     "instead of {now_s:.1f} s.",
     "helps_context": "A context of {context} tokens fits.",
+    "helps_here": "With {more_bytes} more on {machine} it would fit.",
     "helps_machine": "One more machine that lends {more_bytes} would be enough.",
     "helps_smaller": "A smaller quantisation fits: a file of at most {file_bytes}; this one has {now_bytes}.",
     "helps_nothing": "Add machines, lend more, or choose a smaller model.",
@@ -154,6 +155,10 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "host_too_small": "{model} needs {need_bytes}, and {machine}, alone here, lends {lent_bytes}. {what_helps}",
     "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here lend {lent_bytes} in all. "
     "{what_helps}",
+    "host_short_of_ends": "{model} needs {need_bytes}. The {machines} machines here have {lent_bytes} in all, but only "
+    "{here_bytes} of it on {machine}, which computes the first and the last layers itself. {what_helps}",
+    "pool_in_pieces": "{model} needs {need_bytes}. The {machines} machines here have {lent_bytes} in all, but in parts "
+    "that are too small for its layers. {what_helps}",
     "machine_lends_nothing": "{machine} lends nothing now; `poolhouse status` says why. "
     "Wait until it does, or load the model without it.",
     "machine_too_small": "{machine} would need {need_bytes} for its layers and lends {free_bytes}. "
@@ -162,7 +167,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "load_stopped": "Loading {model} was stopped. Load it again when you want it.",
     "node_stops": "This node is being stopped. Start it again, then ask again.",
     "last_load_failed": "{model} could not be loaded, and nothing else is. {why} "
-    "Load another model, or ask the Guide by its name: `poolhouse ask --model guide`.",
+    "Load another model, or ask the Guide by its name, `guide`: `poolhouse ask --model guide`.",
     "nothing_loaded": "No model is loaded any more. Load one and ask again.",
     "context_too_long": "{asked} tokens of context are more than this model's {most}. Choose {most} or fewer.",
     "stage_slow": "The layers were not loaded within {seconds:.0f} seconds. Is the other machine's disk very slow?",

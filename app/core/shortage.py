@@ -37,18 +37,25 @@ def does_not_fit(
         return DoesNotFit("host_too_small", model=model.name, machine=host.name, what_helps=helps,
                           need_bytes=alone.total_bytes, lent_bytes=host.lends_bytes, **parts)  # fmt: skip
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
-    return DoesNotFit("pool_too_small", model=model.name, need_bytes=alone.total_bytes,
-                      lent_bytes=lent, machines=1 + len(lenders), what_helps=helps,
-                      **parts)  # fmt: skip
+    code = "pool_too_small"
+    if lent >= alone.total_bytes:  # the sum alone would be enough
+        code = (
+            "host_short_of_ends" if _more_here(host, lenders, model, workload) else "pool_in_pieces"
+        )
+    return DoesNotFit(code, model=model.name, machine=host.name, need_bytes=alone.total_bytes,
+                      lent_bytes=lent, here_bytes=host.lends_bytes, machines=1 + len(lenders),
+                      what_helps=helps, **parts)  # fmt: skip
 
 
 def what_helps(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
 ) -> list[Reason]:
-    """A shorter context, one more machine, a smaller file: whichever alone is enough."""
+    """A shorter context, more of this machine, one more machine, a smaller file: whichever alone is enough."""
     found = []
     if context := longest_context(host, lenders, model, workload):
         found.append(Reason("helps_context", {"context": context}))
+    if lenders and (more_here := _more_here(host, lenders, model, workload)):
+        found.append(Reason("helps_here", {"more_bytes": more_here, "machine": host.name}))
     if model.boundaries:
         bytes_needed = _new_machine(host, lenders, model, workload)
         if bytes_needed is not None:
@@ -110,6 +117,21 @@ def _new_machine(
     def enough(n: int) -> bool:
         new = Candidate(MachineId(""), "", n * NEW_STEP_BYTES)
         return can_hold(host, [*lenders, new], model, workload)
+
+    n_too_few = _most(steps, lambda n: not enough(n))
+    return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None
+
+
+def _more_here(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int | None:
+    """Bytes that the host would need beside what it has; None where only the whole model there would be enough."""
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
+
+    def enough(n: int) -> bool:
+        larger = replace(host, lends_bytes=host.lends_bytes + n * NEW_STEP_BYTES)
+        return can_hold(larger, lenders, model, workload)
 
     n_too_few = _most(steps, lambda n: not enough(n))
     return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None

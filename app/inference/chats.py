@@ -39,6 +39,7 @@ from backends.orders import Vocabulary
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
 DEFAULT_MAX_TOKENS = 1024
+CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # plain text to a model that was not trained on them
 MOST_BEGINNINGS = 4096  # of conversations, kept for the date that their templates name
 
 
@@ -240,9 +241,10 @@ class Answerer:
         most = question.thinking.most_tokens
         if most is not None and asked.thought:
             most = max(0, most - len(await self._text.tokenize(asked.thought, bos=False)))
+        marks = CHATML_MARKS if "template_none" in asked.notes else ()
         reader = Reader(
             self._text.detokenizer(signs), question.stop, splitter,
-            signs=signs, most_thought=most, waits=waits,
+            signs=signs, most_thought=most, waits=waits, ends=marks,
         )  # fmt: skip
         conversation = question.conversation
         if (waits or most is not None) and conversation is None:
@@ -428,7 +430,7 @@ class Reader:
 
     splitter: parts thoughts from the text, None where there are none. A stop string is looked for in the text alone.
     most_thought: tokens after which a thought is to be ended. waits: what follows the thought has a form, and is asked
-    for when that is over.
+    for when that is over. ends: texts that end the answer as an end token does.
     """
 
     def __init__(
@@ -440,9 +442,11 @@ class Reader:
         signs: Mapping[int, bytes] | None = None,
         most_thought: int | None = None,
         waits: bool = False,
+        ends: Sequence[str] = (),
     ) -> None:
         self._detokenizer = detokenizer
-        self._stops = StopFinder(stops)
+        self._ends = tuple(one for one in ends if one not in stops)
+        self._stops = StopFinder((*stops, *ends))
         self._splitter, self._signs = splitter, signs or {}
         self._most, self._waits = most_thought, waits
         self._parts: deque[tuple[Part, ...]] = deque()  # of each token, until it is told
@@ -495,8 +499,8 @@ class Reader:
 
     @property
     def stop(self) -> str | None:
-        """The stop string that has come."""
-        return self._stops.match
+        """The stop string of the question that has come."""
+        return None if self._stops.match in self._ends else self._stops.match
 
     def flush(self) -> None:
         """What was held back is told now, at the end."""

@@ -13,7 +13,7 @@ import msgspec
 from app.catalog.gguf_check import part_paths
 from app.core.errors import BadInput, Reason, StageLost
 from app.core.threads import Threads
-from app.inference.worker import Worker
+from app.inference.worker import HERE, Worker
 from backends import orders
 
 LOAD_S = 600.0
@@ -49,9 +49,7 @@ class Embedder:
     async def open(cls, path: str, context: int, threads: int, limit_bytes: int) -> Embedder:
         """Load it. An answer that is computed beside goes first. Raises BadInput, DoesNotFit or StageLost."""
         reads = part_paths(Path(path))
-        worker = await Worker.start(
-            "embedder", threads=Threads(threads), low_priority=True, reads=reads
-        )
+        worker = await Worker.start(HERE, threads=Threads(threads), low_priority=True, reads=reads)
         order = orders.OpenEmbedder(
             request=0, path=path, context=context, threads=threads, memory_limit_bytes=limit_bytes
         )

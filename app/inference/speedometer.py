@@ -22,7 +22,7 @@ from app.core.threads import Threads
 from app.inference.links import close_run, open_run, own_stage
 from app.inference.step import Run
 from app.inference.trial_run import Report, TrialRun, Watched, silent
-from app.inference.worker import Worker
+from app.inference.worker import HERE, Worker
 from backends.contract import USUAL, Layers, Number, Role, StageConfig, Traits
 
 SLOTS = 8  # rows of the wide decode step
@@ -32,7 +32,6 @@ OTHER_BYTES = 8 << 20  # of a stage's file: header, shared tensors, the embeddin
 SINGLE_S, WIDE_S = 0.5, 0.6  # for the steps of one kind, beyond their least number
 DISK_SHARE = 0.5  # of what is free, for a file of seconds
 MOST_S = 90.0  # in all, on the slowest machine; then the worker is ended
-WORKER = "the measurement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ async def measure(
             async with asyncio.timeout(MOST_S):
                 return await _measured(shape, folder, gauge, Watched(busy, report, clock))
     except TimeoutError:
-        raise StageLost("worker_hung", worker=WORKER, seconds=MOST_S) from None
+        raise StageLost("worker_hung", worker=HERE, seconds=MOST_S) from None
     except OSError as error:
         raise DoesNotFit("disk_failed", folder=str(folder), why=str(error)) from None
 
@@ -116,7 +115,7 @@ async def measure(
 async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
     longest = longest_run(shape, gauge)
     start = Worker.start(
-        WORKER, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
+        HERE, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
     )
     try:
         async with await start as worker, asyncio.TaskGroup() as group:

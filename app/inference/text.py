@@ -16,7 +16,7 @@ import msgspec
 from app.catalog.gguf_check import part_paths
 from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.inference.detokenizer import Detokenizer
-from app.inference.worker import Worker
+from app.inference.worker import HERE, Worker
 from backends import orders
 from backends.contract import LocalTime, Scalar
 
@@ -45,9 +45,8 @@ class Prompt(NamedTuple):
 class Text:
     """The text worker of one model. Orders are carried out one after another; it restarts when it dies."""
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._name = name
         self._worker: Worker | None = None
         self._one_order = asyncio.Lock()
         self._pieces: list[bytes] = []
@@ -56,9 +55,9 @@ class Text:
         self._left: tuple[Worker, Answers] | None = None  # what nobody waits for any more
 
     @classmethod
-    async def open(cls, path: str, name: str = "text") -> Text:
+    async def open(cls, path: str) -> Text:
         """Load the vocabulary of a GGUF. Raises BadInput or StageLost."""
-        text = cls(path, name)
+        text = cls(path)
         try:
             async with text._one_order:
                 await text._ready()
@@ -148,7 +147,7 @@ class Text:
         """The worker with its vocabulary loaded; a new one if the last is gone."""
         if self._worker is not None and self._worker.died is None:
             return self._worker
-        self._worker = await Worker.start(self._name, reads=part_paths(Path(self._path)))
+        self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
         order = orders.OpenVocabulary(request=0, path=self._path)
         vocabulary, *parts = await self._worker.ask_parts(
             order, (orders.Vocabulary, orders.Pieces), VOCABULARY_S
@@ -159,8 +158,8 @@ class Text:
             piece for part in parts if isinstance(part, orders.Pieces) for piece in part.pieces
         ]
         if len(pieces) != vocabulary.n_vocab:
-            self._worker.kill(Reason("worker_garbled", {"worker": self._name, "cause": "pieces"}))
-            raise StageLost("worker_garbled", worker=self._name, cause="pieces")
+            self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": "pieces"}))
+            raise StageLost("worker_garbled", worker=HERE, cause="pieces")
         self._pieces = pieces
         self._look()
         return self._worker

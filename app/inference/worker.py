@@ -30,6 +30,7 @@ from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
 
 log = logging.getLogger(__name__)
+HERE = "this computer"  # the name of a worker that serves this node alone, as its errors say it
 A = TypeVar("A", bound=orders.Order)
 
 ONE_THREAD = Threads(1)

@@ -24,7 +24,7 @@ from app.inference.links import close_run, open_run, own_stage
 from app.inference.samples import Sample
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
-from app.inference.worker import Worker
+from app.inference.worker import HERE, Worker
 from app.node.check_room import CheckRoom
 from app.node.sizes import Sizes
 from app.node.stoppable import in_thread
@@ -81,12 +81,12 @@ class ComputingAgain:
         reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
         await asyncio.to_thread(self._clear)
         threads = self._sizes.threads
-        worker = await Worker.start(NAME, threads=threads, low_priority=True, reads=reads)
+        worker = await Worker.start(HERE, threads=threads, low_priority=True, reads=reads)
         try:
             with self._room.held(worker.resident_bytes):
                 return await self.in_parts(worker, stage, parts, sample)
         finally:
-            worker.kill(Reason("worker_closed", {"worker": NAME}))
+            worker.kill(Reason("worker_closed", {"worker": HERE}))
             await worker.close(0.0)
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 

@@ -80,7 +80,7 @@ class Models:
         if found.architecture in FAMILIES and splits_words in KNOWN:
             return
         try:
-            async with await Text.open(str(path), found.name):
+            async with await Text.open(str(path)):
                 return
         except AppError as error:
             if error.reason.code in ("engine_knows_not", "engine_pre_unknown"):

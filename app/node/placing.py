@@ -21,7 +21,7 @@ from app.inference.channel_link import ChannelLink
 from app.inference.links import PipeLink, close_run, open_run
 from app.inference.stage_client import StageClient
 from app.inference.step import Run, Step
-from app.inference.worker import Worker
+from app.inference.worker import HERE, Worker
 from app.node.computing_again import forwarded
 from app.node.lenders import Lenders
 from app.node.ndjson import Progress
@@ -255,7 +255,7 @@ class Placing:
         if self._worker is None or self._worker.died is not None:
             reads = [*part_paths(Path(self._entry.path)), self._stages.folder]
             threads = self._sizes.threads
-            self._worker = await Worker.start("this computer", threads=threads, reads=reads)
+            self._worker = await Worker.start(HERE, threads=threads, reads=reads)
             await self._stack.enter_async_context(self._worker)
         return self._worker
 

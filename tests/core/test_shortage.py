@@ -42,11 +42,16 @@ def test_each_proposal_is_enough_and_a_little_less_is_not() -> None:
             elif code == "helps_machine":
                 new = machine("new", value / MIB, speed(0.01), lenders[0].link if lenders else None)
                 assert plan(replace(host, speed=None), [*lenders, new], made, work).stages
+            elif code == "helps_here":
+                larger = replace(host, lends_bytes=host.lends_bytes + value, speed=None)
+                assert plan(larger, lenders, made, work).stages
             else:
                 assert value < made.file_bytes
                 smaller = next(m for n in range(64) if (m := _smaller(made, n)).file_bytes == value)
                 plan(host, lenders, smaller, work)
-    assert set(proposed) == {"helps_context", "helps_machine", "helps_smaller"}, proposed
+    assert set(proposed) == {"helps_context", "helps_here", "helps_machine", "helps_smaller"}, (
+        proposed
+    )
 
 
 def test_it_says_by_how_much_and_what_would_do() -> None:
@@ -59,6 +64,25 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
     helps = str(caught.value.reason.facts["what_helps"])
     assert "One more machine that lends 768.0 MiB would be enough." in helps
     assert "A smaller quantisation fits: a file of at most" in helps
+
+
+def test_a_host_too_small_for_its_own_layers_is_named_though_the_pool_has_enough() -> None:
+    host, made = machine("desk", 50, speed(0.01)), model([100 * MIB] * 4)
+    with pytest.raises(DoesNotFit) as caught:
+        plan(host, [machine("attic", 2000, speed(0.01))], made, Workload(512))
+    assert caught.value.reason.code == "host_short_of_ends"
+    words = said(caught.value)
+    assert "only 50.0 MiB of it on desk, which computes the first and the last layers" in words
+    assert "more on desk it would fit." in words
+    assert "Add machines" not in words
+
+
+def test_many_small_machines_are_not_told_that_the_sum_is_too_small() -> None:
+    host, made = machine("desk", 380, speed(0.01)), model([100 * MIB] * 6)
+    lenders = [machine(f"attic{n}", 60, speed(0.01)) for n in range(9)]
+    with pytest.raises(DoesNotFit) as caught:
+        plan(host, lenders, made, Workload(512))
+    assert caught.value.reason.code == "pool_in_pieces"
 
 
 def test_a_shorter_context_is_named_with_its_number() -> None:

@@ -165,6 +165,23 @@ async def test_a_cut_thought_goes_on_with_the_tokens_it_has_left(tmp_path: Path)
         assert (whole.thought, whole.text, len(says.asked)) == ("", "Yes.", 3)
 
 
+async def test_the_marks_that_we_write_for_a_model_without_a_template_end_its_answer(
+    tmp_path: Path,
+) -> None:
+    words = "Paris.<|im_end|>\n<|im_start|>user\nWhy?"
+    async with model(tmp_path, "", words, words, words) as (who, _, _):
+        deltas, whole = await told(who, ASKED)
+        assert (whole.text, whole.finish_reason, whole.stop) == ("Paris.", "stop", None)
+        assert "".join(one.text for one in deltas) == "Paris."
+        _, whole = await told(who, replace(ASKED, stop=("<|im_end|>",)))
+        assert (whole.text, whole.stop) == ("Paris.", "<|im_end|>")  # who asked for it is told
+        _, raw = await told(who, Question(prompt="x", max_tokens=99))
+        assert raw.text == words
+    async with model(tmp_path, OPENS, f"</think>{words}") as (who, _, _):
+        _, whole = await told(who, ASKED)
+        assert whole.text == words  # with a template of its own they are text
+
+
 async def test_what_is_left_of_the_answer_is_counted(tmp_path: Path) -> None:
     limited = replace(ASKED, max_tokens=11, thinking=Thinking(most_tokens=10))
     async with model(tmp_path, OPENS, "On and on and on and on") as (who, says, _):

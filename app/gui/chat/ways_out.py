@@ -20,7 +20,14 @@ from app.gui.pool import Pool
 LONGER = "prompt_too_long"  # for the context that is loaded; the model may have a longer one
 TOO_LONG = (LONGER, "prompt_beyond_model", "text_too_long")  # the same would fail again
 CONTEXT = ("context_too_long", "context_too_short")  # that the chat asks for
-TOO_BIG = ("pool_too_small", "host_too_small", "whole_too_big")  # a model that was never loaded
+# a model that was never loaded
+TOO_BIG = (
+    "pool_too_small",
+    "pool_in_pieces",
+    "host_short_of_ends",
+    "host_too_small",
+    "whole_too_big",
+)
 
 AGAIN = QT_TRANSLATE_NOOP("ChatPage", "Try again")
 CONTINUE = QT_TRANSLATE_NOOP("ChatPage", "Continue")

@@ -66,7 +66,7 @@ class ModelCards:
         there = self._answering.ready().get(name)
         if there is not None and there.answerer is not None:
             return there.answerer.vocabulary
-        async with await Text.open(path, name) as text:
+        async with await Text.open(path) as text:
             return text.vocabulary
 
 

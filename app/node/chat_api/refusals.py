@@ -25,6 +25,7 @@ from app.machine.typed import with_home
 Json = dict[str, Any]
 
 # To OpenAI, Anthropic and Ollama a name that is not exactly one model's is no model: 404.
+NO_FAULT_OF_THE_CLIENT = frozenset(("last_load_failed",))  # and no use to ask once more
 NOT_FOUND = frozenset(
     {
         "model_unknown",
@@ -81,6 +82,8 @@ def too_deep() -> BadInput:
 def status_of(error: AppError) -> int:
     if error.reason.code in NOT_FOUND:
         return 404
+    if error.reason.code in NO_FAULT_OF_THE_CLIENT:
+        return 422
     return STATUS.get(type(error), 500)
 
 

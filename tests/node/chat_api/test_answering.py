@@ -394,3 +394,9 @@ def test_a_content_is_text_or_refused() -> None:
     assert text_of(said, ("text", "refusal")) == "I may not."
     with pytest.raises(BadInput, match="api_content_unsupported"):
         text_of(said)
+
+
+def test_what_was_not_loaded_is_no_fault_of_the_program_that_asks() -> None:
+    error = BadInput("last_load_failed", model="m", why="No engine.")
+    assert status_of(error) == 422
+    assert "`guide`" in str(explained(Api.OPENAI, error, "r"))
