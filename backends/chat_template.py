@@ -461,7 +461,7 @@ def as_object(arguments: object) -> object:
         return arguments
     try:
         return json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments
 
 

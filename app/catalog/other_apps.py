@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -10,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from app.catalog.gguf import model_of
 from app.catalog.gguf_check import part_paths, read_header
@@ -18,6 +18,7 @@ from app.catalog.gguf_names import is_model
 from app.catalog.shelf import name_for, whole_stem
 from app.core.errors import AppError, BadInput, Reason
 from app.core.model import Model
+from app.decoding import decode
 
 MAX_DEPTH = 8
 MAX_ENTRIES = 20_000  # of folders looked into, for each app
@@ -146,13 +147,30 @@ def _ollama(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path, Path(here).name if tag == "latest" else f"{Path(here).name}-{tag}"
 
 
+class _Layer(msgspec.Struct, frozen=True, rename="camel"):
+    """One part of a model, as Ollama's manifests list them."""
+
+    media_type: str = ""
+    digest: str = ""
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    layers: tuple[_Layer, ...]
+
+
+class _LmStudio(msgspec.Struct, frozen=True, rename="camel"):
+    """What is read of LM Studio's settings."""
+
+    downloads_folder: str
+
+
 def _blob_of(manifest: Path) -> str | None:
     try:
         with manifest.open("rb") as file:
-            found: Any = json.loads(file.read(MAX_MANIFEST_BYTES))
-        layers = [one for one in found["layers"] if one["mediaType"] == GGUF_LAYER]
-        digest = _BLOB.fullmatch(layers[0]["digest"])
-    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+            found = decode(file.read(MAX_MANIFEST_BYTES), _Manifest)
+        layers = [one for one in found.layers if one.media_type == GGUF_LAYER]
+        digest = _BLOB.fullmatch(layers[0].digest)
+    except (OSError, ValueError, IndexError):
         return None
     return digest[1] if digest else None
 
@@ -171,9 +189,9 @@ def _chosen_by_lm_studio(home: Path) -> Path | None:
     """The folder a person chose there; it keeps it in its settings."""
     try:
         with (home / ".lmstudio" / "settings.json").open("rb") as file:
-            found: Any = json.loads(file.read(MAX_MANIFEST_BYTES))
-        folder = Path(found["downloadsFolder"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            found = decode(file.read(MAX_MANIFEST_BYTES), _LmStudio)
+        folder = Path(found.downloads_folder)
+    except (OSError, ValueError):
         return None
     return folder if folder.is_absolute() else None
 

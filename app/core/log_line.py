@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """What people read of it."""
+
+    time: str
+    level: str
+    logger: str
+    message: str
+    error: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
 Facts = Mapping[str, str | int | float | bool | None]
 
 
@@ -17,11 +30,9 @@ def about(request: str, **facts: str | int | float | bool | None) -> dict[str, A
 def readable(line: str) -> str:
     """A line of the log as people read it; what is no such line stays as it is."""
     try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
+        told = _DECODER.decode(line)
+    except (ValueError, RecursionError):  # every error of msgspec is a ValueError
         return line
-    if not isinstance(told, dict) or not {"time", "level", "logger", "message"} <= told.keys():
-        return line
-    moment = str(told["time"]).replace("T", " ").removesuffix("Z")
-    text = f"{moment} {told['level']} {told['logger']}: {told['message']}"
-    return text + (f"\n{told['error']}" if "error" in told else "")
+    moment = told.time.replace("T", " ").removesuffix("Z")
+    text = f"{moment} {told.level} {told.logger}: {told.message}"
+    return text + ("" if told.error is None else f"\n{told.error}")

@@ -18,7 +18,9 @@ from PySide6.QtNetwork import (
 )
 
 from app.core.errors import AppError, Unreachable
+from app.core.lone_surrogates import replaced
 from app.core.sent_error import error_of
+from app.decoding import decode
 from app.gui.launch import Endpoint
 
 Json = dict[str, Any]
@@ -211,7 +213,6 @@ def _header(reply: QNetworkReply, name: str) -> bytes:
 
 def _object(data: bytes) -> Json | None:
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
+        return decode(replaced(data), Json)
+    except ValueError:
         return None
-    return found if isinstance(found, dict) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from enum import StrEnum
 from typing import Any
@@ -12,7 +11,9 @@ from PySide6.QtNetwork import QNetworkReply
 
 from app import __version__
 from app.core.errors import AppError
+from app.core.lone_surrogates import replaced
 from app.core.merge_patch import patched
+from app.decoding import decode
 from app.gui.launch import Endpoint, Launcher
 from app.gui.node_client import NodeClient
 from app.gui.sentences import said
@@ -231,10 +232,8 @@ class Pool(QObject):
             if b": " in line and line[:1] != b":"
         )
         try:
-            data = json.loads(fields.get(b"data", b"null"))
-        except (ValueError, RecursionError):
-            return False
-        if not isinstance(data, dict):
+            data = decode(replaced(fields.get(b"data", b"null")), Json)
+        except ValueError:
             return False
         told = fields.get(b"id", b"").decode("latin-1")
         whole = fields.get(b"event") == b"snapshot"

@@ -62,11 +62,13 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
         told = decode(payload, _Lost)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return StageLost("stage_lost", machine=name)
-    plain = {fact: _plain(value) for fact, value in told.facts.items()}
+    plain = {
+        fact: _plain(value) for fact, value in told.facts.items() if fact not in ("self", "code")
+    }
     facts: dict[str, Fact] = {"words": "", **plain, "machine": name, "worker": name, "name": name}
     try:
         SENTENCES[told.code].format(**facts)
-    except (KeyError, IndexError, ValueError):
+    except (LookupError, ValueError, TypeError, ArithmeticError):
         return StageLost("stage_lost", machine=name)
     if not blame.is_said_of_layers(told.code):
         return StageLost("stage_garbled", machine=name, cause="it gave a reason that is none")

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import io
 import ipaddress
-import json
 import socket
 import ssl
 import sys
@@ -17,11 +16,13 @@ from typing import Any
 from weakref import WeakSet
 
 import aiohttp
+import msgspec
 from aiohttp import ClientTimeout, ClientWSTimeout
 
 from app.core.errors import KINDS, AppError, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.membership import Member
+from app.decoding import decode
 from app.lan.body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.lan.channel import FrameChannel, WebSocketChannel
 from app.lan.frame_stream import LEAVE, FrameStream
@@ -316,12 +317,27 @@ def _socket(through: Through | None, info: aiohttp.AddrInfoType) -> socket.socke
     return made
 
 
+class _Problem(msgspec.Struct, frozen=True):
+    """What the listener of a peer answers in place of what was asked for."""
+
+    kind: str
+    code: str
+    facts: dict[str, str | int | float]
+
+
+MOST_FACT_CHARS = 200  # as in a message
+
+
 def problem(answer: bytes) -> AppError:
     """What the peer said was wrong, as the error it was there; trusted no further than that."""
     try:
-        fields = json.loads(answer)
-        refuse = Refuse(code=fields["code"], facts=fields["facts"])
-        reason, kind = understood(refuse), KINDS[fields["kind"]]
-    except (ValueError, KeyError, TypeError):
+        told = decode(answer, _Problem)
+        kind = KINDS[told.kind]
+    except (ValueError, KeyError):
         return Refused("peer_refused")
+    facts = {
+        name: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
+        for name, fact in told.facts.items()
+    }
+    reason = understood(Refuse(code=told.code, facts=facts))
     return kind(reason.code, **reason.facts)

@@ -349,12 +349,16 @@ def decode(raw: bytes) -> Message:
 
 def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
     """The reason a peer gave, if we have a sentence for it and it gave the facts for one."""
-    facts: dict[str, Fact] = {name: _printable(fact) for name, fact in message.facts.items()}
+    facts: dict[str, Fact] = {
+        name: _printable(fact)
+        for name, fact in message.facts.items()
+        if name not in ("self", "code")  # they would be arguments of the error
+    }
     reason = Reason(message.code, facts)
     if message.code in SENTENCES:
         try:
             said(reason)
-        except (KeyError, ValueError, IndexError, TypeError):
+        except (LookupError, ValueError, TypeError, ArithmeticError):
             return Reason("peer_refused")
         return reason
     return Reason("peer_refused")

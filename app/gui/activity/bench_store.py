@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from app.decoding import decode
+
 Json = dict[str, Any]
 
 MOST_KEPT = 50
@@ -96,10 +100,10 @@ class BenchStore:
         try:
             with self._file.open("rb") as source:
                 data = source.read(MOST_BYTES + 1)
-            found = [_bench(one) for one in json.loads(data)["benchmarks"]]
+            found = [_bench(one) for one in decode(data, _Kept).benchmarks]
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        except (OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             self._set_aside()
             return []
         return found[:MOST_KEPT]
@@ -125,6 +129,12 @@ def _energies(results: Sequence[Json]) -> list[tuple[int, float, float]]:
 
 def _json(one: Bench) -> Json:
     return {name: getattr(one, name) for name in Bench.__slots__}
+
+
+class _Kept(msgspec.Struct):
+    """The file."""
+
+    benchmarks: list[Json]
 
 
 def _bench(read: Json) -> Bench:

@@ -95,7 +95,7 @@ def checked(chat: Chat) -> Chat | None:
     """A chat read from a damaged file, if all in it has its shape."""
     try:
         return _chat(json.loads(chat_json(chat)), 1)
-    except (_Odd, ValueError, TypeError):
+    except (_Odd, ValueError, TypeError, RecursionError):
         return None
 
 

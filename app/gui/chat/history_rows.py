@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Role, title_of
+from app.decoding import decode
 from app.gui.chat import history_folders
-from app.gui.chat.history_cipher import Codec, Kept, storable
+from app.gui.chat.history_cipher import Codec, Kept, broken, storable
 from app.gui.chat.history_folders import FOLDER
 
 HEADING = "id, shown, coalesce(folder, ''), pinned, archived, changed_at"
@@ -189,8 +190,10 @@ def _draft(chat: Chat) -> str:
 def _of_draft(kept: str) -> tuple[str, tuple[Details, ...]]:
     if not kept.startswith(WITH_FILES):
         return kept, ()
-    typed, files = json.loads(kept.removeprefix(WITH_FILES))
-    return typed, tuple(files)
+    try:
+        return decode(kept.removeprefix(WITH_FILES), tuple[str, tuple[dict[str, Any], ...]])
+    except ValueError:
+        raise broken() from None
 
 
 def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> Kept:
@@ -215,9 +218,11 @@ def _packed(facts: Mapping[str, Any]) -> str:
 
 
 def unpacked(text: str) -> dict[str, Any]:
-    """What `details` or another column of facts holds."""
-    found = json.loads(text)
-    return found if isinstance(found, dict) else {}
+    """What `details` or another column of facts holds. Raises as for a damaged file."""
+    try:
+        return decode(text, dict[str, Any])
+    except ValueError:
+        raise broken() from None
 
 
 def headings(

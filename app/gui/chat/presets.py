@@ -10,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.chat import Sampling
+from app.decoding import decode
 from app.gui.preferences import Preferences
 
 SYSTEM, SAMPLING = "presets/system", "presets/sampling"  # in the preferences
@@ -121,10 +122,9 @@ class Presets(QObject):
 
     def _kept(self, group: str) -> dict[str, Any]:
         try:
-            found = json.loads(self._preferences.text(group) or "{}")
-        except (ValueError, RecursionError):
+            return decode(self._preferences.text(group) or "{}", dict[str, Any])
+        except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
 
     def _keep(self, group: str, name: str, value: object) -> None:
         name = " ".join(name.split())[:NAME_CHARACTERS]

@@ -20,6 +20,7 @@ from PySide6.QtCore import QSettings, qVersion
 from app import __version__
 from app.core.log_line import readable
 from app.core.redaction import Known, redacted
+from app.decoding import decode
 
 Json = dict[str, Any]
 LOG_BYTES = 512 << 10  # of each log, its end
@@ -116,7 +117,7 @@ def _known(told: Told) -> Known:
 def _chosen_folders(home: Path) -> Iterator[str]:
     """Where models are kept outside of the home: such a path may name people, and disks."""
     try:
-        models = json.loads((home / "settings.json").read_text("utf-8"))["models"]
+        models = decode((home / "settings.json").read_bytes(), dict[str, Any])["models"]
         found = [models.get("path"), *models.get("former", [])]
     except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return
@@ -132,14 +133,14 @@ def _user() -> str:
 
 def _names_of_file(file: Path) -> Iterator[str]:
     try:
-        read = json.loads(file.read_text("utf-8"))
+        read = decode(file.read_bytes(), dict[str, Any])
     except (OSError, ValueError):
         return
     yield from _names(read)
-    operations = read.get("operations") if isinstance(read, dict) else None
+    operations = read.get("operations")
     for line in operations if isinstance(operations, list) else ():
         try:
-            yield from _names(json.loads(line))
+            yield from _names(decode(line, dict[str, Any]))
         except (TypeError, ValueError):
             continue
 

@@ -11,6 +11,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
+from app.decoding import decode
 from app.gui.pool import Link, Pool
 from app.gui.preferences import Preferences
 from app.gui.shelf.calls import Calls
@@ -160,7 +161,6 @@ class Importing(QObject):
 def _kept(preferences: Preferences) -> list[tuple[str, str | None]]:
     """What the window before this one left."""
     try:
-        found = json.loads(preferences.text(KEPT, "[]"))
-        return [(str(path), None if name is None else str(name)) for path, name in found]
-    except (TypeError, ValueError):
+        return decode(preferences.text(KEPT, "[]"), list[tuple[str, str | None]])
+    except ValueError:
         return []

@@ -1,0 +1,105 @@
+"""JSON of others is read by app/decoding.py: into a type, and with errors of one kind.
+
+The standard library's reader takes NaN, returns whatever stands there, and raises RecursionError for a kilobyte of
+brackets: each place that uses it would have to know. Where it is used all the same stands here, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.decoding import decode
+from app.inference.explain import lost_of
+from app.lan.client import problem
+
+PROJECT = Path(__file__).resolve().parent.parent
+READERS = {"loads", "load", "JSONDecoder"}
+ALLOWED = {
+    "app/gui/sentences.py": "a file that comes with the app",
+    "backends/confine.py": "what the app gives its own process",
+    "app/core/json_cut.py": "what a model wrote, with an end that is missing; each error of it is one of values",
+    "app/gui/chat/exchange.py": "one chat of a file after the other, checked value by value",
+    "backends/template_calls.py": "what a template wrote around JSON of ours",
+    "backends/chat_template.py": "what a model called with; text where it is no JSON",
+}
+# prepared while the module is imported, by one thread; the core may not wait for a lock, and backends know no app
+PREPARED = {
+    "app/core/log_line.py", "app/core/operations.py", "app/lan/code_exchange.py", "app/lan/messages.py",
+    "backends/orders.py",
+}  # fmt: skip
+
+
+def calls(folder: str) -> Iterator[tuple[str, str, int]]:
+    """File, what it reads JSON with, and where."""
+    for file in sorted((PROJECT / folder).rglob("*.py")):
+        name = file.relative_to(PROJECT).as_posix()
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case ast.Attribute(value=ast.Name(id="json"), attr=attr) if attr in READERS:
+                    yield name, f"json.{attr}", node.lineno
+                case ast.ImportFrom(module="json", names=names):
+                    yield from ((name, f"json.{one.name}", node.lineno) for one in names)
+                case ast.Attribute(
+                    value=ast.Attribute(value=ast.Name(id="msgspec"), attr="json"),
+                    attr="decode" | "Decoder" as attr,
+                ):
+                    yield name, f"msgspec.json.{attr}", node.lineno
+
+
+def test_only_these_read_json_in_another_way() -> None:
+    found = [*calls("app"), *calls("backends")]
+    by_hand = [one for one in found if one[1].startswith("json.") and one[0] not in ALLOWED]
+    assert not by_hand, "use app.decoding.decode with a type, or say why not in ALLOWED"
+    assert set(ALLOWED) <= {name for name, how, _ in found if how.startswith("json.")}
+    unprepared = [
+        one
+        for one in found
+        if one[1].startswith("msgspec.")
+        and one[0] not in PREPARED | {"app/decoding.py", "backends/service.py"}
+    ]
+    assert not unprepared, "use app.decoding.decode: two threads may prepare a type at once"
+
+
+DEEP = [
+    b"[" * 100_000,
+    b'{"a":' * 100_000,
+    b'{"kind":"Refused","code":"x","facts":' + b"[" * 50_000,
+]
+ODD = [
+    *DEEP, b"", b"null", b"7", b"[]", b"{}", b"\xff\xfe", b'"\\ud800"', b"NaN", b"1e999", b"9" * 10_000,
+    b'{"kind":1,"code":2,"facts":3}', b'{"kind":"Refused","code":"x","facts":{"self":1}}',
+    b'{"kind":"Refused","code":"disk_full","facts":{"code":1,"needed_bytes":"x"}}',
+    b'{"kind":"Refused","code":"link_lost","facts":{"name":1e400}}',
+    b'{"kind":"__class__","code":"link_lost","facts":{}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", ODD)
+def test_what_is_no_json_is_a_value_error_and_nothing_else(data: bytes) -> None:
+    for kind in (dict[str, object], list[str], tuple[str, ...]):
+        try:
+            decode(data, kind)
+        except ValueError:
+            continue
+
+
+@pytest.mark.parametrize("data", ODD)
+def test_a_peer_can_answer_what_it_wants(data: bytes) -> None:
+    assert problem(data).reason.code in ("peer_refused", "disk_full", "link_lost")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *ODD,
+        b'{"code":"worker_grew","facts":{"code":"x","self":1}}',
+        b'{"code":"x","facts":{}}',
+        b'{"code":"worker_grew","facts":{"limit_bytes":1e308,"used_bytes":"x"}}',
+    ],
+)
+def test_a_lender_can_say_what_it_wants_of_its_loss(data: bytes) -> None:
+    assert "den-pc" in str(lost_of(data, "den-pc").reason.facts.get("machine"))
