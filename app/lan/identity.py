@@ -98,13 +98,15 @@ async def _begun(home: Place, keystore: Keystore) -> Identity | None:
         return None  # the user's word
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = await keystore.read()
-    if passphrase and await asyncio.to_thread(pending.exists):
+    begun = await asyncio.to_thread(pending.exists)
+    is_member = await asyncio.to_thread((home.household / HOUSEHOLD_NAME).exists)
+    if passphrase and begun:
         with suppress(Damaged, Refused):
             content = await asyncio.to_thread(pending.read_bytes)
             whole = await asyncio.to_thread(_load, pem, content, passphrase, keystore)
             await asyncio.to_thread(pending.replace, pem)
             return whole
-    if passphrase or await asyncio.to_thread((home.household / HOUSEHOLD_NAME).exists):
+    if passphrase or is_member:
         raise Refused("identity_missing", path=str(pem))
     return None
 
