@@ -45,6 +45,7 @@ tests.conftest.HANGS_AFTER_SECONDS = tests.hangs.LAST_WORD_SECONDS = 1.0
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="its timeouts end the process at once")
 def test_what_hangs_is_told_and_not_tried_again(project: Path, tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(AS_HERE)

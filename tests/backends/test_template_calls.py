@@ -155,6 +155,7 @@ def test_tools_are_told_under_the_name_that_smollm3_reads() -> None:
     assert ChatTemplate(template).render([said]).text == "When?"
 
 
+@pytest.mark.long
 def test_a_template_that_never_ends_is_given_up() -> None:
     assert (
         call_format(

@@ -162,6 +162,7 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
     assert not allows(vocab, grammar, call.replace("clock", "other"))
 
 
+@pytest.mark.many(keep=2)
 @pytest.mark.parametrize("end", ["</arg>", "]<]m[>[</x>", "<|close|>arg", "aab"])
 def test_a_text_may_hold_all_but_its_end(vocab: Any, end: str) -> None:
     """Also where the first character of an end stands in it again."""

@@ -52,6 +52,7 @@ def test_ctrl_c_in_an_answer_cancels_it(answering: Any, home: Path) -> None:
     assert node.cancelled.wait(30)
 
 
+@pytest.mark.long
 @POSIX
 def test_ctrl_c_says_what_stays_of_a_load_and_of_a_download(answering: Any, home: Path) -> None:
     running = {"id": "d1", "state": "running", "done_bytes": 1, "total_bytes": 9, "held_up": None}
@@ -78,6 +79,7 @@ def test_ctrl_c_says_what_stays_of_a_load_and_of_a_download(answering: Any, home
     assert node.asked[-1][:2] == ("POST", "/downloads/d1/pause")
 
 
+@pytest.mark.long
 @POSIX
 def test_ctrl_c_with_json_is_one_object(answering: Any, home: Path) -> None:
     node = answering({("POST", "/ask"): Lines([progress("loading", 1, 2)], "hang")})
@@ -92,6 +94,7 @@ def test_ctrl_c_with_json_is_one_object(answering: Any, home: Path) -> None:
     assert node.cancelled.wait(30)
 
 
+@pytest.mark.long
 @POSIX
 def test_ctrl_c_after_a_benchmark_leaves_its_figures(answering: Any, home: Path) -> None:
     """One object still, and a sentence for what is not as it was."""

@@ -367,6 +367,7 @@ def test_no_removed_machine_is_a_member(
     assert not removed_machines(log) & set(members(log))
 
 
+@pytest.mark.long
 @settings(max_examples=max(200, settings().max_examples))
 @given(STEPS, STEPS, st.integers(1, 6))
 def test_a_stolen_admin_brings_nobody_in_once_its_removal_is_known(

@@ -94,6 +94,7 @@ async def test_a_rule_that_is_left_out_is_noticed(
     assert not await holds(path, workers, tmp_path)
 
 
+@pytest.mark.many(keep=2)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("what", VARIANTS)
 async def test_the_variants_hold_with_all_rules(

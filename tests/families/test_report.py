@@ -81,6 +81,7 @@ async def test_a_proof_is_a_row(workers: Workers) -> None:
     assert row.legal == "an attention and a recurrent layer in each run"
 
 
+@pytest.mark.long
 def test_another_interpreter_tells_its_rows() -> None:
     row = report.Row(
         "lfm2", "lfm2", "exact", "an attention and a recurrent layer in each run", compared=7

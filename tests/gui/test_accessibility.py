@@ -55,6 +55,7 @@ def everywhere(
     return found
 
 
+@pytest.mark.many(keep=2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_can_be_used_by_everybody(
     qtbot: QtBot, window: Window, at_lone: Desk, name: str

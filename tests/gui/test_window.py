@@ -154,6 +154,7 @@ class Painted(QObject):
         return False
 
 
+@pytest.mark.long
 def test_a_window_that_nobody_touches_rests_on_every_page(qtbot: QtBot, at_lone: Desk) -> None:
     """A caret may blink, and news of the memory may come; a page that paints for ever comes to dozens."""
     window = window_over(qtbot, at_lone.services)

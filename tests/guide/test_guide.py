@@ -58,6 +58,7 @@ def test_held_out_wordings_are_not_written_in_the_training_text() -> None:
     assert banned & {plain(turn.question) for _, turn in checks(load_topics())} == set()
 
 
+@pytest.mark.long
 def test_held_out_wordings_are_not_nearly_written_either() -> None:
     bags = {bag(text) for text in written(2)}
     for text in held_out():
@@ -66,6 +67,7 @@ def test_held_out_wordings_are_not_nearly_written_either() -> None:
         assert nearest < NEAR, text
 
 
+@pytest.mark.long
 def test_held_out_and_validation_wordings_are_never_generated() -> None:
     banned = [plain(text) for text in held_out()]
     validation = {plain(turn.question) for _, turn in checks(load_topics())}

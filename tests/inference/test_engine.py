@@ -90,6 +90,7 @@ async def said(answerer: Answerer, question: Question) -> tuple[Said, int]:
     raise AssertionError("an answer without its summary")
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("cuts", [(2,), (1, 3), (1, 2, 3)])
 async def test_split_equals_whole(
     cuts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -105,6 +105,7 @@ async def test_an_engine_that_cannot_compute_is_not_asked_again() -> None:
         assert built.pipeline.lost.reason == error.reason
 
 
+@pytest.mark.long
 async def test_who_only_waits_goes_on_after_a_step_of_others_failed() -> None:
     paths = ["fake:", f"fake:error_at=9,{SLOW}", "fake:"]
     async with pool(2, 4, 2, paths=paths, form=shape(slots=1), rebuilds=True) as built:

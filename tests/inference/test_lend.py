@@ -201,6 +201,7 @@ async def test_a_host_that_floods_is_cut_off() -> None:
             await send_all(near, flood)
 
 
+@pytest.mark.long
 async def test_a_host_that_does_not_read_is_cut_off() -> None:
     async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted()

@@ -200,6 +200,7 @@ async def test_short_memory_is_said_and_the_answer_goes_on_when_a_machine_return
         assert told[0].state == "short"
 
 
+@pytest.mark.long
 @posix
 async def test_an_answer_that_is_mended_can_be_cancelled() -> None:
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True) as built:
@@ -258,6 +259,7 @@ async def test_a_machine_that_leaves_and_is_lost_meanwhile_is_left_once() -> Non
         assert len(finish.figures.recoveries) == len(built.rebuild.planned) == 1
 
 
+@pytest.mark.long
 @posix
 async def test_a_loss_at_the_moment_of_leaving_is_one_recovery() -> None:
     expected = undisturbed(request("x", 60), shape())

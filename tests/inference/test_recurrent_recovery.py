@@ -12,6 +12,7 @@ from tests.inference.test_recovery import SLOW, hear, kill
 from tests.simulation.truth import undisturbed
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("whose", ["host", "lender"])
 @pytest.mark.parametrize("at", [1, 20, 58])
 async def test_a_killed_worker_changes_no_token(whose: str, at: int) -> None:
@@ -22,6 +23,7 @@ async def test_a_killed_worker_changes_no_token(whose: str, at: int) -> None:
     assert len(finish.figures.recoveries) == 1
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("seed", range(4))
 async def test_many_answers_survive_two_deaths(seed: int) -> None:
     form, chance = shape(recurrent=True, slots=4), random.Random(seed)

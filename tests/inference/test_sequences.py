@@ -61,6 +61,7 @@ def test_of_a_prompt_only_what_entered_counts_as_read() -> None:
     assert sequence.n_read == 69  # once, though it is computed again
 
 
+@pytest.mark.many(keep=1)
 @posix
 @pytest.mark.parametrize(("sampling", "n_others"), [(GREEDY, 0), (GREEDY, 1), (CREATIVE, 0)])
 async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(

@@ -45,6 +45,7 @@ async def knock(port: int, said: bytes) -> None:
     writer.transport.abort()
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize(
     "said", [HELLO, HELLO[:20], b"GET / HTTP/1.1\r\n\r\n"], ids=["hello", "half", "HTTP"]
 )

@@ -87,6 +87,7 @@ def window(net: Lan, home: Path) -> None:
         shown.communicate()
 
 
+@pytest.mark.long
 def test_at_rest_and_at_work_nobody_else_is_reached_for(tmp_path: Path) -> None:
     with lan(1) as net:
         way = ["ip", "-n", net.names[0], "route", "add", "default", "via", GATEWAY]

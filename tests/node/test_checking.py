@@ -213,6 +213,7 @@ async def test_who_is_wrong_is_said_when_others_agree_with_this_machine(
         assert not scene.checks.is_due  # it is forgotten
 
 
+@pytest.mark.long
 async def test_while_a_third_machine_fails_to_answer_nobody_is_blamed(
     scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +255,7 @@ def test_it_is_known_whose_layers_choose(tmp_path: Path, name: str, chooses: boo
     assert ComputingAgain(entry, shelf, stages, SIZES, room)._chooses() is chooses
 
 
+@pytest.mark.long
 async def test_what_a_doubted_machine_computes_is_neither_checked_nor_believed(
     scene: Scene, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestNode, T
             yield den, attic
 
 
+@pytest.mark.long
 async def test_a_lender_with_another_build_holds_nothing_and_is_named(
     pool: tuple[TestNode, TestNode],
 ) -> None:

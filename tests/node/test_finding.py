@@ -114,6 +114,7 @@ def test_three_nodes_find_each_other_and_notice_who_goes(three: list[Computer]) 
     until(lambda: len(den.linked()) == len(kitchen.linked()) == 1, DEPARTED_SECONDS)
 
 
+@pytest.mark.long
 @pytest.mark.root
 def test_without_multicast_they_meet_by_address(three: list[Computer]) -> None:
     den, attic, kitchen = three
@@ -130,6 +131,7 @@ def test_without_multicast_they_meet_by_address(three: list[Computer]) -> None:
     soon(lambda: everybody_linked(three))
 
 
+@pytest.mark.long
 @pytest.mark.root
 def test_discovery_that_goes_one_way_is_named_on_both_sides(three: list[Computer]) -> None:
     """As behind a firewall that lets no announcements in: den is heard, and hears nobody."""
@@ -157,6 +159,7 @@ def _copied_if_there(file: str, to: str) -> None:
         shutil.copy2(file, to)
 
 
+@pytest.mark.long
 @pytest.mark.root
 def test_a_machine_that_moves_is_found_again_and_a_copy_is_named(three: list[Computer]) -> None:
     den, attic, copy = three

@@ -56,6 +56,7 @@ def session_of(api: Open) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(api.base, headers={"Authorization": f"Bearer {api.key}"})
 
 
+@pytest.mark.long
 def test_the_log_carries_the_role_and_both_sides_say_it(pool: Pool) -> None:
     for one in (pool.host, pool.guest):
         machines = one.control("GET", "/machines")["machines"]

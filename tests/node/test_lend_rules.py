@@ -154,6 +154,7 @@ async def test_an_answer_that_takes_too_long_goes_on_without_the_lender(
     assert pool[1].workers() == []
 
 
+@pytest.mark.long
 async def test_stop_ends_everything_at_once(
     pool: list[TestNode], den: NodeClient, attic: NodeClient
 ) -> None:

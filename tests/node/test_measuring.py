@@ -156,6 +156,7 @@ async def test_a_host_is_answered_and_the_second_time_at_once(
         })  # fmt: skip
 
 
+@pytest.mark.long
 async def test_a_doubt_is_heeded_once_an_hour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

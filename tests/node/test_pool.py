@@ -150,6 +150,7 @@ async def test_several_answers_at_once_are_the_answers_alone(host: NodeClient) -
     assert [a["text"] for a in together] == [a["text"] for a in alone]
 
 
+@pytest.mark.long
 async def test_a_second_turn_reuses_the_first(host: NodeClient) -> None:
     await load(host, [2, 2, 2, 2])
     talk = [{"role": "user", "content": QUESTION}]
@@ -177,6 +178,7 @@ async def test_a_context_shorter_than_a_step_works(host: NodeClient) -> None:
     assert answer["prompt_tokens"] + len(answer["token_ids"]) == 32
 
 
+@pytest.mark.long
 async def test_an_answer_can_be_cancelled_and_leaves_nothing(
     pool: list[TestNode], host: NodeClient
 ) -> None:

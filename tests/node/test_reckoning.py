@@ -73,6 +73,7 @@ async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(
     assert one.described["forecast"] is not None
 
 
+@pytest.mark.long
 async def test_a_measurement_of_a_busy_minute_is_made_again_after_an_answer(tmp_path: Path) -> None:
     with node(tmp_path, "den") as first:
         async with first.client() as client:

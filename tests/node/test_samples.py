@@ -72,6 +72,7 @@ async def until(host: NodeClient, holds: Any) -> Json:
     return dict(told)
 
 
+@pytest.mark.long
 async def test_a_lender_that_gives_wrong_numbers_is_found_and_replaced(
     pool: tuple[TestNode, TestNode],
 ) -> None:

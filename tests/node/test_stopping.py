@@ -53,6 +53,7 @@ async def test_unload_answers_while_a_worker_hangs(tmp_path: Path) -> None:
         assert not alive
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("loaded", [False, True])
 async def test_a_node_ends_though_its_workers_hang(tmp_path: Path, loaded: bool) -> None:
     with node(tmp_path, "one") as one:

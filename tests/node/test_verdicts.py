@@ -52,6 +52,7 @@ async def test_its_place_is_shown_when_asked_for(den: TestNode) -> None:
     assert 0 < longer["small"]["context"] < 1 << 20
 
 
+@pytest.mark.long
 async def test_a_model_that_is_not_here_is_estimated_after_a_test_of_the_machine(
     den: TestNode,
 ) -> None:

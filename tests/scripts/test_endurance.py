@@ -94,6 +94,7 @@ def test_the_table_has_its_first_and_its_last_round() -> None:
     assert cells[-1][0] == "last third"
 
 
+@pytest.mark.long
 def test_a_reading_is_of_this_process(qapp: QApplication) -> None:
     before = qInstallMessageHandler(None)
     said = Said()

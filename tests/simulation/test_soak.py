@@ -42,6 +42,7 @@ def test_a_seed_that_goes_wrong_is_told_and_the_others_are_played(
     assert found.answers.asked
 
 
+@pytest.mark.long
 def test_processes_play_and_the_book_has_what_they_found(tmp_path: Path) -> None:
     book = tmp_path / "book.jsonl"
     [found] = soak.soaked([(0, 2)], 1, book)

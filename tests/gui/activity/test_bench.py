@@ -93,6 +93,7 @@ def page(qtbot: QtBot, at_lone: Desk) -> ActivityPage:
     return made
 
 
+@pytest.mark.long
 def test_from_the_button_to_a_kept_result(
     qtbot: QtBot, at_lone: Desk, page: ActivityPage, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_machine_that_goes_silent_leaves_nothing_to_tell(qtbot: QtBot) -> None
     assert meter.end() is None
 
 
+@pytest.mark.long
 def test_a_run_measures_what_its_own_placement_draws(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

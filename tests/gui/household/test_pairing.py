@@ -94,6 +94,7 @@ def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
     joining.reject()
 
 
+@pytest.mark.long
 def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
     qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
 ) -> None:

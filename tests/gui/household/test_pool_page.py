@@ -132,6 +132,7 @@ def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(
     qtbot.waitUntil(lambda: "unloaded" in page.notice.sentence, timeout=5000)
 
 
+@pytest.mark.long
 def test_dots_move_while_an_answer_crosses_the_links(qtbot: QtBot, page: PoolPage) -> None:
     pool, client = page.services.pool, page.services.client
     problems: list[object] = []

@@ -49,6 +49,7 @@ def told(desk: Desk) -> Any:
     return desk.services.pool.snapshot["models_folder"]
 
 
+@pytest.mark.long
 def test_models_go_to_another_folder_and_back(
     qtbot: QtBot, at_lone: Desk, page: SettingsPage, place: ModelsPlace, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pathlib import Path
 
 from pytestqt.qtbot import QtBot
@@ -19,6 +21,7 @@ from tests.gui.desk import Desk
 from tests.gui.shelf.test_models_page import lines, until
 
 
+@pytest.mark.long
 def test_the_guide_is_asked_beside_what_is_loaded(
     qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ MIB = 1 << 20
 Json = dict[str, Any]
 
 
+@pytest.mark.long
 def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
     qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def at(qtbot: QtBot, qapp: QApplication, one: TestNode) -> Desk:
     return parts
 
 
+@pytest.mark.long
 def test_from_one_window_to_the_other(
     qtbot: QtBot, qapp: QApplication, both: tuple[TestNode, TestNode], hub: HubServer
 ) -> None:

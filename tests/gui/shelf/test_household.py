@@ -43,6 +43,7 @@ def page(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[Mod
     parts.services.pool.stop()
 
 
+@pytest.mark.long
 def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
     steps: list[Any] = []

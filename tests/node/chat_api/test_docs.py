@@ -68,6 +68,7 @@ def reranker(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     api.control("DELETE", "/models/ranks-of-the-page")
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.usefixtures("vectors")
 @pytest.mark.parametrize("number", range(6))
 def test_a_snippet_of_python(api: Open, number: int) -> None:

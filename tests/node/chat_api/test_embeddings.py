@@ -228,6 +228,7 @@ async def test_many_at_once_are_all_answered_and_each_gets_its_own(
         assert np.abs(np.array(one.data[0].embedding) - tiny_bert.expected(ids)).max() < 1e-3
 
 
+@pytest.mark.long
 async def test_another_model_takes_the_place_and_no_name_means_the_only_one(
     api: Open, client: openai.AsyncOpenAI, bert: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -35,6 +35,7 @@ def thinks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
         yield Open(one, house.port, house.key, model="thinker")
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("stream", [False, True])
 def test_openai(thinks: Open, stream: bool) -> None:
     asked: Json = {"model": "thinker", "messages": HELLO, "temperature": 0}
@@ -107,6 +108,7 @@ def test_anthropic(thinks: Open, stream: bool) -> None:
         assert client.messages.create(**again).content
 
 
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("stream", [False, True])
 def test_ollama(thinks: Open, stream: bool) -> None:
     headers = {"Authorization": f"Bearer {thinks.key}"}
@@ -144,6 +146,7 @@ def test_how_likely_tokens_were_is_told_of_the_answers(thinks: Open) -> None:
     assert [one.token for one in likely.content or ()] == ["\n\nYes,", " it ", "is."]
 
 
+@pytest.mark.long
 def test_the_command_line_leaves_thoughts_out_where_nobody_watches(thinks: Open) -> None:
     asked = ("ask", "Hello", "-m", "thinker", "-t", "0")
     assert thinks.node.run(*asked).stdout.strip() == ANSWER

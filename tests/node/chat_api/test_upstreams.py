@@ -49,6 +49,7 @@ def barn(api: Open, far: Open) -> Iterator[str]:
     assert api.control("DELETE", "/api/upstreams/barn") == {"upstreams": []}
 
 
+@pytest.mark.long
 async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     api: Open, far: Open, http: aiohttp.ClientSession, barn: str
 ) -> None:
