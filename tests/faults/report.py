@@ -105,8 +105,8 @@ by how they filled.
 PROOFS = """
 ## Rows that other tests prove
 
-They need no household of processes and are part of `make test` and `make long`; several cases of a row are often one test. A test
-that is skipped where this was made is not counted.
+They need no household of processes and are part of `make test` and `make long`; several cases of a row are often one
+test. A test that is skipped where this was made is not counted.
 
 | Row | What | Tests | Passed | Seconds | Where |
 |---|---|---|---|---|---|

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from app.core.errors import BadInput, Reason
+from app.core.failures import Failures
 from app.core.recovery import Loss, Notice
 from app.core.schedule import Batch
 from app.core.waiting_line import line_up
@@ -116,6 +118,7 @@ class Anew(Rebuild):
         self.planned, self.planning = [], None
         self.asked = self.stays = False
         self.misfits = self.failing = 0
+        self.failures = Failures(time.monotonic)
 
     async def build(self) -> list[StageClient]:
         run, sizes = Run(os.urandom(16), Role.WHOLE, self.sizes.width), self.sizes

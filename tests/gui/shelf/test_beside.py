@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pathlib import Path
 
+import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import MODEL, Chat, ChatId

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import DoesNotFit
