@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from backends import confine, process
+from backends import confine, process, starter
 from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
 from backends.waiting import Waiting
 
@@ -41,7 +41,11 @@ def main(arguments: list[str]) -> int:
     process.use_huge_pages()
     frames_in, frames_out = process.take_pipes()
     process.end_with_parent()
+    if starter.FORMS in os.environ and hasattr(os, "fork"):
+        starter.of_grammars()  # while this process may still start others
     confine.confine_as_told()
+    if confine.READS in os.environ:
+        confine.start_nothing()
     leave_signals_to_the_node()
     return serve(frames_in, frames_out)
 

@@ -33,12 +33,29 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 # linux/prctl.h, linux/seccomp.h, linux/audit.h
 _NO_NEW_PRIVS, _SET_FILTER = 38, 1
 _SPEC_ALLOW = 1 << 2  # else kernels before 5.16 turn off what makes computing fast
-_ALLOW, _DENY = 0x7FFF0000, 0x00050000 | 13  # EACCES
+_ALLOW, _DENY, _NOT_KNOWN = 0x7FFF0000, 0x00050000 | 13, 0x00050000 | 38  # EACCES, ENOSYS
 # Each with its numbers of the calls `socket` and `seccomp`.
 _MACHINES = {"x86_64": (0xC000003E, 41, 317), "aarch64": (0xC00000B7, 198, 277)}
 _IO_URING, _X32 = 425, 0x40000000  # the first can make sockets too
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_NUMBER, _ARCH = 0, 4  # where they stand in what a filter sees
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _FIRST = (
+    0,
+    4,
+    16,
+)  # where they stand in what a filter sees: the lower half of the first argument
+# How processes are started, by processor: `clone` makes threads as well, and glibc takes it where `clone3`, whose
+# wishes no filter sees, is not there.
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_FORKS = {"x86_64": (57, 58), "aarch64": ()}  # fork, vfork
+_CLONE3, _THREAD = 435, 0x00010000
+# What reaches into other processes of the user, first the calls that may be made for this one. By processor: tgkill,
+# prlimit64; then kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, ptrace, process_vm_readv and _writev.
+_OF_ITSELF = {"x86_64": (234, 302), "aarch64": (131, 261)}
+_OF_OTHERS = {
+    "x86_64": (62, 200, 129, 297, 101, 310, 311),
+    "aarch64": (129, 130, 138, 240, 117, 270, 271),
+}
+_BY_DESCRIPTOR = (424, 434, 438)  # pidfd_send_signal, pidfd_open, pidfd_getfd
 
 SYSTEM = (
     "/usr", "/lib", "/lib64", "/lib32", "/opt", "/app", "/snap", "/nix/store", "/gnu/store", "/sys",
@@ -129,6 +146,39 @@ def confine(reads: Sequence[str]) -> Walls:
     return Walls(files, had.seccomp and _confine_sockets())
 
 
+def start_nothing() -> bool:
+    """From now on this process starts threads alone, and no other process, and reaches into none: no signal, no look
+    at its memory. Linux only."""
+    if sys.platform != "linux" or not means().seccomp or _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
+        return False
+    machine = platform.machine()
+    own = os.getpid()
+    lines = [(_LOAD, 0, 0, _NUMBER), *_refused(_CLONE3, _NOT_KNOWN)]
+    for number in (*_FORKS[machine], *_OF_OTHERS[machine], *_BY_DESCRIPTOR):
+        lines += _refused(number, _DENY)
+    lines += [
+        (_EQUAL, 0, 4, _CLONE[machine]),
+        (_LOAD, 0, 0, _FIRST),
+        (_ANY_OF, 1, 0, _THREAD),
+        (_RETURN, 0, 0, _DENY),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    for number in _OF_ITSELF[machine]:
+        lines += [
+            (_EQUAL, 0, 5, number),
+            (_LOAD, 0, 0, _FIRST),
+            (_EQUAL, 2, 0, own),
+            (_EQUAL, 1, 0, 0),
+            (_RETURN, 0, 0, _DENY),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    return _filter([*lines, (_RETURN, 0, 0, _ALLOW)])
+
+
+def _refused(number: int, how: int) -> list[tuple[int, int, int, int]]:
+    return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, how)]
+
+
 def _own_code() -> list[str]:
     """Where modules and libraries are loaded from; of a folder above the user's files, what is ours alone."""
     home = Path.home()
@@ -181,7 +231,7 @@ def _tell(path: str, why: int | None) -> None:
 
 def _confine_sockets() -> bool:
     """No socket at all: the desktop's own bus, which starts programs, is a local one."""
-    arch, socket, seccomp = _MACHINES[platform.machine()]
+    arch, socket, _ = _MACHINES[platform.machine()]
     lines = (
         (_LOAD, 0, 0, _ARCH),
         (_EQUAL, 0, 4, arch),  # another way into the kernel: no
@@ -192,8 +242,13 @@ def _confine_sockets() -> bool:
         (_RETURN, 0, 0, _DENY),
         (_RETURN, 0, 0, _ALLOW),
     )
+    return _filter(lines)
+
+
+def _filter(lines: Sequence[tuple[int, int, int, int]]) -> bool:
     made = (_Line * len(lines))(*(_Line(*line) for line in lines))
     program = _Program(len(lines), made)
+    seccomp = _MACHINES[platform.machine()][2]
     return _call(seccomp, _SET_FILTER, _SPEC_ALLOW, ctypes.byref(program)) == 0
 
 

@@ -10,6 +10,9 @@ from typing import Protocol
 KEPT_STATES = (
     2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
 )
+FORM_TOO_HEAVY = (
+    -1
+)  # sampled where an answer cannot keep to its form any more: no token, and its end
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
 MOST_LIKELY = 20  # tokens told beside a sampled one: as many as the APIs of this field offer
 NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words for it

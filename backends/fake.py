@@ -63,7 +63,7 @@ class FakeStage:
     """A Stage of additions. Its greedy tokens depend on the whole history of a slot, and on every
     layer having added one at every position."""
 
-    vocab = None  # no grammar without a vocabulary of the engine
+    vocabulary = ""  # no grammar without one of the engine
 
     def __init__(self, config: StageConfig) -> None:
         self.options = options(config.path)

@@ -22,7 +22,10 @@ from backends.llamacpp import binding
 
 STEP_SECONDS, WALL_SECONDS = 1.0, 10.0  # of the processor, and of the clock, for one message
 OPEN_SECONDS, OPEN_WALL_SECONDS = 20.0, 60.0  # the same for a vocabulary
-IN_ALL_SECONDS, EACH_SECONDS = 30.0, 0.2  # of the processor for one grammar, and more for each token
+IN_ALL_SECONDS, EACH_SECONDS = (
+    30.0,
+    0.2,
+)  # of the processor for one grammar, and more for each token
 GROW_BYTES = 256 << 20  # beside what the process holds with its vocabulary
 KEPT_BYTES = 32 << 20  # what has grown by more is not used again
 
@@ -57,7 +60,7 @@ class Follower:
         self._vocab: Any = None
         self._grammar: Any = None
         self._candidates = np.zeros(0, dtype=CANDIDATE)
-        self._held_bytes, self._began_s, self._n_tokens = 0, 0.0, 0
+        self._began_s, self._n_tokens = 0.0, 0
 
     def close(self) -> None:
         """Give the memory back."""
@@ -83,18 +86,15 @@ class Follower:
                 self._forget()
                 return None
 
-    @property
-    def has_grown(self) -> bool:
-        """By more than is worth to be kept."""
-        return process.resident_bytes() - self._held_bytes > KEPT_BYTES
-
     def bounds(self, asked: Ask) -> tuple[float, float]:
         """Seconds of the processor and of the clock."""
         if asked is Ask.OPEN:
             return OPEN_SECONDS, OPEN_WALL_SECONDS
         most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
         left = most - (time.process_time() - self._began_s)
-        return (STEP_SECONDS if asked is Ask.COMPILE else max(1e-3, min(STEP_SECONDS, left))), WALL_SECONDS
+        return (
+            STEP_SECONDS if asked is Ask.COMPILE else max(1e-3, min(STEP_SECONDS, left))
+        ), WALL_SECONDS
 
     def _open(self, n_vocab: int, path: str) -> bytes:
         self._llama = binding.load()
@@ -104,7 +104,6 @@ class Follower:
         if n_there != n_vocab:
             raise StageError(f"the vocabulary has {n_there} tokens, and the model {n_vocab}")
         self._candidates = np.zeros(n_vocab, dtype=CANDIDATE)
-        self._held_bytes = process.resident_bytes()
         return TOKEN.pack(self._llama.llama_vocab_eos(self._vocab))
 
     def _compile(self, text: bytes) -> bytes:
@@ -168,9 +167,10 @@ def _read(come_from: socket.socket, size: int) -> bytes:
     return bytes(found)
 
 
-def serve(asks: socket.socket) -> None:
-    """What each process does until nobody asks it any more."""
-    follower = Follower()
+def serve(asks: socket.socket, address_bytes: int) -> None:
+    """What each process does until nobody asks it any more. address_bytes: held when it began."""
+    follower, began_bytes = Follower(), process.peak_bytes()
+    opened_bytes = began_bytes
     while True:
         try:
             kind, payload = receive(asks)
@@ -181,9 +181,12 @@ def serve(asks: socket.socket) -> None:
         signal.setitimer(signal.ITIMER_REAL, of_clock)
         try:
             if kind == Ask.COMPILE:
-                process.grow_at_most(GROW_BYTES)
+                own = process.peak_bytes() - began_bytes
+                process.address_at_most(address_bytes + own + GROW_BYTES)
             done, answer = True, follower.answer(Ask(kind), payload)
-            if kind == Ask.FORGET and follower.has_grown:
+            if kind == Ask.OPEN:
+                opened_bytes = process.peak_bytes()
+            if kind == Ask.FORGET and process.peak_bytes() - opened_bytes > KEPT_BYTES:
                 return
         except StageError as error:
             done, answer = False, str(error).encode()

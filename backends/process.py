@@ -121,6 +121,35 @@ def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
             resource.setrlimit(which, (before, hard))
 
 
+def address_bytes() -> int:
+    """Address space of this process. Linux only; elsewhere 0."""
+    return _statm(0) if sys.platform == "linux" else 0
+
+
+def peak_bytes() -> int:
+    """The most memory that this process held so far. Not on Windows."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak << 10
+
+
+def forget_statm() -> None:
+    """This process is a copy of another one: what that has open tells of that."""
+    _statm_file.cache_clear()
+
+
+def address_at_most(most: int) -> None:
+    """From now on the address space is at most so large; can be told anew. Linux only."""
+    if sys.platform == "linux":
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(
+            resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+        )
+
+
 def bound(limit_bytes: int, threads: int) -> int:
     """What a worker with this limit may hold beside what it holds before it loads, all told."""
     return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES

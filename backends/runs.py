@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 import numpy as np
 
 from backends.contract import (
+    FORM_TOO_HEAVY,
     BadSlots,
     Hidden,
     Logits,
@@ -21,6 +22,7 @@ from backends.contract import (
     Tokens,
 )
 from backends.frames import Agreed, BadFrame, Frame, Kind
+from backends.grammar import GrammarTooHeavy, forget_all
 from backends.likely import likeliest, likely_to_wire
 from backends.numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.orders import Begin, OpenStage, decode_begin
@@ -43,8 +45,8 @@ class Engine(Stage, Protocol):
     def n_vocab(self) -> int: ...
 
     @property
-    def vocab(self) -> Any:
-        """The engine's own handle, for grammars; None: unknown."""
+    def vocabulary(self) -> str:
+        """The path of the file whose vocabulary grammars need; empty: unknown."""
         ...
 
 
@@ -105,9 +107,12 @@ class Run:
             raise StageError("only the last run samples")
         if not 0 <= order.slot < self.config.slots:
             raise StageError(f"there is no slot {order.slot}")
-        vocab = self._engine.vocab if order.sampling.grammar else None
         sampler = sampler_for(
-            order.sampling, self._engine.n_vocab, vocab, order.history, order.drawn
+            order.sampling,
+            self._engine.n_vocab,
+            self._engine.vocabulary,
+            order.history,
+            order.drawn,
         )
         self._sequences[order.slot] = Sequence(
             order.due_from, sampler, order.logits, order.sampling.likely
@@ -154,6 +159,8 @@ class Run:
         return self._engine.share(most)
 
     def close(self) -> None:
+        self._sequences.clear()
+        forget_all()
         self._engine.close()
 
     def _compute(self, frame: Frame) -> Answers:
@@ -201,6 +208,9 @@ class Run:
             sequence = self._sequences[segment.slot]
             try:
                 ids.append(sequence.sampler.pick(row))
+            except GrammarTooHeavy:  # nobody else's answer is the less sound for it
+                ids.append(FORM_TOO_HEAVY)
+                continue
             except StageError as error:
                 is_sound = bool(np.isfinite(row).all())
                 code = "sampling_failed" if is_sound else "numbers_not_finite"

@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import assert_never
 
 import msgspec
+import numpy as np
 
 from backends import orders, process
 from backends.chat_template import ChatTemplate, Rendered
 from backends.contract import NO_MEMORY, BadSlots, OutOfMemory, StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
+from backends.grammar import GrammarRefused, GrammarTooHeavy
+from backends.numbers import bytes_of, ids_from_wire
 from backends.runs import Run
-from backends.sampling import GrammarRefused
 from backends.template import Objected, TemplateFailed
 from backends.template_calls import call_format
 from backends.template_reasoning import of_template
@@ -102,7 +104,10 @@ class Service:
             return told
         if [s.slot for s in told[-1].segments] != [s.slot for s in frame.segments]:
             return (*told, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
-        step = replace(frame, kind=Kind.STEP, payload=told[-1].payload)
+        tokens = np.maximum(
+            ids_from_wire(told[-1].payload), 0
+        )  # where none came, that answer is over
+        step = replace(frame, kind=Kind.STEP, payload=bytes_of(tokens))
         after = self._move(step)
         self._last = self._last and before  # what comes next is a step of the last run again
         return (*told, *after)
@@ -293,6 +298,8 @@ def _code(order: orders.Asked, error: Exception) -> str:
         return "engine_unproved"
     if isinstance(error, GrammarRefused):
         return "grammar_refused"
+    if isinstance(error, GrammarTooHeavy):
+        return "form_too_heavy"
     if isinstance(error, Objected):
         return "template_objects"
     if isinstance(error, TemplateFailed):

@@ -16,14 +16,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 
-from backends import confine
+from backends import confine, process
 
 MOST = 16  # at once
 FORMS = "POOLHOUSE_FORMS"  # in the environment: grammars may be asked of this worker
 NEW = b"n"
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-Serve = Callable[[socket.socket], None]
+Serve = Callable[
+    [socket.socket, int], None
+]  # a connection; the address space of this process by now
 
 
 class Starter:
@@ -76,7 +78,9 @@ def _ready_for_grammars() -> Serve:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the copy leaves the others' threads alone
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # the copy leaves the others' threads alone
         return os.fork()
 
 
@@ -92,13 +96,14 @@ def _start(fd: int, make_ready: Callable[[], Serve]) -> None:
         if not told:
             return
         serve = serve or make_ready()
+        held = process.address_bytes()  # once it is confined, a copy cannot look itself
         _reap(living)
         if len(living) < MOST:
             child = _fork()
             if not child:
                 try:
                     confine.start_nothing()
-                    serve(_alone(handed[0]))
+                    serve(_alone(handed[0]), held)
                 finally:
                     os._exit(0)
             living.add(child)
@@ -115,6 +120,7 @@ def _reap(living: set[int]) -> None:
 
 def _alone(fd: int) -> socket.socket:
     """This is a new process: nothing of the one before is open here but that, and nobody reads what it complains."""
+    process.forget_statm()
     gc.disable()  # what the one before had open is not closed by us
     faulthandler.disable()
     for number in (signal.SIGALRM, signal.SIGPROF):

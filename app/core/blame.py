@@ -62,7 +62,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         "stage_failed engine_gave_up engine_missing engine_unproved engine_pre_unknown check_engine_missing",
     ),
     (Blame(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
-    (Blame(Fault.REQUEST), "sampling_failed grammar_refused form_waits"),
+    (Blame(Fault.REQUEST), "sampling_failed grammar_refused form_waits form_too_heavy"),
     (
         Blame(Fault.MEMORY, Retry.ELSEWHERE),
         """
@@ -312,6 +312,9 @@ SAID_OF_LAYERS = frozenset(
     }
 )  # fmt: skip
 _ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # at fault on every machine
+OF_ONE_MACHINE = frozenset(
+    {Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER}
+)  # not of those beside it
 
 
 def of(reason: Reason) -> Blame:

@@ -12,8 +12,9 @@ KEPT_S = 600.0  # so long a failure is remembered
 MOST = 2  # within that: the second one leaves the machine out
 MOST_MACHINES = 64  # of which it is remembered
 
-# Else it is nobody's failure that another placement would mend: its owner said no, or the model is bad everywhere.
-_COUNT = frozenset({Fault.MACHINE, Fault.LINK, Fault.ENGINE, Fault.MEMORY})
+# An owner may say no as often as he likes. All else counts, also where a machine says that the model is bad: that is
+# believed, and ends an answer by its word alone. Twice, and the next answers are computed elsewhere.
+_COUNT_NOT = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
 
 
 class Failures:
@@ -24,8 +25,8 @@ class Failures:
         self._at_s: dict[str, list[float]] = {}
 
     def note(self, loss: Loss) -> None:
-        """A machine was lost under what it computed."""
-        if not loss.machine or loss.leaves or blame.of(loss.why).fault not in _COUNT:
+        """A machine was lost under what it computed, or ended it."""
+        if not loss.machine or loss.leaves or blame.of(loss.why).fault in _COUNT_NOT:
             return
         times = self._at_s.pop(loss.machine, [])
         self._at_s[loss.machine] = [*times, self._clock()][-MOST:]

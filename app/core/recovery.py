@@ -226,8 +226,12 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
             return True
         case Retry.ONCE:
             return before is not None and blame.of(before.why).retry is Retry.ONCE
-        case Retry.ELSEWHERE:  # this machine cannot be left out
-            return found.fault is Fault.MEMORY and not loss.machine
+        case Retry.ELSEWHERE:
+            # this machine cannot be left out; or another one's engine says the same
+            if found.fault is Fault.MEMORY:
+                return not loss.machine
+            again = before is not None and blame.of(before.why) == found
+            return found.fault is Fault.ENGINE and again
     return False
 
 

@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Self
 
 from app.core import blame
-from app.core.blame import RUN_STAYS, Retry
+from app.core.blame import OF_ONE_MACHINE, RUN_STAYS, Retry
 from app.core.errors import Reason, StageLost
+from app.core.reasons import said
 from app.core.recovery import BESIDE, Loss, Notice, beside, doubted, eased, is_final
 from app.core.routing import COLD_STEPS, Standing, pace_of
 from app.core.schedule import Limits
@@ -195,6 +196,8 @@ class Pipeline:
             if is_final(loss, self._work.loss_of(loss.slots)):
                 log.warning("%s; slots %s end", loss.why, sorted(loss.slots) or "all")
                 self._work.end_slots(loss.slots, why)
+                if self._rebuilder is not None:
+                    self._rebuilder.failed(loss)
                 begins_anew = loss.why.code in RUN_STAYS
                 loss = beside(loss)
             self._work.hand_over(loss, partial(self._inherited, loss))
@@ -308,6 +311,8 @@ class Pipeline:
             slots = (slots & worked_on) or worked_on
         if reason.code == "stage_input_odd":
             stage, reason = self._who_sent_odd(stage, reason)
+        if stage.is_elsewhere:
+            reason = _as_its_word(reason, stage.machine)
         is_gone = blame.of(reason).retry is Retry.ELSEWHERE
         self.break_off(
             Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots)
@@ -359,9 +364,19 @@ class Pipeline:
                     break
                 carried, step = following, await self._through(self._stages[1:-1], after)
             else:
-                self._work.deliver(carried, await self._stages[-1].forward(step))
+                self._work.deliver(carried, await self._sampled(step))
                 self._settle_replayed()
                 await self._work.take_back_guesses(carried, self._stages)
+
+    async def _sampled(self, step: Step) -> Step:
+        """The last run's tokens. Raises StageLost where another machine gave what is none."""
+        last = self._stages[-1]
+        found = await last.forward(step)
+        if last.is_elsewhere and not self._work.are_tokens(found):
+            why = StageLost("stage_garbled", machine=last.machine, cause="a token that is none")
+            last.give_up(why)
+            raise why
+        return found
 
     async def _arrived(self, carried: Carried) -> Step | None:
         """A micro-batch as the last run takes it; None: it was computed for a token that did not come."""
@@ -420,6 +435,14 @@ class Pipeline:
         self._work.fail(error)
         self.break_off(Loss("", "", error.reason, time.monotonic()))
         self._over.set()
+
+
+def _as_its_word(reason: Reason, machine: str) -> Reason:
+    """What a machine says of itself is no other one's, and another one may do better."""
+    found = blame.of(reason)
+    if found.retry is not Retry.NEVER or found.fault not in OF_ONE_MACHINE:
+        return reason
+    return Reason("lender_said", {"machine": machine, "what": said(reason), "cause": reason.code})
 
 
 def _computing(stages: Sequence[StageClient]) -> list[StageClient]:

@@ -16,7 +16,7 @@ from app.core.recovery import Interruption, Notice, continued
 from app.core.routing import Pace, pace_of
 from app.inference.guessing import Guesses
 from app.inference.measure import RequestFigures, StageFigures
-from backends.contract import Sampling
+from backends.contract import FORM_TOO_HEAVY, Sampling
 from backends.kept import Kept
 
 MAX_UNREAD = 256  # tokens; then the sequence waits for its reader (SAFETY.md 5)
@@ -251,6 +251,9 @@ class Sequence:
     ) -> None:
         """Its next token is there."""
         if self.leaving:
+            return
+        if token == FORM_TOO_HEAVY:
+            self.end(BadInput("form_too_heavy"))
             return
         request = self.request
         self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0

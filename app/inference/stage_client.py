@@ -38,6 +38,7 @@ from backends.frames import (
 
 T = TypeVar("T")
 PATIENCE = 8  # limits of a step that whatever computes it says to be at work on
+LIKELY_BYTES = 8  # a token and its log probability
 CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
 
 
@@ -413,8 +414,11 @@ class StageClient:
                     sent.answer.set_result(data)
                 return True
             case Kind.LIKELY if self.run.samples:
+                likely = decode(data)
+                if len(likely.payload) % LIKELY_BYTES:
+                    raise BadFrame("likely tokens that are no whole number of them")
                 if self.on_likely is not None:
-                    self.on_likely(decode(data))
+                    self.on_likely(likely)
             case Kind.STALE | Kind.NEED_FROM if sent.seq <= head.seq <= self._seq:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
             case _ if head.seq < sent.seq or head.kind is Kind.STALE:

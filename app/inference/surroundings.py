@@ -10,6 +10,7 @@ from pathlib import Path
 import backends
 from backends.confine import READS
 from backends.process import ALLOCATOR
+from backends.starter import FORMS
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
@@ -25,11 +26,13 @@ SPINNING = {
 Reads = Sequence[str | Path]
 
 
-def environment(threads: int, reads: Reads | None = None) -> dict[str, str]:
-    """Ours, with threads set on purpose, and the place where `backends` is found first. reads: see Worker.start."""
+def environment(threads: int, reads: Reads | None = None, *, forms: bool = False) -> dict[str, str]:
+    """Ours, with threads set on purpose, and the place where `backends` is found first. reads, forms: see
+    Worker.start."""
     root = str(Path(backends.__file__ or ".").resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     told = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
+    told |= {FORMS: "1"} if forms else {}
     return {
         **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
         **SPINNING,

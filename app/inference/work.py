@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from math import isfinite
 
 from app.core import blame
 from app.core.errors import AppError, BadInput, Busy
@@ -252,11 +253,19 @@ class Work:
                 self._came_back(sequence, n_wrong)
                 self.wake()
 
+    def are_tokens(self, step: Step) -> bool:
+        """Whether what another machine sampled are tokens of this vocabulary."""
+        ids = struct.unpack(f"<{len(step.rows) // 4}i", step.rows)
+        return all(0 <= token < self._shape.n_vocab for token in ids)
+
     def heard_likely(self, frame: Frame) -> None:
-        """How likely a token was, and which were likelier: told before the token itself."""
+        """How likely a token was, and which were likelier: told before the token itself. What is none is dropped."""
+        found = tuple(LIKELY.iter_unpack(frame.payload))
+        if not all(0 <= token < self._shape.n_vocab and isfinite(log) for token, log in found):
+            return
         for segment in frame.segments:
             if sequence := self._running.get(segment.slot):
-                sequence.likely = tuple(LIKELY.iter_unpack(frame.payload))
+                sequence.likely = found
 
     def following(self, carried: Carried) -> Carried | None:
         """The step after this one, where all of it is known but the tokens: the same answers go on,

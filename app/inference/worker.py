@@ -103,17 +103,19 @@ class Worker(asyncio.SubprocessProtocol):
         threads: Threads = ONE_THREAD,
         low_priority: bool = False,
         reads: Reads | None = None,
+        forms: bool = False,
     ) -> Worker:
         """Start a child. `name` stands in sentences about it. Raises StageLost when it cannot be started.
 
         reads: the files and folders that it may read, and nothing else of its user's (backends/confine.py); None: all.
+        forms: its answers may have a given form: else it starts no process, and follows no grammar.
         """
         worker = cls(name)
         flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: our Ctrl-C is not its
         try:
             await asyncio.get_running_loop().subprocess_exec(
                 lambda: worker, sys.executable, "-P", "-m", "backends",
-                env=environment(threads.most, reads), creationflags=flags,
+                env=environment(threads.most, reads, forms=forms), creationflags=flags,
             )  # fmt: skip
         except OSError as error:
             raise StageLost("worker_not_started", worker=name, cause=str(error)) from None

@@ -255,7 +255,7 @@ class Placing:
         if self._worker is None or self._worker.died is not None:
             reads = [*part_paths(Path(self._entry.path)), self._stages.folder]
             threads = self._sizes.threads
-            self._worker = await Worker.start(HERE, threads=threads, reads=reads)
+            self._worker = await Worker.start(HERE, threads=threads, reads=reads, forms=True)
             await self._stack.enter_async_context(self._worker)
         return self._worker
 

@@ -31,7 +31,6 @@ class LlamaStage:
         self._config = config
         self._model: Any = None
         self._context: Any = None
-        self._vocabulary: Any = None
         self._embedding: Embedding | None = None
         self._choice = ThreadChoice(config.threads, config.begin_threads)
         self._threads = self._choice.used  # as the context was told
@@ -78,14 +77,11 @@ class LlamaStage:
         return int(self._llama.llama_vocab_n_tokens(self._llama.llama_model_get_vocab(self._model)))
 
     @property
-    def vocab(self) -> Any:
-        """llama.cpp's vocabulary, for grammars: stage files carry none, so it comes from the whole
-        model's file. None when that is not known."""
-        if self._config.role is Role.WHOLE:
-            return self._llama.llama_model_get_vocab(self._model)
-        if self._vocabulary is None and self._config.embedding_path:
-            self._vocabulary = binding.load_model(self._config.embedding_path, vocabulary_only=True)
-        return self._vocabulary and self._llama.llama_model_get_vocab(self._vocabulary)
+    def vocabulary(self) -> str:
+        """The file whose vocabulary grammars need: stage files carry none, so it is the whole model's. Empty when
+        that is not known."""
+        config = self._config
+        return config.path if config.role is Role.WHOLE else config.embedding_path
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         if self._states is not None:
@@ -150,10 +146,9 @@ class LlamaStage:
     def close(self) -> None:
         if self._context:
             self._llama.llama_free(self._context)
-        for model in (self._model, self._vocabulary):
-            if model:
-                self._llama.llama_model_free(model)
-        self._context = self._model = self._vocabulary = self._embedding = None
+        if self._model:
+            self._llama.llama_model_free(self._model)
+        self._context = self._model = self._embedding = None
 
     def _feed_ids(self, ids: Sequence[int], n_rows: int) -> None:
         numbers = np.asarray(ids, dtype=np.int32)

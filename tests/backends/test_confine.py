@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -131,3 +132,68 @@ def test_the_system_itself_says_no_far_beyond_a_limit(tmp_path: Path) -> None:
         most = held.rlimit(psutil.RLIMIT_DATA)[0]
         asked = int(64 * 1.1) + 512 + config.threads * 16
         assert asked << 20 < most < (asked + 512) << 20
+
+
+BESIDE = """
+import ctypes, json, os, signal, sys, threading
+from backends import confine, process
+parent = int(sys.argv[1])
+assert confine.start_nothing()
+told = {}
+
+def tried(name, deed):
+    try:
+        deed()
+        told[name] = "done"
+    except OSError:
+        told[name] = "refused"
+
+def fork():
+    if os.fork() == 0:
+        os._exit(0)
+
+def by_number(number, *arguments):
+    def call():
+        if ctypes.CDLL(None, use_errno=True).syscall(number, *arguments) < 0:
+            raise OSError(ctypes.get_errno(), "")
+    return call
+
+tried("fork", fork)
+tried("posix_spawn", lambda: os.posix_spawn("/bin/true", ["true"], {}))
+tried("signal", lambda: os.kill(parent, 0))
+tried("signal a group", lambda: os.killpg(os.getpgid(parent), 0))
+tried("open by its number", by_number(434, parent, 0))
+tried("limit", lambda: __import__("resource").prlimit(parent, 7, (64, 64)))
+if os.uname().machine == "x86_64":
+    tried("vfork", by_number(58))
+    tried("clone3", by_number(435, 0, 0))
+    tried("trace", by_number(101, 16, parent, 0, 0))
+    tried("signal a thread", by_number(234, parent, parent, 0))
+    tried("read memory", by_number(310, parent, 0, 0, 0, 0, 0))
+ran = []
+thread = threading.Thread(target=lambda: ran.append(1))
+thread.start()
+thread.join()
+with process.may_grow_by(1 << 30, mapped=True):
+    import numpy
+assert ran and numpy.ones((300, 300)).dot(numpy.ones((300, 300)))[0, 0] == 300
+print(json.dumps(told), flush=True)
+os.abort()
+"""
+
+
+@pytest.mark.skipif(not confine.means().seccomp, reason="needs seccomp, as Linux has it")
+def test_it_starts_no_process_and_reaches_into_none() -> None:
+    """Nor does a kernel whose Landlock knows no signals let it; threads it has, and may end itself."""
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", BESIDE, str(os.getpid())],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert run.stdout, run.stderr
+    told = json.loads(run.stdout)
+    assert len(told) >= 6
+    assert set(told.values()) == {"refused"}, told
+    assert run.returncode == -signal.SIGABRT, run.stderr

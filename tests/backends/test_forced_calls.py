@@ -84,7 +84,7 @@ class Writer:
             temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=seed,
             grammar=calls_grammar(one, SCHEMAS, many), logit_bias=tuple(soon.items()),
         )  # fmt: skip
-        sampler = sampler_for(sampling, N_VOCAB, self._stage.vocab)
+        sampler = sampler_for(sampling, N_VOCAB, self._stage.vocabulary)
         self._stage.forget(0)
         told, token = b"", self._text.bos
         for pos in range(MOST_TOKENS):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from app.core.json_grammar import json_grammar
 from backends.contract import GREEDY, Layers, Role, StageError
 from backends.llamacpp.stage import LlamaStage
-from backends.sampling import sampler_for
+from backends.sampling import Sampler, sampler_for
 from testbed import tiny
 from tests.backends import cutting
 
@@ -39,17 +38,17 @@ TREE = {
 
 
 @pytest.fixture(scope="module")
-def vocab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def vocab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = tiny.llama(tmp_path_factory.mktemp("schemas") / "whole.gguf", layers=1)
     with closing(LlamaStage(cutting.config(path, Layers(0, 1), Role.WHOLE, 64))) as loaded:
-        yield loaded.vocab
+        yield loaded.vocabulary
 
 
-def lets_through(vocab: Any, schema: object, text: str) -> bool:
+def lets_through(vocab: str, schema: object, text: str) -> bool:
     return allows(vocab, json_grammar(schema), text)
 
 
-def allows(vocab: Any, grammar: str, text: str) -> bool:
+def allows(vocab: str, grammar: str, text: str) -> bool:
     """Whether the whole text is allowed, and the answer may end there."""
     ids = [tiny.FIRST_BYTE + byte for byte in text.encode()]
     sampling = replace(GREEDY, grammar=grammar)
@@ -59,7 +58,9 @@ def allows(vocab: Any, grammar: str, text: str) -> bool:
         if "the answer so far" not in str(error):
             raise
         return False
-    return bool(sampler._allows(END))  # type: ignore[union-attr]
+    assert isinstance(sampler, Sampler)
+    assert sampler._grammar is not None
+    return sampler._grammar.allows(END)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +138,6 @@ def allows(vocab: Any, grammar: str, text: str) -> bool:
         ({"const": 'say "hi"\\'}, '"say \\"hi\\"\\\\"', '"say"'),
     ],
 )
-def test_a_schema_lets_through(vocab: Any, schema: object, right: str, wrong: str) -> None:
+def test_a_schema_lets_through(vocab: str, schema: object, right: str, wrong: str) -> None:
     assert lets_through(vocab, schema, right)
     assert not lets_through(vocab, schema, wrong)

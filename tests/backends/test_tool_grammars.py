@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -65,10 +64,10 @@ def ministral(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def vocab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def vocab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = tiny.llama(tmp_path_factory.mktemp("tools") / "whole.gguf", layers=1)
     with closing(LlamaStage(cutting.config(path, Layers(0, 1), Role.WHOLE, 64))) as loaded:
-        yield loaded.vocab
+        yield loaded.vocabulary
 
 
 NASTY = "a < b\n</param\n</parameter <</arg_value <<<"
@@ -113,7 +112,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("style", "text", "values"), RIGHT)
-def test_a_call_is_let_through_and_read(vocab: Any, style: str, text: str, values: object) -> None:
+def test_a_call_is_let_through_and_read(vocab: str, style: str, text: str, values: object) -> None:
     assert allows(vocab, calls_grammar(FORMATS[style], {"clock": SCHEMA}, many=True), text)
     finder = CallFinder(FORMATS[style], {"clock": SCHEMA})
     (told, calls), (rest, last) = finder.push(text), finder.flush()
@@ -122,7 +121,7 @@ def test_a_call_is_let_through_and_read(vocab: Any, style: str, text: str, value
 
 
 @pytest.mark.parametrize(("style", "text"), WRONG)
-def test_what_is_no_call_of_this_schema_is_not(vocab: Any, style: str, text: str) -> None:
+def test_what_is_no_call_of_this_schema_is_not(vocab: str, style: str, text: str) -> None:
     assert not allows(vocab, calls_grammar(FORMATS[style], {"clock": SCHEMA}, many=True), text)
 
 
@@ -139,7 +138,7 @@ OF_EACH = {
 
 
 @pytest.mark.parametrize("style", OF_EACH)
-def test_a_model_may_call_or_answer_in_the_form_that_is_asked(vocab: Any, style: str) -> None:
+def test_a_model_may_call_or_answer_in_the_form_that_is_asked(vocab: str, style: str) -> None:
     grammar, call = calls_or_json(FORMATS[style], {"clock": SCHEMA}, True, ANSWER), OF_EACH[style]
     for right in (call, '{"done": true}'):
         assert allows(vocab, grammar, right)
@@ -150,7 +149,7 @@ def test_a_model_may_call_or_answer_in_the_form_that_is_asked(vocab: Any, style:
 
 @pytest.mark.parametrize("style", OF_EACH)
 def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
-    vocab: Any, style: str
+    vocab: str, style: str
 ) -> None:
     odd = {"type": "object", "properties": {"zone": {"type": "string", "pattern": "x"}}}
     grammar, call = calls_or_json(FORMATS[style], {"clock": odd}, True, ANSWER), OF_EACH[style]
@@ -164,7 +163,7 @@ def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
 
 @pytest.mark.many(keep=2)
 @pytest.mark.parametrize("end", ["</arg>", "]<]m[>[</x>", "<|close|>arg", "aab"])
-def test_a_text_may_hold_all_but_its_end(vocab: Any, end: str) -> None:
+def test_a_text_may_hold_all_but_its_end(vocab: str, end: str) -> None:
     """Also where the first character of an end stands in it again."""
     rules = Rules()
     grammar = rules.grammar(f"{rules.without(end)} {literal(end)}")
@@ -175,7 +174,7 @@ def test_a_text_may_hold_all_but_its_end(vocab: Any, end: str) -> None:
         assert allows(vocab, grammar, text) == (text.find(end) == len(text) - len(end)), text
 
 
-def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: Any) -> None:
+def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: str) -> None:
     """Functionary's prompts end with the sign of a call; a text stands behind a name of its own."""
     one = CallFormat(Payload.NAMED, lead=">>>", named="\n", opened=">>>", told="all\n")
     grammar = calls_or_json(one, {"clock": SCHEMA}, True, ANSWER)
@@ -186,7 +185,7 @@ def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: Any) -> 
         assert not allows(vocab, grammar, wrong)
 
 
-def test_what_is_in_a_nested_list_is_promised_too(vocab: Any) -> None:
+def test_what_is_in_a_nested_list_is_promised_too(vocab: str) -> None:
     """MiniMax M3 writes a list's items as elements."""
     one = of_template("MiniMax-M3")
     assert one is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import Formatter
+
 import pytest
 
 from app.core import blame
@@ -52,6 +54,25 @@ def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
 def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, found: Blame) -> None:
     facts = {"machine": "attic", "what": "It said so.", "cause": cause}
     assert blame.of(Reason("lender_said", dict(facts))) == found
+
+
+PLACED = {"machine", "worker", "name"}  # who says it is put there
+OF_ITS_LAYERS = {"cause", "words", "how", "seconds", "why", "used_bytes", "allowed_bytes"}
+OF_A_PAUSE = {"percent", "program", "degrees"}
+
+
+def test_what_ends_layers_names_nobody_but_who_says_it() -> None:
+    for code in (code for code in SENTENCES if blame.is_said_of_layers(code)):
+        facts = {name for _, name, _, _ in Formatter().parse(SENTENCES[code]) if name}
+        assert facts <= PLACED | OF_ITS_LAYERS | OF_A_PAUSE, code
+        assert blame.of(Reason(code)).fault not in (Fault.NEWS, Fault.SOURCE), code
+
+
+@pytest.mark.parametrize(
+    "code", ["stage_sent_odd", "grammar_refused", "form_too_heavy", "bug", "of another version"]
+)
+def test_nobody_else_gives_these_reasons(code: str) -> None:
+    assert not blame.is_said_of_layers(code)
 
 
 def test_a_code_of_another_version_is_not_tried_again() -> None:

@@ -47,7 +47,6 @@ def test_failures_long_apart_are_chance() -> None:
         Loss("", "", DIED, 0.0),  # this machine: there is no doing without it
         Loss("attic", "attic-pc", DIED, 0.0, leaves=True),
         Loss("attic", "attic-pc", Reason("lend_taken_back"), 0.0),
-        Loss("attic", "attic-pc", Reason("numbers_not_finite"), 0.0),
     ],
 )
 def test_what_is_no_failure_of_the_machine_does_not_count(loss: Loss) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,9 +17,9 @@ from app.core.recovery import Notice
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Finish, Request, Token
 from app.inference.stage_client import FrameChannel
-from backends.contract import Number, Sampling
+from backends.contract import GREEDY, Number, Sampling
 from backends.frames import Kind, decode, encode
-from tests.inference.pool import Pool, answer, pool, request, shape
+from tests.inference.pool import N_VOCAB, Pool, answer, pool, request, shape
 
 Heard = tuple[list[int], list[Notice], AppError | None]
 SLOW = "seconds_per_layer=0.002"
@@ -91,23 +92,42 @@ async def test_one_that_fails_often_costs_the_others_nothing() -> None:
 
 
 async def test_an_engine_that_cannot_compute_is_not_asked_again() -> None:
-    paths = ["fake:", "fake:error_at=5", "fake:"]
+    paths = ["fake:error_at=5", "fake:", "fake:"]
     async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
         ids, notices, error = await hear(built.pipeline, request("x", 30))
         assert isinstance(error, StageFailed)
         assert error.reason.code == "stage_failed"
         assert "asked to fail" in said(error)
         assert "lender" not in said(error)
-        assert len(ids) == 4
+        assert len(ids) == 3  # the fourth came with the step that failed
         assert not notices
         assert not built.rebuild.planned
         assert built.pipeline.lost is not None
         assert built.pipeline.lost.reason == error.reason
 
 
+async def test_what_a_lender_says_of_its_engine_is_no_other_machines() -> None:
+    """Its layers go elsewhere, and the answer on; where they fail once more, another one's engine says the same."""
+    expected = await undisturbed()
+    paths = ["fake:", "fake:error_at=5", "fake:"]
+    async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
+        built.pipeline._stages[1].key = "id-1"
+        built.rebuild.making.paths = ["fake:"]
+        ids, notices, error = await hear(built.pipeline, request("x", SHORT))
+        assert (ids, error) == (expected, None)
+        assert built.rebuild.planned == [frozenset({"id-1"})]
+        assert "asked to fail" in said(notices[0].reason)
+    async with pool(2, 4, 2, paths=["fake:", "fake:error_at=1", "fake:"], rebuilds=True) as built:
+        ids, _, error = await hear(built.pipeline, request("x", SHORT))
+        assert isinstance(error, StageLost)
+        assert "asked to fail" in said(error)
+        assert not ids
+        assert len(built.rebuild.planned) == 1
+
+
 @pytest.mark.long
 async def test_who_only_waits_goes_on_after_a_step_of_others_failed() -> None:
-    paths = ["fake:", f"fake:error_at=9,{SLOW}", "fake:"]
+    paths = [f"fake:error_at=9,{SLOW}", "fake:", "fake:"]
     async with pool(2, 4, 2, paths=paths, form=shape(slots=1), rebuilds=True) as built:
         first = asyncio.gather(hear(built.pipeline, request("x", 30)))
         await asyncio.sleep(0.05)
@@ -290,3 +310,66 @@ async def test_a_lender_ends_no_answer_that_it_does_not_compute() -> None:
         ended = [ids for ids, _, error in heard if error is None]
         assert 0 < len(ended) < 3
         assert all(ids == expected for ids in ended)
+
+
+class Another:
+    """A channel by which one answer of a lender comes changed."""
+
+    def __init__(
+        self, inner: FrameChannel, after: list[int], kind: Kind, change: Callable[[bytes], bytes]
+    ) -> None:
+        self._inner, self._after, self._kind, self._change = inner, after, kind, change
+
+    async def send(self, frame: bytes) -> None:
+        await self._inner.send(frame)
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        def changed(data: bytes) -> None:
+            frame = decode(data)
+            if frame.kind is self._kind:
+                self._after[0] -= 1
+                if self._after[0] == 0:
+                    data = encode(replace(frame, payload=self._change(bytes(frame.payload))))
+            to(data)
+
+        await self._inner.deliver(changed)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@pytest.mark.parametrize("token", [-1, N_VOCAB, 1 << 30])
+async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -> None:
+    """Also one that on this machine says that a form was too heavy."""
+    what, after = request("x", SHORT), [9]
+    async with pool(8, away=True) as built:
+        expected = (await answer(built.pipeline, what))[0]
+    async with pool(
+        8, away=True, rebuilds=True,
+        wrap=lambda one: Another(one, after, Kind.SAMPLED, lambda _: struct.pack("<i", token)),
+    ) as built:  # fmt: skip
+        ids, notices, error = await hear(built.pipeline, what)
+        assert (ids, error) == (expected, None)
+        assert notices[0].machine == "lender-0"
+        assert "a token that is none" in said(notices[0].reason)
+
+
+@pytest.mark.parametrize(
+    ("payload", "is_left"),
+    [
+        (struct.pack("<if", N_VOCAB, -1.0), False),
+        (struct.pack("<if", 4, float("nan")), False),
+        (b"\0" * 7, True),
+    ],
+)
+async def test_how_likely_a_token_was_is_not_taken_from_anybody(
+    payload: bytes, is_left: bool
+) -> None:
+    what, after = request("x", SHORT, sampling=replace(GREEDY, likely=2)), [9]
+    async with pool(
+        8, away=True, rebuilds=True,
+        wrap=lambda one: Another(one, after, Kind.LIKELY, lambda _: payload),
+    ) as built:  # fmt: skip
+        ids, notices, error = await hear(built.pipeline, what)
+        assert (len(ids), error) == (SHORT, None)
+        assert bool(notices) is is_left

@@ -100,8 +100,11 @@ class TestNode:
 
 
 def _is_worker(process: psutil.Process) -> bool:
+    """Whether a node started it: what a worker itself starts looks alike."""
     try:
-        return process.cmdline()[-1:] == ["backends"]
+        by = process.parent()
+        names = [one.cmdline()[-1:] for one in (process, by) if one is not None]
+        return names[:1] == [["backends"]] and names[1:] != [["backends"]]
     except psutil.Error:  # it is gone
         return False
 

@@ -41,6 +41,15 @@ async def test_a_lender_that_is_short_is_named_with_what_it_has() -> None:
     assert short_lender(caught.value) == (ATTIC, 1 << 30)
 
 
+async def test_a_lender_that_fails_names_no_other_machine() -> None:
+    facts = {"machine": "kitchen", "worker": "kitchen", "how": "x", "words": "", "cause": "x"}
+    for code in ("stage_sent_odd", "stage_missing", "worker_died", "proof_differs"):
+        with pytest.raises(AppError) as caught:
+            await answered(messages.StageFailed(pipeline=ONE.hex(), code=code, facts=facts))
+        assert said(caught.value).startswith("attic")
+        assert "kitchen" not in said(caught.value)
+
+
 @pytest.mark.parametrize(
     "error",
     [DoesNotFit("lender_said", machine="attic", what="No."), DoesNotFit("disk_full")],

@@ -1,0 +1,178 @@
+"""`python -m tests.faults.same_again`: greedy answers of the Guide, each interrupted by a kill, beside themselves.
+
+The first and the last layers are in one worker, those between in a lender's; either is killed at any token, and
+started anew. What an answer says in all must be, token for token, what it says undisturbed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
+
+from app.catalog.gguf import model_of
+from app.catalog.gguf_check import read_header
+from app.core.errors import AppError, DoesNotFit
+from app.core.recovery import Loss, Misfit, Planned
+from app.inference.lend import Lender, Wanted
+from app.inference.links import close_run, lent_stage, open_run, own_stage
+from app.inference.pipeline import Pipeline
+from app.inference.sequences import Finish, Request, Token
+from app.inference.shape import Shape
+from app.inference.stage_client import StageClient
+from app.inference.step import Run
+from app.inference.worker import Worker
+from app.lan.channel import MemoryChannel
+from app.machine.paths import guide_file
+from backends.contract import GREEDY, Number, Role
+from tests.backends.cutting import config, runs
+
+CUTS = (2, 5)
+N_TOKENS = 64
+MIB = 1 << 20
+
+
+class House:
+    """One host and one lender of the Guide, whose workers are started anew when they are killed."""
+
+    def __init__(self, guide: Path, stack: AsyncExitStack, group: asyncio.TaskGroup) -> None:
+        self._guide, self._stack, self._group = guide, stack, group
+        self.model = model_of(read_header(guide), "Guide", "guide")
+        self.form = Shape(slots=2, kv_cells=1024, context=512, n_vocab=self.model.n_vocab)
+        self.host: Worker | None = None
+        self._own: list[Run] = []
+        self._lender: AsyncExitStack | None = None
+        self._lent = lambda: 0  # the process of the lender's worker
+        self.pipeline: Pipeline | None = None
+
+    async def build(self) -> list[StageClient]:
+        """All stages once more; a worker that lives keeps its process."""
+        if self._lender is not None:
+            await self._lender.aclose()
+        if self.host is None or self.host.died is not None:
+            self.host = await self._stack.enter_async_context(await Worker.start("host"))
+        else:
+            for run in self._own:
+                await close_run(self.host, run)
+        self._own, stages = [], []
+        for layers, role in runs(self.model.n_layers, CUTS):
+            run = Run(os.urandom(16), role, self.model.width, Number.F32)
+            stage = config(self._guide, layers, role, self.model.width, slots=2, kv_cells=1024)
+            if role is Role.MIDDLE:
+                stages.append(await self._lend(run, stage))
+            else:
+                await open_run(self.host, run, self.form.context, stage)
+                self._own.append(run)
+                stages.append(own_stage(self.host, run, f"{layers}", "host"))
+        return stages
+
+    async def _lend(self, run: Run, stage: object) -> StageClient:
+        self._lender = AsyncExitStack()
+        lender = await self._lender.enter_async_context(Lender(lambda: 1 << 40, "lender"))
+        await lender.open(Wanted(run, self.form.context, stage, 64 * MIB, 0, 64 * MIB))  # type: ignore[arg-type]
+        self._lent = lambda: lender.required(run.pipeline).carried().pid
+        near, far = MemoryChannel.pair()
+        self._group.create_task(lender.serve(run.pipeline, far), name="serve")
+        return lent_stage(near, run, "lender")
+
+    def kill(self, whose: str) -> None:
+        assert self.host is not None
+        os.kill(self.host.pid if whose == "host" else self._lent(), signal.SIGKILL)
+
+    async def close(self) -> None:
+        if self._lender is not None:
+            await self._lender.aclose()
+
+    # as inference/recovering.py asks it
+
+    def wanted(self) -> bool:
+        return False
+
+    async def plan(self, without: frozenset[str]) -> Planned:
+        return Planned(("lender",), 0.1)
+
+    def failed(self, loss: Loss) -> None:
+        """Here nobody else could be taken."""
+
+    async def alone(self) -> bool:
+        return False
+
+    async def changed(self) -> None:
+        await asyncio.sleep(0.1)
+
+    def blames(self, error: AppError) -> tuple[str, str, bool]:
+        return "", "", False
+
+    def short(self, loss: Loss, error: DoesNotFit) -> Misfit:
+        return Misfit(error.reason)
+
+
+@asynccontextmanager
+async def house() -> AsyncIterator[House]:
+    """Loaded and ready."""
+    with tempfile.TemporaryDirectory() as folder:
+        guide = Path(shutil.copy(guide_file(), folder))
+        async with AsyncExitStack() as stack:
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            made = House(guide, stack, group)
+            stack.push_async_callback(made.close)
+            async with Pipeline(await made.build(), made.form, made) as pipeline:
+                made.pipeline = pipeline
+                yield made
+
+
+async def said(made: House, prompt: Sequence[int], whose: str = "", at: int = 0) -> list[int]:
+    """An answer's tokens; somebody is killed when so many are there."""
+    assert made.pipeline is not None
+    ids: list[int] = []
+    asked = Request(tuple(prompt), GREEDY, N_TOKENS)
+    async with aclosing(made.pipeline.generate(asked)) as stream:
+        async for item in stream:
+            if isinstance(item, Token):
+                ids.append(item.id)
+                if whose and len(ids) == at:
+                    made.kill(whose)
+            elif isinstance(item, Finish) and whose:
+                assert len(item.figures.recoveries) == 1
+    return ids
+
+
+async def same(made: House, chance: random.Random) -> bool:
+    """Whether one answer says the same in all, undisturbed and interrupted."""
+    prompt = [chance.randrange(3, made.model.n_vocab) for _ in range(chance.randrange(3, 120))]
+    whose, at = chance.choice(("host", "lender")), chance.randrange(1, N_TOKENS - 4)
+    return await said(made, prompt) == await said(made, prompt, whose, at)
+
+
+async def compared(n: int, seed: int, seconds: float) -> dict[str, float]:
+    """As many as there is time for."""
+    chance, began, found = random.Random(seed), time.monotonic(), list[bool]()
+    async with house() as made:
+        while len(found) < n and time.monotonic() - began < seconds:
+            found.append(await same(made, chance))
+    took = round(time.monotonic() - began, 1)
+    return {"answers": len(found), "same": sum(found), "seed": seed, "seconds": took}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    given = parser.parse_args()
+    found = asyncio.run(compared(given.runs, given.seed, given.seconds))
+    print(json.dumps(found))
+    raise SystemExit(found["same"] != found["answers"])
+
+
+if __name__ == "__main__":
+    main()
