@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     process.use_huge_pages()
     frames_in, frames_out = process.take_pipes()
     process.end_with_parent()
-    if starter.FORMS in os.environ and hasattr(os, "fork"):
+    if process.FORMS in os.environ and hasattr(os, "fork"):
         starter.of_grammars()  # while this process may still start others
     confine.confine_as_told()
     if confine.READS in os.environ:

@@ -73,7 +73,8 @@ class Follower:
         """What to send back. Raises StageError."""
         match asked:
             case Ask.OPEN:
-                return self._open(*TOKEN.unpack_from(payload), payload[TOKEN.size :].decode())
+                (n_vocab,) = TOKEN.unpack_from(payload)
+                return self._open(n_vocab, payload[TOKEN.size :].decode())
             case Ask.COMPILE:
                 return self._compile(payload)
             case Ask.ALLOWS:

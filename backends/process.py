@@ -18,6 +18,7 @@ PR_SET_PDEATHSIG = 1
 ROOM_TO_LOAD = 1.1  # a node kills at the limit + 10 % (SAFETY.md 8)
 # Beside what was asked for, before the system itself says no.
 SPARE_BYTES, THREAD_BYTES = 512 << 20, 16 << 20
+FORMS = "POOLHOUSE_FORMS"  # in the environment: grammars may be asked of this worker (starter.py)
 TUNABLES = "GLIBC_TUNABLES"
 ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # elsewhere than in glibc it means nothing
 

@@ -68,8 +68,8 @@ class Sampler:
         for name in ("_chain", "_chance"):
             if getattr(self, name, None):
                 self._llama.llama_sampler_free(getattr(self, name))
-        if getattr(self, "_grammar", None):
-            self._grammar.close()
+        if (grammar := getattr(self, "_grammar", None)) is not None:
+            grammar.close()
 
     def _new_chain(self, sampling: Sampling, n_vocab: int) -> Any:
         """Order and meaning as in llama.cpp's own chain (common/sampling.cpp)."""

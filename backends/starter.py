@@ -19,7 +19,6 @@ from functools import lru_cache
 from backends import confine, process
 
 MOST = 16  # at once
-FORMS = "POOLHOUSE_FORMS"  # in the environment: grammars may be asked of this worker
 NEW = b"n"
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -71,8 +70,9 @@ def end() -> None:
 
 def _ready_for_grammars() -> Serve:
     from backends import grammar_process  # heavy, and with threads of its own but for ONE_THREAD
+    from backends.llamacpp import binding
 
-    grammar_process.binding.load()
+    binding.load()
     return grammar_process.serve
 
 

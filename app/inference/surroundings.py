@@ -9,8 +9,7 @@ from pathlib import Path
 
 import backends
 from backends.confine import READS
-from backends.process import ALLOCATOR
-from backends.starter import FORMS
+from backends.process import ALLOCATOR, FORMS
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 

@@ -89,8 +89,8 @@ async def test_a_form_that_grows_without_bound_ends_its_own_answer_alone(
         assert psutil.Process(host.pid).memory_info().rss - held < 64 << 20
         for one in psutil.Process(host.pid).children(recursive=True):  # each bounded by itself
             assert one.memory_info().rss < 512 << 20
-        for one, alone in ((PLAIN, plain), (DIGITS, digits)):
-            assert (await answer(pipeline, one))[0] == alone
+        for asked_again, alone in ((PLAIN, plain), (DIGITS, digits)):
+            assert (await answer(pipeline, asked_again))[0] == alone
 
 
 @within_reach
