@@ -62,7 +62,10 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         "stage_failed engine_gave_up engine_missing engine_unproved engine_pre_unknown check_engine_missing",
     ),
     (Blame(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
-    (Blame(Fault.REQUEST), "sampling_failed grammar_refused form_waits form_too_heavy"),
+    (
+        Blame(Fault.REQUEST),
+        "sampling_failed grammar_refused form_waits form_too_heavy text_too_slow",
+    ),
     (
         Blame(Fault.MEMORY, Retry.ELSEWHERE),
         """

@@ -311,6 +311,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "model_not_loaded": "The model could not be loaded by {worker}: {cause}. "
     "Take another file of it, or another model.",
     "grammar_refused": "The form asked for the answer cannot be used: {cause}.",
+    "text_too_slow": "This text could not be parted into tokens within {seconds} s. Send less of it at once.",
     "form_too_heavy": "To keep to the form asked for the answer takes too long, or too much memory, so the answer "
     "stopped. Ask for a simpler form: one that names itself within itself less often.",
     "template_failed": "The chat template of this model cannot be used: {cause}. "

@@ -321,8 +321,10 @@ class Pipeline:
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
         """A stage says that it was given numbers that cannot be used: whose they were, or whose word that is."""
         if stage.is_elsewhere and stage.was_given_sound_rows():
-            why = "it refused numbers that can be used"
-            return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": why})
+            return stage, Reason(
+                "stage_garbled",
+                {"machine": stage.machine, "cause": "it refused numbers that can be used"},
+            )
         if (sender := self._before(stage)) is not None:
             return sender, Reason("stage_sent_odd", {"machine": sender.machine})
         return stage, reason

@@ -102,7 +102,12 @@ class Text:
         order = orders.Tokenize(request=0, text=text, special=special, bos=bos)
         async with self._one_order:
             worker = await self._ready()
-            return (await worker.ask(order, orders.Tokenized, TOKENIZE_S)).ids
+            try:
+                return (await worker.ask(order, orders.Tokenized, TOKENIZE_S)).ids
+            except StageLost as error:
+                if _took_too_long(error):  # the text's fault, and no machine's
+                    raise BadInput("text_too_slow", seconds=TOKENIZE_S) from None
+                raise
 
     async def render(
         self,
@@ -183,8 +188,10 @@ class Text:
                 ids = worker.expected(await answers.get(), orders.Tokenized).ids
                 return Prompt(ids, told.text, told.folded)
         except TimeoutError:
-            worker.kill(Reason("worker_hung", {"worker": worker.name, "seconds": TOKENIZE_S}))
-            raise await worker.wait_dead() from None
+            error = BadInput("text_too_slow", seconds=TOKENIZE_S)
+            worker.kill(error.reason)
+            await worker.wait_dead()
+            raise error from None
 
     async def _over_with_what_was_left(self) -> None:
         """Who left did not stop the worker: what it does for him has its own time, and not that of the next one."""
@@ -221,6 +228,12 @@ class Text:
             worker.kill(error.reason)
             await worker.wait_dead()
             raise error
+
+
+def _took_too_long(error: StageLost) -> bool:
+    """Whether it was at work for all of its time; what the system stopped was not."""
+    seconds = error.reason.facts.get("seconds", 0.0)
+    return error.reason.code == "worker_hung" and float(seconds) >= TOKENIZE_S
 
 
 def local_time(epoch_seconds: float | None = None) -> LocalTime:

@@ -77,6 +77,10 @@ class Rebuilding:
     def failed(self, loss: Loss) -> None:
         self.failures.note(loss)
 
+    def left_out(self) -> frozenset[MachineId]:
+        """Machines that failed again and again lately."""
+        return frozenset(map(MachineId, self.failures.left_out()))
+
     async def alone(self) -> bool:
         others = frozenset[MachineId]()
         for _ in range(MOST_LOOKS):
@@ -96,7 +100,7 @@ class Rebuilding:
     async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
         """The placements that can be without these machines, the planner's own choice first; where that can be,
         without those that failed again and again, too."""
-        failed = frozenset(map(MachineId, self.failures.left_out())) - without
+        failed = self.left_out() - without
         if failed:
             try:
                 return await self._replan(without | failed)

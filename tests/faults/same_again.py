@@ -15,7 +15,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class House:
         self.host: Worker | None = None
         self._own: list[Run] = []
         self._lender: AsyncExitStack | None = None
-        self._lent = lambda: 0  # the process of the lender's worker
+        self._lent: Callable[[], int] = lambda: 0  # the process of the lender's worker
         self.pipeline: Pipeline | None = None
 
     async def build(self) -> list[StageClient]:

@@ -65,6 +65,7 @@ async def serving(model: Path, cuts: tuple[int, ...]) -> AsyncIterator[tuple[Pip
 
 
 @within_reach
+@pytest.mark.many(keep=1)
 @pytest.mark.parametrize("cuts", [(), (2,)])
 async def test_a_form_that_grows_without_bound_ends_its_own_answer_alone(
     cuts: tuple[int, ...], tmp_path: Path

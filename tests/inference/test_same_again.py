@@ -12,6 +12,7 @@ from tests.faults.same_again import house, same
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
+@pytest.mark.long
 async def test_what_was_interrupted_says_the_same_in_all() -> None:
     """`python -m tests.faults.same_again` does so 300 times."""
     chance = random.Random(3)

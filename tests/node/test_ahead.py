@@ -43,6 +43,7 @@ class Scene:
         self.told: list[MachineId | None] = []
         self.prepared: list[tuple[str, bool]] = []
         self.checks: Any = None  # of samples
+        self.failed: frozenset[MachineId] = frozenset()  # again and again
         self.ahead = Ahead(self, self, lambda: self.clock_s)  # type: ignore[arg-type]
 
     def steps_s(self) -> dict[MachineId, float]:
@@ -58,6 +59,9 @@ class Scene:
 
     def move(self, option: tuple[Plan, Json]) -> None:
         self.moved.append(option[0])
+
+    def left_out(self) -> frozenset[MachineId]:
+        return self.failed
 
     async def options(self, without: frozenset[MachineId]) -> list[tuple[Plan, Json]]:
         there = [one for one in self.lenders if one.id not in without]

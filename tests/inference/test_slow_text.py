@@ -1,0 +1,29 @@
+"""A text that takes too long to be parted into tokens is its own fault: it is told so, and the next one is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.errors import BadInput
+from app.core.reasons import said
+from app.inference import text
+from app.inference.text import MAX_TEXT_CHARS, Text
+from app.machine.paths import guide_file
+
+LONG = "\U0001f600" * MAX_TEXT_CHARS  # a token for each of its bytes, which takes seconds
+
+
+@pytest.mark.parametrize("renders", [True, False])
+async def test_a_text_that_takes_too_long_is_told_as_that(
+    renders: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await Text.open(str(guide_file())) as opened:
+        monkeypatch.setattr(text, "TOKENIZE_S", 0.2)
+        messages = [{"role": "user", "content": LONG[:-64]}]  # with what its template writes
+        asked = opened.prompt(messages) if renders else opened.tokenize(LONG)
+        with pytest.raises(BadInput) as told:
+            await asked
+        assert told.value.reason.code == "text_too_slow"
+        assert "less of it" in said(told.value)
+        monkeypatch.undo()
+        assert await opened.tokenize("A pool.")
