@@ -33,6 +33,10 @@ class Failures:
         while len(self._at_s) > MOST_MACHINES:
             del self._at_s[next(iter(self._at_s))]
 
+    def forget(self) -> None:
+        """A person has a model placed: whoever is there gets another chance."""
+        self._at_s.clear()
+
     def left_out(self) -> frozenset[str]:
         """Machines that failed so often that the next placement does without them, where it can."""
         since_s = self._clock() - KEPT_S

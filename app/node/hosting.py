@@ -127,6 +127,7 @@ class Hosting:
         entry = await asyncio.to_thread(to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
+        self.outlook.failures.forget()
         try:
             loading = self._loaded(entry, order, report)
             running = await self._loads.stoppable(Load(entry.name), loading)

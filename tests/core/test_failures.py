@@ -28,7 +28,13 @@ def test_the_second_failure_leaves_a_machine_out_for_some_minutes() -> None:
     failures.note(Loss("attic", "attic-pc", DIED, 0.0))
     failures.note(Loss("study", "study-pc", DIED, 0.0))
     assert failures.left_out() == {"attic"}
-    clock.now_s += KEPT_S - 60
+    failures.note(Loss("study", "study-pc", DIED, 0.0))
+    failures.forget()
+    assert failures.left_out() == frozenset()
+    for _ in range(2):
+        failures.note(Loss("attic", "attic-pc", DIED, 0.0))
+        clock.now_s += 60
+    clock.now_s += KEPT_S - 120
     assert failures.left_out() == frozenset()
 
 
