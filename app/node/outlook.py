@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 
 from app.catalog.shelf import Entry
@@ -61,7 +60,7 @@ class Outlook:
     lessons: Lessons
     doubts: Doubts
     checks: CheckRoom  # what samples of their work may take here
-    failures: Failures = field(default_factory=partial(Failures, time.monotonic))
+    failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
 
     async def speeds(
         self, entry: Entry, batch_rows: int, report: Progress, *, known_only: bool = False

@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from app.core.errors import AppError, DoesNotFit, StageLost, Unreachable
+from app.core.errors import AppError, DoesNotFit, Fact, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.reasons import said
 from app.lan import messages
@@ -42,7 +42,13 @@ async def test_a_lender_that_is_short_is_named_with_what_it_has() -> None:
 
 
 async def test_a_lender_that_fails_names_no_other_machine() -> None:
-    facts = {"machine": "kitchen", "worker": "kitchen", "how": "x", "words": "", "cause": "x"}
+    facts: dict[str, Fact] = {
+        "machine": "kitchen",
+        "worker": "kitchen",
+        "how": "x",
+        "words": "",
+        "cause": "x",
+    }
     for code in ("stage_sent_odd", "stage_missing", "worker_died", "proof_differs"):
         with pytest.raises(AppError) as caught:
             await answered(messages.StageFailed(pipeline=ONE.hex(), code=code, facts=facts))

@@ -17,7 +17,7 @@ from tests.inference.pool import N_VOCAB, WIDTH, fake
 @cache
 def undisturbed(asked: Request, form: Shape) -> list[int]:
     stage = FakeStage(fake(Role.WHOLE, Layers(0, 8), form, "fake:", WIDTH))
-    sampler = sampler_for(asked.sampling, N_VOCAB, None, asked.ids, 0)
+    sampler = sampler_for(asked.sampling, N_VOCAB, "", asked.ids, 0)
     new, pos, ids = list(asked.ids), 0, []
     for _ in range(asked.max_tokens):
         segment = Segment(0, len(new), pos)
