@@ -48,7 +48,8 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.node.chat_api.wish", {"MOST_ANSWERS": 4, "MOST_BIASES": 1024}),
     ("app.node.chat_api.wish", {"MOST_STOPS": 8, "MOST_STOP_CHARS": 256}),
     ("app.core.json_grammar", {"MAX_SCHEMA_BYTES": 64 * KIB, "MAX_DEPTH": 32}),
-    ("backends.sampling", {"MAX_GRAMMAR_BYTES": 64 * KIB, "COMPILE_SECONDS": 1}),
+    ("backends.grammar", {"MAX_BYTES": 64 * KIB}),
+    ("backends.grammar_process", {"STEP_SECONDS": 1.0, "GROW_BYTES": 256 * MIB}),
     (
         "backends.template",
         {"MAX_SECONDS": 1.0, "TRIAL_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB},
