@@ -48,7 +48,7 @@ def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
             "llama.cpp cannot be loaded: no file",
             (
                 "The engine cannot be used by den: llama.cpp cannot be loaded: no file. "
-                "Run `make run` in the Poolhouse folder there: it compiles the engine."
+                "Run `make run` in its Poolhouse folder: it compiles the engine."
             ),
         ),
     ],
