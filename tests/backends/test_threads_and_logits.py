@@ -76,6 +76,7 @@ def of_many(path: Path, begin: int, seed: int) -> tuple[list[bytes], list[int]]:
     return told, threads
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_nor_with_many_that_share_their_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench.chat import TOKENS_PER_S, measured, tokens
 from bench.chat_window import OPENS, TICK_MS
 
@@ -14,6 +16,7 @@ def test_an_answer_in_tokens() -> None:
     assert "".join(pieces).startswith("## Step 0")
 
 
+@pytest.mark.long
 def test_it_opens_and_streams() -> None:
     found = measured(6, N_TOKENS)
     assert len(found["open_s"]) == OPENS

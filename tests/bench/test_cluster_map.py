@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from bench.cluster_map import MOVES, measured
 
 
+@pytest.mark.long
 def test_it_moves_only_while_an_answer_is_seen_to_run() -> None:
     found = measured(3, 0.4, os.environ | {"QT_QPA_PLATFORM": "offscreen"})
     assert len(found) == 4

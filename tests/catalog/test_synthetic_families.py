@@ -67,6 +67,7 @@ def test_the_model_s_own_layers_are_what_is_measured(tmp_path: Path, name: str) 
         stage.close()
 
 
+@pytest.mark.long
 async def test_a_worker_computes_the_layers_of_every_family(tmp_path: Path) -> None:
     async with await Worker.start("all", reads=[tmp_path]) as worker, asyncio.TaskGroup() as group:
         odd = {}

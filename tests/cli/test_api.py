@@ -24,6 +24,7 @@ def said(den: TestNode, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_it_is_turned_on_and_off_and_says_where(den: TestNode) -> None:
     port = free_port()
     assert "cannot use the pool" in said(den, "status")
@@ -40,6 +41,7 @@ def test_it_is_turned_on_and_off_and_says_where(den: TestNode) -> None:
     assert settings["api"] == {"port": port, "may_load": True, "ollama_open": True}
 
 
+@pytest.mark.long
 def test_keys_are_shown_made_rotated_and_removed(den: TestNode) -> None:
     first = said(den, "key").strip()
     assert first.startswith("ph-")
@@ -61,6 +63,7 @@ def test_keys_are_shown_made_rotated_and_removed(den: TestNode) -> None:
     assert said(den, "key").strip() == new["key"]
 
 
+@pytest.mark.long
 def test_host_names_and_origins_are_allowed_one_by_one_listed_and_removed(den: TestNode) -> None:
     port = str(free_port())
     said(den, "on", "--port", port, "--host-name", "host.docker.internal", "--host-name", "pool")

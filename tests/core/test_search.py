@@ -28,6 +28,7 @@ from testbed.households import (
 HOUSEHOLDS = 2400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_the_planner_is_never_worse_than_trying_everything(part: int) -> None:
     n_split = n_none = 0

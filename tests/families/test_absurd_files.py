@@ -138,6 +138,7 @@ def check_stage(stage: Header, model: Model, layers: Layers, role: Role) -> None
         assert not is_per_layer(stage, key) or value.count == len(layers), key
 
 
+@pytest.mark.long
 def test_400_absurd_files_are_refused_in_a_sentence_or_cut_soundly(tmp_path: Path) -> None:
     path, ends = tmp_path / "odd.gguf", Counter[str]()
     names = [name for name, one in families().items() if one.layers <= 12]

@@ -73,6 +73,7 @@ def test_what_is_no_number_is_no_proof() -> None:
     assert proof.difference(some, none) == proof.difference(none, none) == np.inf
 
 
+@pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_proof_is_a_row(workers: Workers) -> None:
     row = await report.row_of(workers, "llama", proof.SEED)

@@ -65,6 +65,7 @@ def test_quit_ends_a_node_that_still_starts(
     assert (launcher.starts, launcher.ends) == (1, 1)
 
 
+@pytest.mark.long
 def test_quit_leaves_a_node_alone_that_it_did_not_start(
     qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

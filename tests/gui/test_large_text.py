@@ -80,6 +80,7 @@ def test_the_settings_have_room_for_large_german(
     assert not found, "\n".join(found)
 
 
+@pytest.mark.long
 def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
     window = window_over(qtbot, at_lone.services, pages.CHAT)
     page = chat_of(window)

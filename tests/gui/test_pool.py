@@ -58,6 +58,7 @@ def test_long_work_comes_in_lines_and_can_be_cancelled(qtbot: QtBot, at_lone: De
     assert not seen
 
 
+@pytest.mark.long
 def test_a_node_that_ends_and_returns(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     made = desk(qapp, tmp_path / "den")
     pool, restarted = made.services.pool, list[bool]()

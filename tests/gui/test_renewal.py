@@ -62,6 +62,7 @@ def choose(app: Application, language: str) -> General:
     return general
 
 
+@pytest.mark.long
 def test_the_window_speaks_it_at_once_at_the_same_place(qtbot: QtBot, app: Application) -> None:
     before, tray = app.window, app.tray
     before.resize(before.minimumWidth(), 707)  # the tests' screen is small
@@ -115,6 +116,7 @@ def test_what_was_typed_is_there_still(qtbot: QtBot, app: Application) -> None:
     assert models.list._online.isVisibleTo(models)
 
 
+@pytest.mark.long
 def test_what_the_pool_page_loads_goes_on(qtbot: QtBot, app: Application) -> None:
     app.window.go("pool")
     pool, before = app.window.page("pool"), app.window

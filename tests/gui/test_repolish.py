@@ -166,6 +166,7 @@ def test_a_picture_that_nobody_sees_is_painted_once_it_is_shown(qtbot: QtBot, th
     assert button.icon().cacheKey() == before
 
 
+@pytest.mark.long
 def test_a_page_keeps_nothing_of_what_is_gone(qtbot: QtBot, theme: Theme) -> None:
     """Messages come and go on it; the parts that Qt itself made for them must go too."""
     page = QWidget()
@@ -191,6 +192,7 @@ def n_gone() -> int:
     return sum(isinstance(one, QObject) and not isValid(one) for one in gc.get_objects())
 
 
+@pytest.mark.long
 def test_closed_windows_may_be_swept_while_all_are_listed() -> None:
     """In a process of its own: without that care it ends."""
     done = subprocess.run(

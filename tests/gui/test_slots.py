@@ -39,6 +39,7 @@ def toured(qtbot: QtBot, window: Window, watch: Watch, kind: str) -> Passes:
     return watch.kinds[kind]
 
 
+@pytest.mark.long
 def test_no_slot_is_long_once_the_pages_are_made(qtbot: QtBot, at_lone: Desk, watch: Watch) -> None:
     """Each tour has its longest turn, and the best tour counts: what is slow by itself is slow in all."""
     window = window_over(qtbot, at_lone.services)

@@ -96,6 +96,7 @@ def speaks_long(qapp: QApplication, long_language: Path) -> Iterator[None]:
     qapp.removeTranslator(translator)
 
 
+@pytest.mark.long
 def test_a_translation_reaches_the_window(speaks_long: None) -> None:
     assert QCoreApplication.translate("Sidebar", "Settings") == longer("Settings")
     assert pages.ENTRIES[0].title == longer("Pool")

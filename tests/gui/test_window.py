@@ -186,6 +186,7 @@ def test_a_window_is_no_larger_than_its_screen_at_first_and_with_the_size_of_a_l
     assert window.size() == on_screen.room(window)  # nor is it smaller than need be
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [1.0, 2.0])
 def test_every_button_of_the_first_steps_is_on_a_small_screen(
     qtbot: QtBot, qapp: QApplication, at_lone: Desk, small_screen: QRect, text: float

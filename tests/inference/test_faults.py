@@ -108,6 +108,7 @@ async def test_a_run_of_the_host_that_fails_says_why(option: str, code: str) -> 
         assert error.reason.code == code
 
 
+@pytest.mark.long
 async def test_a_run_that_waits_for_another_on_its_machine_is_not_taken_for_hung() -> None:
     """The host's last run gets no turn while its first computes a long chunk of somebody's prompt."""
     quick = Deadlines(0.6, 0.6, prefill_least_s=20.0, dead_s=0.6)

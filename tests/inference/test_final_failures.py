@@ -106,6 +106,7 @@ async def test_an_engine_that_cannot_compute_is_not_asked_again() -> None:
         assert built.pipeline.lost.reason == error.reason
 
 
+@pytest.mark.long
 async def test_what_a_lender_says_of_its_engine_is_no_other_machines() -> None:
     """Its layers go elsewhere, and the answer on; where they fail once more, another one's engine says the same."""
     expected = await undisturbed()
@@ -214,6 +215,7 @@ class Odd:
         await self._inner.close()
 
 
+@pytest.mark.long
 async def test_who_sends_numbers_that_cannot_be_used_is_left_out_and_not_who_got_them() -> None:
     expected = await undisturbed()
     after = [7]
@@ -274,6 +276,7 @@ async def test_who_refuses_numbers_that_can_be_used_is_left_out_and_not_who_sent
         assert "lender-1" not in "".join(said(one.reason) for one in notices)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "facts"),
     [
@@ -298,6 +301,7 @@ async def test_a_lender_ends_no_answer_and_names_no_machine_by_a_word(
         assert notices[0].machine == "lender-1"
 
 
+@pytest.mark.long
 async def test_a_lender_ends_no_answer_that_it_does_not_compute() -> None:
     expected, after = await undisturbed(), [30]
     facts = {"cause": "odd", "slots": "0,1,2,3"}
@@ -338,6 +342,7 @@ class Another:
         await self._inner.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("token", [-1, N_VOCAB, 1 << 30])
 async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -> None:
     """Also one that on this machine says that a form was too heavy."""

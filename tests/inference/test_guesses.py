@@ -39,6 +39,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
     return told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", SPLITS)
 async def test_guesses_change_no_token(sizes: tuple[int, ...], oracle: Oracle) -> None:
     async with pool(*sizes, form=shape(slots=3)) as built:

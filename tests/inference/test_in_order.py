@@ -84,6 +84,7 @@ def before_each_forgetting(told: list[Op], common: set[Op]) -> dict[tuple[Op, in
     return found
 
 
+@pytest.mark.long
 async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(
     told: dict[str, list[Op]],
 ) -> None:

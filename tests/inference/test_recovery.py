@@ -120,6 +120,7 @@ async def test_the_fourth_loss_of_one_answer_ends_it_in_words() -> None:
         assert len(built.rebuild.planned) == MAX_RECOVERIES
 
 
+@pytest.mark.long
 @posix
 async def test_who_fails_a_second_time_gets_no_layers_back() -> None:
     """Also where tokens came in between, and where another answer had the first failure."""
@@ -136,6 +137,7 @@ async def test_who_fails_a_second_time_gets_no_layers_back() -> None:
         assert ids == undisturbed(what, shape())
 
 
+@pytest.mark.long
 @posix
 async def test_what_the_host_alone_can_finish_is_finished() -> None:
     """After as many losses as an answer is recovered from on others; its own worker's loss then is the last."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from app.inference.pipeline import Pipeline
 from backends.contract import Keep
 from tests.inference.pool import answer, pool, request, shape
@@ -28,6 +30,7 @@ PROMPT = [3 + n % 90 for n in range(70)]
 MORE = [40, 41, 42, 43]
 
 
+@pytest.mark.long
 async def test_a_second_turn_does_not_pay_for_the_first_again() -> None:
     async with pool(*SIZES, form=RECURRENT) as built:
         said, reused = await turn(built.pipeline, PROMPT)

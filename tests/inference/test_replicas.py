@@ -230,6 +230,7 @@ async def test_the_last_replica_recovers_in_place_and_then_all_is_over() -> None
             await hear(replicas, what)
 
 
+@pytest.mark.long
 async def test_the_only_one_is_left_by_any_machine_and_takes_questions_on() -> None:
     """Its stages move between machines: also one that came later can leave, and nothing drains."""
     what = request("tell me", 60)

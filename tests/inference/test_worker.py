@@ -88,6 +88,7 @@ async def test_a_worker_reads_the_files_it_was_started_for_and_no_other(tmp_path
                 await asking
 
 
+@pytest.mark.long
 def test_every_worker_of_the_app_is_told_what_it_may_read() -> None:
     calls = [
         call

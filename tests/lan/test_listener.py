@@ -206,6 +206,7 @@ async def test_a_guest_s_requests_share_a_connection_that_ends_with_its_membersh
             pass
 
 
+@pytest.mark.long
 async def test_garbage_does_no_harm(nodes: Nodes) -> None:
     """S1, short: random, TLS-like, HTTP and cut-off connections while a member works."""
     den, attic = await nodes.paired("den", "attic")

@@ -123,6 +123,7 @@ async def test_a_model_comes_by_name_is_used_and_goes(client: NodeClient, tmp_pa
     assert gone["removed"] == "chosen"
 
 
+@pytest.mark.long
 async def test_several_questions_at_once_are_all_counted(den: TestNode, client: NodeClient) -> None:
     order = {"prompt": "?", "max_tokens": 40, "ignore_end": True, "sampling": {"temperature": 0}}
     most = most_running = 0
@@ -151,6 +152,7 @@ async def test_several_questions_at_once_are_all_counted(den: TestNode, client: 
     await den.until_nobody()
 
 
+@pytest.mark.long
 def test_shutdown_ends_the_node(tmp_path: Path) -> None:
     with node(tmp_path, "short") as one:
 

@@ -79,6 +79,7 @@ async def ended(one: TestNode, key: str) -> Json:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.long
 async def test_nothing_is_given_before_the_owner_allows_it(home: Household) -> None:
     assert (await ask(home.attic, "/copies", home.question))["machines"] == []
     begun = await ask(home.attic, "/downloads", home.order())

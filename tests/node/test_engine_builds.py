@@ -58,6 +58,7 @@ async def planned(host: NodeClient) -> list[str]:
     return [one["code"] for one in told["why"]]
 
 
+@pytest.mark.long
 async def test_a_host_with_another_build_computes_alone(pool: tuple[TestNode, TestNode]) -> None:
     den, attic = pool
     async with den.client() as other, attic.client() as host:

@@ -93,6 +93,7 @@ def everybody_linked(computers: list[Computer]) -> bool:
     return all(len(computer.linked()) == len(computers) - 1 for computer in computers)
 
 
+@pytest.mark.long
 @pytest.mark.root
 def test_three_nodes_find_each_other_and_notice_who_goes(three: list[Computer]) -> None:
     den, attic, kitchen = three

@@ -67,6 +67,7 @@ def test_the_log_carries_the_role_and_both_sides_say_it(pool: Pool) -> None:
     assert "den answers with guide." in pool.guest.run("models").stdout
 
 
+@pytest.mark.long
 def test_its_command_line_is_answered_by_the_host(pool: Pool) -> None:
     asked = ("ask", "How do I add a computer?", "-t", "0", "-n", "12", "--json")
     here, there = (json.loads(one.run(*asked).stdout) for one in (pool.guest, pool.host))
@@ -279,6 +280,7 @@ async def test_another_role_ends_what_is_under_way_and_the_stream_says_so(pool: 
         await asyncio.to_thread(control, "POST", "/machines/visitor/roles", {"roles": ["guest"]})
 
 
+@pytest.mark.long
 async def test_a_removal_ends_its_answers_at_once(pool: Pool, tmp_path: Path) -> None:
     """Nothing is passed on afterwards, and the host has no work left. Of a guest of this test's own: who was
     removed stays out until it is reset."""

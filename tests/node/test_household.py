@@ -74,6 +74,7 @@ def until(holds: Callable[[], object], within_s: float = 60) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
     den, attic, kitchen = pool
     loaded(den)
@@ -100,6 +101,7 @@ def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
     post(den, "/machines/loft/name", {"name": "loft"})  # its own
 
 
+@pytest.mark.long
 def test_under_a_limit_a_split_says_the_same_and_forecasts_know_it(pool: list[TestNode]) -> None:
     den, attic, _ = pool
     loaded(den)
@@ -129,6 +131,7 @@ def answered(one: TestNode, question: Json) -> Json:
     return of(one, lambda client: client.work("POST", "/ask", question))
 
 
+@pytest.mark.long
 def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> None:
     den, attic, kitchen = pool
     loaded(attic)
@@ -151,6 +154,7 @@ def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> No
         post(den, "/machines/den/roles", {"roles": ["host"]})
 
 
+@pytest.mark.long
 def test_a_removed_lender_is_named_and_knows_it_itself(pool: list[TestNode]) -> None:
     den, attic, kitchen = pool
     loaded(den)

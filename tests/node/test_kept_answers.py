@@ -124,6 +124,7 @@ async def test_what_nobody_fetches_is_forgotten() -> None:
         assert kept.keys == []
 
 
+@pytest.mark.long
 async def test_a_window_that_was_killed_finds_the_whole_answer(tmp_path: Path) -> None:
     with node(tmp_path, "den") as den:
         async with den.client() as client:

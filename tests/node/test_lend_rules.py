@@ -231,6 +231,7 @@ async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> Non
     assert (await attic.get("/lending"))["rules"] == before
 
 
+@pytest.mark.long
 def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: Path) -> None:
     with node(tmp_path, "attic") as one:
         words = ("--idle", "5m", "--schedule", "mon-fri 18:00-08:00, sat", "--battery", "30",

@@ -130,6 +130,7 @@ async def test_a_new_link_is_measured_and_named(nodes: Nodes, tmp_path: Path) ->
     assert link_record.load(tmp_path / "links.json")[far].link == link
 
 
+@pytest.mark.long
 async def test_a_link_at_work_is_measured_later(nodes: Nodes, tmp_path: Path) -> None:
     den, attic = await nodes.paired("den", "attic")
     attic.at_work = True
@@ -228,6 +229,7 @@ async def test_the_better_of_two_ways_is_taken_and_named(nodes: Nodes, tmp_path:
         assert book._known[far].link.out_bytes_per_s > 5e6 / 8
 
 
+@pytest.mark.long
 async def test_a_better_way_that_is_heard_of_is_taken_and_a_false_one_is_not(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +287,7 @@ async def test_a_way_over_a_vpn_is_not_even_tried_unless_chosen(
     assert not book._may_use(FAR, Address("10.8.0.1", 1))
 
 
+@pytest.mark.long
 async def test_by_hand(nodes: Nodes, tmp_path: Path) -> None:
     alone = await nodes.open("alone")
     with pytest.raises(BadInput):

@@ -146,6 +146,7 @@ async def test_each_way_is_measured_once_in_hours_of_rest(household: Household) 
     assert max(looks) <= 6.25 * 2 + 2, SEED
 
 
+@pytest.mark.long
 async def test_a_restless_radio_is_left_alone_more_and_more(household: Household) -> None:
     await household.live(HOUR_SECONDS / 4)
     for hour in range(24):

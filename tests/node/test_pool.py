@@ -397,6 +397,7 @@ async def test_two_nodes_cannot_share_a_home_and_one_that_dies_leaves_no_worker(
         assert not alive
 
 
+@pytest.mark.long
 def test_a_wrong_code_is_one_sentence(tmp_path: Path) -> None:
     with node(tmp_path / "a", "a") as a, node(tmp_path / "b", "b") as b:
         opened = a.control("POST", "/pairing", {})

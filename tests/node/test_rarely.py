@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.node.rarely import WHILE_S, Rarely
 
 
+@pytest.mark.long
 def test_each_thing_by_itself_and_again_after_a_while() -> None:
     now_s = 5.0
     rarely = Rarely(lambda: now_s)

@@ -196,6 +196,7 @@ def pull(den: TestNode, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 async def test_pull_on_the_command_line(den: TestNode) -> None:
     said = await asyncio.to_thread(den.run, "pull", REPOSITORY, "--name", "tiny", "--json")
     assert said.returncode == 0, said.stderr

@@ -6,6 +6,8 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from app.core.household import Came, Household, Left, Member, Removed, apply
 from app.core.ids import MachineId
 from app.node.sightings import Sightings
@@ -50,6 +52,7 @@ async def test_a_file_that_is_damaged_or_cannot_be_written_costs_nothing(tmp_pat
     assert Sightings(tmp_path / "seen.json").told(MEMBER) == MEMBER
 
 
+@pytest.mark.long
 async def test_when_a_machine_was_there_last_outlives_a_restart(tmp_path: Path) -> None:
     with paired(tmp_path, "host", "guest") as nodes:
         await until(nodes[0], lambda machines: machines["guest"]["online"])

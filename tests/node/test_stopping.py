@@ -85,6 +85,7 @@ run(NodeOptions(home=Path({home!r}), name="one", port=0, bind="127.0.0.1", disco
 """
 
 
+@pytest.mark.long
 async def test_a_node_whose_thread_hangs_is_ended_all_the_same(tmp_path: Path) -> None:
     """The last resort: a thread cannot be killed, a process can."""
     program = HANGING.format(home=str(tmp_path))

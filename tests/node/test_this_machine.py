@@ -51,6 +51,7 @@ async def test_the_switch_keeps_the_limit_and_says_since_when(client: NodeClient
     assert (shown["lending"]["state"], shown["rules"]["on"]) == ("ready", True)
 
 
+@pytest.mark.long
 async def test_a_switched_off_machine_stays_so(tmp_path: Path) -> None:
     with node(tmp_path, "attic") as one:
         async with one.client() as client:

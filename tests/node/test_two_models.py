@@ -135,6 +135,7 @@ async def test_tokens_are_those_of_the_model_that_is_named(host: NodeClient) -> 
         await host.post("/tokens", {"text": "x", "model": "other"})
 
 
+@pytest.mark.long
 async def test_a_lender_holds_layers_of_two_and_each_goes_for_itself(
     pool: list[TestNode], host: NodeClient
 ) -> None:
@@ -162,6 +163,7 @@ async def test_a_lender_holds_layers_of_two_and_each_goes_for_itself(
     assert (await ask(host, None))["token_ids"] == answers[1]["token_ids"]
 
 
+@pytest.mark.long
 async def test_a_lender_that_dies_takes_nothing_from_the_model_that_it_held_nothing_of(
     pool: list[TestNode], host: NodeClient
 ) -> None:

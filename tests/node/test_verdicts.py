@@ -90,6 +90,7 @@ async def test_odd_sketches_are_refused(den: TestNode) -> None:
             await judged(den, sketches=[SKETCH | wrong])
 
 
+@pytest.mark.long
 async def test_what_is_too_big_loads_when_it_is_tried_anyway(tmp_path: Path) -> None:
     with node(tmp_path, "attic", lend="32MiB") as attic:
         async with attic.client() as client:

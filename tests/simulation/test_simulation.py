@@ -55,6 +55,7 @@ def test_a_seed_tells_the_same_story_every_time() -> None:
         assert str(early(seed)) == str(told(seed))
 
 
+@pytest.mark.long
 def test_undisturbed_the_pool_says_what_one_stage_says() -> None:
     quiet = [story for story in map(early, range(EARLY)) if not story.deeds]
     assert quiet

@@ -24,6 +24,7 @@ def feed(at_lone: Desk) -> Feed:
     return Feed(at_lone.services.pool, at_lone.services.pool)
 
 
+@pytest.mark.long
 def test_answers_and_events_arrive_as_they_happen(qtbot: QtBot, at_lone: Desk, feed: Feed) -> None:
     qtbot.waitUntil(lambda: bool(feed.events), timeout=5000)
     assert any("started" in one.sentence for one in feed.events)

@@ -42,6 +42,7 @@ def ask(qtbot: QtBot, at_lone: Desk) -> None:
     qtbot.waitUntil(lambda: bool(ends), timeout=30_000)
 
 
+@pytest.mark.long
 def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     qtbot: QtBot, at_lone: Desk, page: ActivityPage
 ) -> None:

@@ -62,6 +62,7 @@ def press(page: ChatPage, place: int, name: str) -> None:
     next(one for one in buttons if one.accessibleName() == name).click()
 
 
+@pytest.mark.long
 def test_a_suggestion_is_answered_by_the_guide(qtbot: QtBot, page: ChatPage) -> None:
     assert page.suggestions.isVisible()
     page.suggestions.buttons[0].click()

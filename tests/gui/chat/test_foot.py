@@ -17,6 +17,7 @@ __all__ = ["page"]  # a fixture
 ROOM = 10  # tokens of the context that a long question leaves
 
 
+@pytest.mark.long
 def test_where_the_context_is_too_short_one_may_leave_out(
     qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,6 +36,7 @@ def test_where_the_context_is_too_short_one_may_leave_out(
     assert "left out" in last.details["notes"][0]
 
 
+@pytest.mark.long
 def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage) -> None:
     """And not that it was as long as allowed: to continue helps only once there is room."""
 

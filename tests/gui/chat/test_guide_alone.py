@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
@@ -12,6 +13,7 @@ from tests.gui.chat.test_chat_page import WITHIN_MS, ask, page, rested, say
 __all__ = ["page"]  # a fixture
 
 
+@pytest.mark.long
 def test_the_guide_is_told_the_last_question_alone(qtbot: QtBot, page: ChatPage) -> None:
     """It learned single questions: after some, a whole talk made it say words without sense."""
     for text in ("Is it safe?", "What is a pool?", "Is it free?"):

@@ -13,6 +13,7 @@ from tests.gui.chat.test_chat_page import ask, page
 __all__ = ["page"]  # a fixture
 
 
+@pytest.mark.long
 def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
     qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,6 +34,7 @@ def test_what_is_short_and_what_counts_is_the_model_of_the_chat_itself(
     assert posted == [("/tokens", {"text": "Home.", "model": "guide"})]
 
 
+@pytest.mark.long
 def test_the_model_whose_chat_is_opened_is_the_one_that_is_asked(
     qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

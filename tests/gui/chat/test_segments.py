@@ -146,6 +146,7 @@ ADVERSE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ADVERSE)
 def test_adverse_text_stays_whole_and_in_small_pieces(what: str) -> None:
     text = ADVERSE[what]

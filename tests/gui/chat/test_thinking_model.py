@@ -54,6 +54,7 @@ def last(page: ChatPage) -> tuple[str, str, str]:
     return str(one.details.get(THOUGHT) or ""), one.text, str(one.details.get(ENDED))
 
 
+@pytest.mark.long
 def test_an_answer_that_was_cut_in_its_thought_goes_on_there(qtbot: QtBot, page: ChatPage) -> None:
     limited(page, max_tokens=2)
     ask(qtbot, page, "Is it so?")

@@ -68,6 +68,7 @@ def button(page: ChatPage, words: str) -> QPushButton:
     return next(one for one in found if one.text() == words)
 
 
+@pytest.mark.long
 def test_a_message_too_long_for_its_model_is_edited(qtbot: QtBot, page: ChatPage) -> None:
     """The Guide reads no more, however it is loaded, and there is nothing older to leave out."""
     ask(qtbot, page, LONG)

@@ -20,6 +20,7 @@ PLAN = {"machines": [{"needs_bytes": 1 << 20, "lends_bytes": 8 << 30}]}
 TIGHT = {"machines": [{"needs_bytes": 8 << 30, "lends_bytes": 8 << 30}]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lends_only", [False, True])
 def test_it_is_loaded_while_the_first_steps_are_gone_through(
     qtbot: QtBot, at_lone: Desk, lends_only: bool

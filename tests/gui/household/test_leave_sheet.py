@@ -46,6 +46,7 @@ def services(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[Servi
     made.lock.close()
 
 
+@pytest.mark.long
 def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: Services) -> None:
     pool, parent, said, surprised = services.pool, QWidget(), list[str](), list[bool]()
     pool.restarted.connect(lambda: surprised.append(True))

@@ -45,6 +45,7 @@ def wrong(code: str) -> str:
     return f"{(int(code) + 1) % 1_000_000:06d}"
 
 
+@pytest.mark.long
 def test_a_wrong_code_then_the_right_one(
     qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_wrong_code_then_the_right_one(
     assert attic.pool.snapshot["paired"] is None, "it let nobody in itself"
 
 
+@pytest.mark.long
 def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
     qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
 ) -> None:

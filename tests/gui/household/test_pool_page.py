@@ -110,6 +110,7 @@ def test_it_opens_at_a_machine(page: PoolPage) -> None:
     page.choose("")
 
 
+@pytest.mark.long
 def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(
     qtbot: QtBot, page: PoolPage
 ) -> None:

@@ -149,6 +149,7 @@ def test_the_limit_and_its_undo(qtbot: QtBot, page: ComputerPage) -> None:
     assert not page.memory.limit.isEnabled()
 
 
+@pytest.mark.long
 def test_numbers_are_told_once_they_are_chosen(qtbot: QtBot, page: ComputerPage) -> None:
     rules = page.rules
     assert not rules.idle_minutes.isVisible()

@@ -48,6 +48,7 @@ def test_the_guide_is_asked_beside_what_is_loaded(
     until(qtbot, lambda: page.library.item("shelf:large") is None)
 
 
+@pytest.mark.long
 def test_a_model_comes_beside_another(
     qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def found_online(qtbot: QtBot, page: ModelsPage) -> None:
     until(qtbot, lambda: Do.DOWNLOAD in page.details.bar.buttons)
 
 
+@pytest.mark.long
 def test_a_search_a_download_and_the_question_before_its_file_is_deleted(
     qtbot: QtBot, page: ModelsPage
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: Model
     qtbot.waitUntil(lambda: Do.LOAD in details.bar.buttons, timeout=WITHIN_MS)
 
 
+@pytest.mark.long
 def test_a_smaller_context_is_taken_by_its_button(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
     details.form.people.setValue(16)

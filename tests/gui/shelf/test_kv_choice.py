@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pytestqt.qtbot import QtBot
 
 from app.gui.shelf.actions import Do
@@ -13,6 +14,7 @@ from tests.gui.desk import Desk
 from tests.gui.shelf.test_models_page import until
 
 
+@pytest.mark.long
 def test_it_is_chosen_planned_loaded_and_answers(
     qtbot: QtBot, page: ModelsPage, at_lone: Desk
 ) -> None:

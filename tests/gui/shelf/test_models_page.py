@@ -193,6 +193,7 @@ def test_context_and_people_change_the_sum_at_once(qtbot: QtBot, page: ModelsPag
     assert page.list.chosen_key == "shelf:guide"
 
 
+@pytest.mark.long
 def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
     details = page.details
     if details.forecast.measure.isVisibleTo(page):

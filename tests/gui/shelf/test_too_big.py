@@ -47,6 +47,7 @@ def opened(qtbot: QtBot, qapp: QApplication, at: TestNode) -> ModelsPage:
     return made
 
 
+@pytest.mark.long
 def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
     qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
@@ -81,6 +82,7 @@ def test_what_fits_no_more_says_so_by_itself(
     assert not details.bar.buttons[Do.LOAD].isEnabled()
 
 
+@pytest.mark.long
 def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
     qtbot: QtBot, qapp: QApplication, tmp_path: Path
 ) -> None:

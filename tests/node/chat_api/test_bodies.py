@@ -35,6 +35,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 GENERATE = {"model": "guide", "prompt": "Hello", "stream": False, "options": {"num_predict": 2}}
 
 
+@pytest.mark.long
 async def test_ollama_s_examples_for_curl_are_read_from_who_shows_a_key_and_from_no_web_page(
     api: Open,
 ) -> None:

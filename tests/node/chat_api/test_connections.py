@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 import aiohttp
+import pytest
 
 from app.node.chat_api.first_words import MOST_KEPT, MOST_SILENT
 from tests.node.chat_api.conftest import Open
@@ -15,6 +16,7 @@ from tests.node.chat_api.full_pool import ENDLESS
 from tests.node.chat_api.gate_calls import CHAT, control, head, rests
 
 
+@pytest.mark.long
 async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
     """A silent one, half a header, and a body that never comes: each ends within its deadline. So at both ports for
     programs of this computer: of the Chat API and of management."""

@@ -127,6 +127,7 @@ async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
     api.control("DELETE", "/models/tiny")
 
 
+@pytest.mark.long
 def test_the_commands_are_there(api: Open) -> None:
     for line in (snippets("sh")[0] + snippets("sh")[3]).splitlines():
         words = line.split("#")[0].split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
+import pytest
 
 from tests.node.chat_api.conftest import Open
 from tests.node.pool import Json
@@ -17,6 +18,7 @@ ASK: Json = {
 }
 
 
+@pytest.mark.long
 async def test_sixty_four_at_once(api: Open) -> None:
     other = (await asyncio.to_thread(api.control, "POST", "/api/keys", {"name": "second"}))["key"]
     done: list[str] = []

@@ -25,6 +25,7 @@ def tooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
         yield Open(one, house.port, house.key, model=MODEL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses_name_the_namespace_of_a_tool(tooled: Open, stream: bool) -> None:
     """So that its program finds it: Codex keeps those of each MCP server in one."""

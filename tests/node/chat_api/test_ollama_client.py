@@ -63,6 +63,7 @@ CHATS: dict[str, tuple[Json, Callable[[Any, str], bool]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CHATS)
 def test_a_chat(client: Any, plain: str, case: str) -> None:
     changes, holds = CHATS[case]
@@ -116,6 +117,7 @@ def test_who_asks_nothing_has_the_model_loaded(client: Any) -> None:
     assert [one.model for one in client.ps().models] == ["guide"]
 
 
+@pytest.mark.long
 def test_what_a_question_brought_goes_with_its_answer(api: Open, client: Any, plain: str) -> None:
     api.control("POST", "/unload")
     told = chat(client, keep_alive=0, stream=True)
@@ -178,6 +180,7 @@ def test_a_model_is_shown(client: Any) -> None:
         client.show("llama9")
 
 
+@pytest.mark.long
 def test_what_a_file_can_do_is_shown_before_it_is_loaded(
     api: Open, client: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

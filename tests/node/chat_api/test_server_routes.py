@@ -42,6 +42,7 @@ async def test_props_tell_of_the_model_that_answers(api: Open, http: aiohttp.Cli
         assert answer.status == 405
 
 
+@pytest.mark.long
 async def test_health_waits_while_a_model_is_loaded_and_props_say_that_none_is(
     tmp_path: Path,
 ) -> None:

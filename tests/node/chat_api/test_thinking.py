@@ -125,6 +125,7 @@ def test_ollama(thinks: Open, stream: bool) -> None:
             client.chat(model="guide", messages=HELLO, think=True)
 
 
+@pytest.mark.long
 def test_a_thought_is_bounded(thinks: Open) -> None:
     with openai.OpenAI(api_key=thinks.key, base_url=f"{thinks.base}/v1", max_retries=0) as client:
         whole = client.chat.completions.create(

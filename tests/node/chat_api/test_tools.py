@@ -69,6 +69,7 @@ def right(arguments: Json) -> bool:
     return arguments["zone"] in ("UTC", "CET") and isinstance(arguments["exact"], bool)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_openai_calls_what_is_forced(tooled: Open, stream: bool) -> None:
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:

@@ -87,6 +87,7 @@ def gzip_bomb() -> bytes:
     return b"".join(packer.compress(bytes(1 << 20)) for _ in range(512)) + packer.flush()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("encoding", "bomb"), [("gzip", gzip_bomb), ("zstd", zstd_bomb)])
 async def test_a_bomb_is_refused_in_constant_memory(
     encoding: str, bomb: Callable[[], bytes]
@@ -102,6 +103,7 @@ async def test_a_bomb_is_refused_in_constant_memory(
         tracemalloc.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("encoding", "bomb"), [("gzip", gzip_bomb), ("zstd", zstd_bomb)])
 async def test_a_node_answers_a_bomb_by_413_and_goes_on(
     api: Open, http: aiohttp.ClientSession, encoding: str, bomb: Callable[[], bytes]

@@ -83,6 +83,7 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
         assert all(len(digest) == 64 for digest in there.values())  # its command line cuts it short
 
 
+@pytest.mark.long
 async def test_what_the_pool_has_no_slot_for_is_answered_there_and_says_so(
     api: Open, http: aiohttp.ClientSession, barn: str
 ) -> None:
