@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _NOWHERE: Mapping[str, Donor] = MappingProxyType({})
 _STAGE_ID = re.compile(r"[0-9a-f]{64}")
 MOST_BYTES = 200 << 30  # of stages, on the largest disk
 LEFT_FREE_BYTES = 5 << 30  # for the owner of the disk; more on a large one, less on a tiny one
+CHECKED_AGAIN_S = 7 * 86_400.0  # a file that nobody touched is hashed again after so long
 MAX_PARTS = 8  # stages of other machines that broke off and wait to be resumed
 
 
@@ -39,6 +41,10 @@ class _Index:
 
     manifest: Manifest
     mtime_ns: int  # of the file when it was last checked
+    ctime_ns: int = (
+        0  # of any change, also of one that set its time back; on Windows when it was made
+    )
+    checked_s: float = 0.0  # Unix time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,10 @@ class StageStore:
         limit_bytes: int,
         disk: Disk | None = None,
         reserve_bytes: int = RESERVE_BYTES,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._clock = clock
         self.folder, self._disk = folder, disk or Disk()
         self.limit_bytes, self.reserve_bytes = limit_bytes, reserve_bytes
         self._lock = threading.RLock()
@@ -79,8 +87,7 @@ class StageStore:
             return None
         paths = self._paths(stage_id)
         try:
-            found = paths.whole.stat()
-            if (found.st_size, found.st_mtime_ns) != (index.manifest.total_bytes, index.mtime_ns):
+            if not self._is_as_it_was(index, paths.whole.stat()):
                 self._check(index.manifest, paths.whole)
                 self._remember(index.manifest, paths.whole)
             os.utime(paths.index)  # its time is when the stage was last used
@@ -145,6 +152,7 @@ class StageStore:
             paths = self._paths(stage_id)
             for path in (paths.whole, paths.index, paths.part, paths.journal):
                 with contextlib.suppress(OSError):  # open elsewhere on Windows: next time
+                    _clear(path)
                     path.unlink(missing_ok=True)
 
     def remove_model(self, model_id: str) -> None:
@@ -180,8 +188,10 @@ class StageStore:
             paths.journal.unlink(missing_ok=True)
             raise
         self._remember(manifest, paths.part)  # first: a file without it would be lost
+        _clear(paths.whole)
         paths.part.replace(paths.whole)
         sync_folder(self.folder)
+        self._remember(manifest, paths.whole)  # a new name is a change
         paths.journal.unlink(missing_ok=True)
         self.trim(manifest.model_id)
         return paths.whole
@@ -204,6 +214,8 @@ class StageStore:
             donors, keep = self._donors(manifest, elsewhere)
             self._make_room(manifest.total_bytes + reserve_bytes, keep | {stage_id})
             paths, disk = self._paths(stage_id), self._disk
+            for path in (paths.index, paths.part, paths.journal):
+                _clear(path)
             return Receiver(manifest, paths, donors, disk, self._install, closed, reserve_bytes)
         except BaseException:
             closed()
@@ -290,8 +302,15 @@ class StageStore:
                     raise BadInput("manifest_odd", what="hash of a piece")
 
     def _remember(self, manifest: Manifest, path: Path) -> None:
-        index = _Index(manifest, path.stat().st_mtime_ns)
+        found = path.stat()
+        index = _Index(manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock())
         write_whole(self._paths(manifest.id).index, msgspec.json.encode(index))
+
+    def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
+        """Whether nobody touched the file. A disk may lose a bit all the same: at times it is read again."""
+        times = (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        known = (index.manifest.total_bytes, index.mtime_ns, index.ctime_ns)
+        return times == known and 0 <= self._clock() - index.checked_s < CHECKED_AGAIN_S
 
     def _indexes(self) -> Iterator[tuple[str, _Index]]:
         for path in self.folder.glob("*.json"):
@@ -333,6 +352,12 @@ def _check_layout(manifest: Manifest, path: Path) -> None:
     pieces = [(piece.offset, piece.n_bytes) for piece in manifest.pieces]
     if header.raw != manifest.header or tensors != pieces:
         raise BadInput("manifest_odd", what="pieces that are not its tensors")
+
+
+def _clear(path: Path) -> None:
+    """Delete a folder that stands where a file of ours belongs: nothing could be put there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
 
 
 def _size(path: Path) -> int:

@@ -50,9 +50,16 @@ class SecretMap:
                 text = await (await self._store()).read()
             try:
                 self._secrets = decode(text, dict[str, str]) if text else {}
-            except ValueError:
-                self._secrets = {}  # nobody knows them any more
+            except ValueError:  # a new one would take the place of all that a copy could bring back
+                place = await self._place()
+                raise Refused("secret_unread", path=place, why="it is damaged") from None
         return self._secrets
+
+    async def _place(self) -> str:
+        store = await self._store()
+        if isinstance(store, FileStore):
+            return str(store.path)
+        return f"{store.entry} in the system keyring"
 
     async def _store(self) -> FileStore | KeyringStore:
         if self._found is None:

@@ -159,6 +159,48 @@ def test_an_untouched_stage_is_not_hashed_again(
     assert checked == [path]
 
 
+def test_a_flip_that_keeps_size_and_time_is_found(cut: Cut, lender: Home) -> None:
+    path = lender.stages.fill(cut)
+    before = path.stat()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert lender.stages.path(cut.manifest.id) is None
+    assert lender.stages.fill(cut).read_bytes() == expected(cut)
+
+
+def test_what_a_disk_lost_is_found_in_a_week(
+    cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1e9]
+    store = StageStore(lender.folder / "stages", LIMIT_BYTES, clock=lambda: now[0])
+    store.fill(cut)
+    checked: list[Path] = []
+    monkeypatch.setattr(store, "_check", lambda manifest, path: checked.append(path))
+    now[0] += 6 * 86_400
+    assert store.path(cut.manifest.id)
+    assert not checked
+    now[0] += 2 * 86_400
+    for _ in range(2):
+        assert store.path(cut.manifest.id)
+    assert len(checked) == 1
+    now[0] -= 30 * 86_400  # the clock was set back
+    assert store.path(cut.manifest.id)
+    assert len(checked) == 2
+
+
+@pytest.mark.parametrize("end", [".gguf", ".json", ".part", ".have"])
+def test_a_folder_in_the_place_of_a_file_gives_way(cut: Cut, lender: Home, end: str) -> None:
+    store = lender.stages
+    if end == ".gguf":
+        store.fill(cut).unlink()
+    (lender.folder / "stages" / f"{cut.manifest.id}{end}" / "inside").mkdir(parents=True)
+    assert store.path(cut.manifest.id) is None
+    assert store.fill(cut).read_bytes() == expected(cut)
+    assert store.path(cut.manifest.id)
+
+
 def test_stages_long_unused_go_first_and_held_ones_stay(home: Home, lender: Home) -> None:
     folder = lender.folder / "stages"
     cuts = []

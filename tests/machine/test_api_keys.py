@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import BadInput, Refused
+from app.core.reasons import said
 from app.machine.api_keys import FIRST, MOST_KEYS, ApiKeys
 from app.machine.paths import Home
 
@@ -71,12 +72,25 @@ async def test_keys_have_a_limit(home: Home) -> None:
     await keys.make("k3")  # in place of itself it may
 
 
-async def test_a_damaged_store_opens_to_nobody_and_a_new_key_is_made(home: Home) -> None:
-    keys = ApiKeys(home)
-    old = (await keys.all())[FIRST]
-    (home.identity / "api-keys").write_text("{")
+@pytest.mark.parametrize("content", ["{", "[]", '{"default": 1}', "[" * 100_000])
+async def test_a_damaged_store_opens_to_nobody_and_is_never_overwritten(
+    home: Home, content: str
+) -> None:
+    """A copy of the file brings all keys back."""
+    file = home.identity / "api-keys"
+    old = (await ApiKeys(home).all())[FIRST]
+    copy = file.read_bytes()
+    file.write_text(content)
     again = ApiKeys(home)
-    assert (await again.all())[FIRST] != old
+    for change in (again.all, lambda: again.make("chat"), lambda: again.remove(FIRST)):
+        with pytest.raises(Refused) as refused:
+            await change()
+        assert refused.value.reason.code == "secret_unread"
+        assert str(file) in said(refused.value)
+    assert again.owner(old) is None
+    assert file.read_text() == content
+    file.write_bytes(copy)
+    assert (await again.all())[FIRST] == old
 
 
 async def test_a_store_that_cannot_be_read_is_named(home: Home) -> None:

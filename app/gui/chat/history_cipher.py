@@ -33,7 +33,7 @@ class Plain:
         return text
 
     def open(self, kept: Kept, *place: str) -> str:
-        if isinstance(kept, bytes):
+        if not isinstance(kept, str):
             raise broken()
         return kept
 
@@ -61,16 +61,22 @@ class Cipher:
     def open(self, kept: Kept, *place: str) -> str:
         from cryptography.exceptions import InvalidTag
 
-        if isinstance(kept, str):
-            return kept
+        found: object = kept  # a damaged file may hold anything
+        if isinstance(found, str):
+            return found
         begin = len(FORM) + NONCE_BYTES
-        if kept[: len(FORM)] != FORM or len(kept) < begin + TAG_BYTES:
+        if not isinstance(found, bytes) or len(found) < begin + TAG_BYTES:
+            raise broken()
+        if found[: len(FORM)] != FORM:
             raise broken()
         try:
-            text = self._gcm.decrypt(kept[len(FORM) : begin], kept[begin:], _about(place))
+            text = self._gcm.decrypt(found[len(FORM) : begin], found[begin:], _about(place))
         except InvalidTag:
             raise broken() from None
-        return text.decode("utf-8")
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError:
+            raise broken() from None
 
 
 def storable(text: str) -> str:

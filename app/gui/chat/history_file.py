@@ -8,9 +8,10 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from app.core.errors import AppError, Damaged, DoesNotFit, Refused
-from app.gui.chat.history_cipher import Cipher, Codec, Plain
+from app.gui.chat.history_cipher import Cipher, Codec, Plain, broken
 
 FILE = "history.sqlite3"  # in the window's folder
 VERSION, SEALED = 1, 2  # `user_version` of the file: as it is, or its texts are sealed
@@ -178,9 +179,40 @@ def is_sealed(path: Path) -> bool:
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection of ours; also the exporter's, in its own thread."""
-    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, factory=_Connection)
+    db.text_factory = _text
     db.executescript("PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")
     return db
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing."""
+    db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, factory=_Connection)
+    db.text_factory = _text
+    return db
+
+
+class _Connection(sqlite3.Connection):
+    """Bytes of a damaged file that are no text are a damaged file, also where SQLite's own words quote them."""
+
+    def execute(self, *given: Any) -> sqlite3.Cursor:
+        try:
+            return super().execute(*given)
+        except UnicodeDecodeError:
+            raise broken() from None
+
+    def executescript(self, script: str) -> sqlite3.Cursor:
+        try:
+            return super().executescript(script)
+        except UnicodeDecodeError:
+            raise broken() from None
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise broken() from None
 
 
 def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
@@ -209,6 +241,11 @@ def _is_sealed(db: sqlite3.Connection, wanted: bool) -> bool:
     found = _version(db)
     if found > SEALED:
         raise _Newer
+    tables = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    there = SEALED if "seal" in tables else VERSION if "chats" in tables else found
+    if found < there:  # the number is damaged: a sealed file never opens as a plain one
+        db.execute(f"PRAGMA user_version = {there}")
+        found = there
     return found == SEALED or (wanted and found < VERSION)
 
 

@@ -13,6 +13,7 @@ from app.core.errors import Damaged
 from app.gui.chat import history_rows
 from app.gui.chat.exchange import checked
 from app.gui.chat.history_cipher import Codec
+from app.gui.chat.history_file import connect_to_read
 
 
 def rescue(aside: Path, codec: Codec, told: Callable[[int], None]) -> list[Chat]:
@@ -21,7 +22,7 @@ def rescue(aside: Path, codec: Codec, told: Callable[[int], None]) -> list[Chat]
     `told` hears how many there are. Raises Damaged if there are none.
     """
     found: list[Chat] = []
-    with contextlib.closing(sqlite3.connect(f"{aside.as_uri()}?mode=ro", uri=True)) as db:
+    with contextlib.closing(connect_to_read(aside)) as db:
         for ident in _ids(db):
             chat = _read(db, ident, codec)
             if chat is not None:

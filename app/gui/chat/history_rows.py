@@ -70,6 +70,13 @@ def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
     )  # fmt: skip
 
 
+def _role(kept: str) -> Role:
+    try:
+        return Role(kept)
+    except ValueError:
+        raise broken() from None
+
+
 def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[MessageId, Message]:
     rows = db.execute(
         "SELECT id, parent, role, text, made_at, details FROM messages"
@@ -78,7 +85,7 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
     )
     return {
         MessageId(ident): Message(
-            MessageId(ident), parent, Role(role),
+            MessageId(ident), parent, _role(role),
             codec.open(text, *of_message("text", chat, ident)), made_at,
             unpacked(codec.open(details, *of_message("details", chat, ident))),
         )

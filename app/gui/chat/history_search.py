@@ -122,8 +122,10 @@ def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: 
 def _texts(text: str, details: str) -> Iterator[str]:
     """Of a message, and of what is attached to it, each with its name before it."""
     yield text
-    for one in unpacked(details).get(ATTACHMENTS) or ():
-        yield f"{one.get('name', '')} {one.get('text', '')}"
+    attached = unpacked(details).get(ATTACHMENTS)
+    for one in attached if isinstance(attached, list) else ():
+        if isinstance(one, dict):
+            yield f"{one.get('name', '')} {one.get('text', '')}"
 
 
 def _with_words(texts: Iterable[str], words: list[str]) -> str | None:

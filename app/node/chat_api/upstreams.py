@@ -137,7 +137,7 @@ class Upstreams:
             raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
         except RecursionError:
             raise too_deep() from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
             log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, _kind(error),
                         extra=about(request, upstream=chosen.name))  # fmt: skip
             raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None

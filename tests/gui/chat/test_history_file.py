@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -167,3 +169,59 @@ def _trouble(kept: History) -> AppError | None:
 
 def _limit(kept: History, order: str) -> None:
     kept._store.read(lambda db: db.execute(order).fetchall(), [])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_damage_ends_the_window(qtbot: QtBot, tmp_path: Path, seed: int) -> None:
+    """Bytes of the file are changed, also those of the names of its tables: SQLite quotes them in its errors."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    kept = history(whole)
+    for number in range(4):
+        talked(kept, f"question {number} ä", "answer", title=f"chat {number}")
+    kept.close()
+    content = (whole / FILE).read_bytes()
+    chance = random.Random(seed)
+    for case in range(15):
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        data = bytearray(content)
+        first = chance.choice((100, 4096, len(data)))  # the head, the schema, anything
+        for _ in range(chance.choice((1, 20, 200))):
+            data[chance.randrange(min(first, len(data)))] = chance.randrange(256)
+        (folder / FILE).write_bytes(data)
+        kept = history(folder)
+        for one in kept.headings():
+            kept.chat(one.id)
+        kept.search("question")
+        talked(kept, "notices it, where nothing did before")
+        assert talked(kept, "goes on").id in [one.id for one in kept.headings()]
+        kept.close()
+
+
+def test_a_text_that_is_none_is_damage(qtbot: QtBot, tmp_path: Path) -> None:
+    kept = history(tmp_path)
+    chat = talked(kept, "question")
+    kept.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as db:
+        db.execute("UPDATE messages SET text = CAST(x'ff' AS TEXT), indexed = 0")
+        db.commit()
+    kept = history(tmp_path)
+    assert kept.chat(chat.id) is None
+    assert kept.trouble is not None
+    assert kept.trouble.reason.code == "history_set_aside"
+    kept.close()
+
+
+@pytest.mark.parametrize("details", ['{"a": NaN}', "[]", "{", "[" * 100_000])
+def test_details_that_cannot_be_read_are_damage(qtbot: QtBot, tmp_path: Path, details: str) -> None:
+    kept = history(tmp_path)
+    chat = talked(kept, "question")
+    kept.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as db:
+        db.execute("UPDATE messages SET details = ?", (details,))
+        db.commit()
+    kept = history(tmp_path)
+    assert kept.chat(chat.id) is None
+    assert kept.trouble is not None
+    kept.close()

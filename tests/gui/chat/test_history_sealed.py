@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 import time
@@ -18,7 +19,7 @@ from app.gui.chat import history_recoding, history_turning
 from app.gui.chat.export import JSON, export, stored
 from app.gui.chat.history import History
 from app.gui.chat.history_cipher import Cipher, Plain, broken
-from app.gui.chat.history_file import FILE
+from app.gui.chat.history_file import FILE, is_sealed
 from app.gui.chat.history_recoding import Turn
 from app.gui.chat.history_rescue import rescue
 from tests.gui.chat.sealed import (
@@ -373,3 +374,24 @@ def test_a_sealed_text_opens_only_in_its_place() -> None:
             cipher.open(bad, *place)
     with pytest.raises(ValueError, match="32 bytes"):
         Cipher(KEY[:16])
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_sealed_file_with_the_number_of_a_plain_one_stays_sealed(
+    qtbot: QtBot, tmp_path: Path, number: int
+) -> None:
+    """Nothing is ever written into it as it is."""
+    sealed(qtbot, tmp_path).close()
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as db:
+        db.execute(f"PRAGMA user_version = {number}")
+    kept = history(tmp_path)
+    told = locked(kept)
+    assert told is not None
+    assert told.reason.code == "history_locked"
+    assert not kept.headings()
+    kept.close()
+    assert is_sealed(tmp_path / FILE)
+    again = history(tmp_path)
+    assert again.unlock(KEY)
+    assert again.headings()
+    again.close()

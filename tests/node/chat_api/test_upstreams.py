@@ -25,6 +25,12 @@ HEADER = "X-Poolhouse-Upstream"
 FAR = ASK | {"model": "far/guide", "max_tokens": 5}
 
 
+# a number that Python reads and no float holds
+HUGE = b'data: {"choices": [{"logprobs": {"content": [{"token": "x", "logprob": %s}]}}]}' % (
+    b"9" * 400
+)
+
+
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     with node(tmp_path_factory.mktemp("far"), "far") as one:
@@ -291,6 +297,7 @@ async def answers(*lines: bytes, status: int = 200) -> AsyncGenerator[int, None]
             "what nobody can read",
         ),
         ((b'data: {"choices": 7}',), 200, 503, "what nobody can read"),
+        ((HUGE,), 200, 503, "what nobody can read"),
         ((b'data: {"error": "prompt is odd"}',), 200, 503, "what nobody can read"),
         ((b"data: " + b"x" * (9 << 20),), 200, 503, "nobody can read"),
         ((b"no",), 500, 503, "answered 500"),
