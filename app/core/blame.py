@@ -89,7 +89,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     ),
     (
         Blame(Fault.LINK, Retry.ELSEWHERE),
-        "stage_unreachable peer_address_unknown peer_speaks_oddly",
+        "stage_unreachable peer_address_unknown peer_floods peer_speaks_oddly",
     ),
     (Blame(Fault.MEMORY, Retry.AGAIN), "beside_no_room"),
     (

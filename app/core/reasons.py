@@ -287,6 +287,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "peer_refused_us": "{name} let nobody in with this machine's certificate. "
     "If this machine was removed there, reset its identity and pair it again.",
     "peer_no_hello": "{name} did not introduce itself in time. Try again.",
+    "peer_floods": "{name} sent far more than a machine of the household has reason to, so the link was closed. "
+    "It comes back in a minute; if this goes on, restart Poolhouse there, or remove the machine.",
     "peer_speaks_oddly": "{name} sent what cannot be understood, so the link was closed. "
     "Update the app on both machines.",
     "peer_stopped": "{name} stopped responding.",

@@ -9,9 +9,11 @@ import asyncio
 import datetime as dt
 import hashlib
 import secrets
+import threading
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography import x509
@@ -43,6 +45,9 @@ EXTENSIONS = {  # and whether they are critical
     ExtensionOID.AUTHORITY_KEY_IDENTIFIER: False,
     ExtensionOID.SUBJECT_ALTERNATIVE_NAME: False,
 }
+
+
+_WARNINGS = threading.Lock()  # what is done about them holds for all threads
 
 
 class BadCertificate(ValueError):
@@ -179,7 +184,7 @@ def check_profile(der: bytes) -> Ed25519PublicKey:
 def is_fit(der: bytes) -> bool:
     """Whether a certificate may be pinned."""
     try:
-        check_profile(der)
+        _key_of(der)
     except BadCertificate:
         return False
     return True
@@ -188,10 +193,16 @@ def is_fit(der: bytes) -> bool:
 def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
     """Whether the owner of a certificate that meets the profile signed `payload`."""
     try:
-        check_profile(der).verify(signature, payload)
+        _key_of(der).verify(signature, payload)
     except (BadCertificate, InvalidSignature):
         return False
     return True
+
+
+@lru_cache(maxsize=256)
+def _key_of(der: bytes) -> Ed25519PublicKey:
+    """As `check_profile`; the same few certificates sign all lines of a household."""
+    return check_profile(der)
 
 
 async def _create(home: Place, keystore: Keystore) -> Identity:
@@ -235,7 +246,7 @@ def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Ide
 
 def _parsed(der: bytes) -> x509.Certificate:
     """Raises as cryptography does; what it only warns of (odd serial numbers) is an error too."""
-    with warnings.catch_warnings():
+    with _WARNINGS, warnings.catch_warnings():
         warnings.simplefilter("error", CryptographyDeprecationWarning)
         try:
             certificate = x509.load_der_x509_certificate(der)

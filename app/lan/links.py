@@ -18,6 +18,7 @@ from aiohttp import web
 from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Member
+from app.lan.allowance import Allowance
 from app.lan.client import CLOSE_SECONDS, PeerClient
 from app.lan.greeting import HELLO_SECONDS, hear_hello, say_hello
 from app.lan.link_pace import LinkPace
@@ -96,6 +97,7 @@ class Links:
         self._calls: dict[MachineId, _Call] = {}
         self._welcoming: dict[MachineId, asyncio.Lock] = {}
         self._over = False
+        self._allowances: dict[MachineId, Allowance] = {}
 
     def pursue(self, member: Member) -> None:
         """Keep a link to `member`, from now until `abandon`; after `close` nobody is dialled."""
@@ -172,7 +174,13 @@ class Links:
         self, socket: Socket, client: PeerClient, theirs: Hello | HelloAck, *, dialled: bool
     ) -> PeerLink:
         member = client.member.id
-        return PeerLink(socket, client, theirs, dialled, self._clock, lambda: self.hears(member))
+        return PeerLink(
+            socket, client, theirs, dialled, self._clock, lambda: self.hears(member),
+            self._allowance(member),
+        )  # fmt: skip
+
+    def _allowance(self, machine: MachineId) -> Allowance:
+        return self._allowances.setdefault(machine, Allowance(self._clock))
 
     async def accept(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
         """Carry a link that a member dialled, from its HELLO to its end."""
@@ -233,6 +241,8 @@ class Links:
 
     async def _welcome(self, member: Member, socket: web.WebSocketResponse, host: str) -> PeerLink:
         """The accepting side of HELLO. Raises Refused or Unreachable."""
+        if self._allowance(member.id).is_barred:
+            raise Refused("peer_floods", name=member.name)
         mine = self._owner.hello()
         theirs = await hear_hello(socket, mine, member)
         async with self._welcoming.setdefault(member.id, asyncio.Lock()):
@@ -268,7 +278,7 @@ class Links:
     async def _attempt(self, member: Member, call: _Call) -> PeerLink | None:
         """One call, which `accept` may cancel when the other side's got through."""
         addresses = self._owner.addresses(member.id)
-        if not addresses:
+        if not addresses or self._allowance(member.id).is_barred:
             return None
         attempt = self._tasks.create_task(
             self._quietly(member, addresses), name=f"dial {member.name}"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from app.core.errors import DoesNotFit, Refused
 from app.core.ids import MachineId
 from app.core.membership import (
     Log,
     Member,
+    Merged,
     founder,
     is_superseded,
     last_of,
@@ -39,6 +40,14 @@ from app.lan.sockets import Address
 _told = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came of lines that a peer sent. n_false: of those that no member relays."""
+
+    new: tuple[Operation, ...] = ()
+    n_false: int = 0
+
+
 class LogKeeper:
     """Owner of the log. `changed` is called whenever the members may have changed."""
 
@@ -50,7 +59,7 @@ class LogKeeper:
         self._confirmed: Mapping[MachineId, Member] = {}
         self._addresses: dict[MachineId, tuple[Address, ...]] = {}
         self._kept: dict[MachineId, tuple[Address, ...]] = {}  # of these, on the disk
-        self._saving = asyncio.Lock()
+        self._saving, self._merging = asyncio.Lock(), asyncio.Lock()
         self._before_joining: Log | None = None
         self._is_joining = False
 
@@ -97,11 +106,23 @@ class LogKeeper:
         if self.log is None:
             await self._take(found(self._me, name))
 
-    async def merge(self, lines: Iterable[str]) -> tuple[Operation, ...]:
-        """Take in what a peer sent; what was new. Raises DoesNotFit when the disk is full."""
-        if self.log is None:
-            return ()
-        return await self._extend(readable(lines))
+    async def merge(self, lines: Sequence[str]) -> Heard:
+        """Take in what a peer sent. Raises DoesNotFit when the disk is full.
+
+        Signatures are looked at in a thread, one message after the other: answers go on meanwhile.
+        """
+        async with self._merging:
+            before = self.log
+            if before is None:
+                return Heard()
+            merged, n_none = await asyncio.to_thread(_merged, before, lines)
+            if merged.new and self.log is not before:  # it changed meanwhile
+                if self.log is None:
+                    return Heard()
+                merged = merge(self.log, merged.new, lambda *_: True, is_fit)
+            if merged.new:
+                await self._take(merged.log)
+            return Heard(merged.new, len(merged.false) + len(merged.unfit) + n_none)
 
     async def remove(
         self, machine: MachineId, kept: Sequence[OperationId]
@@ -306,13 +327,6 @@ class LogKeeper:
             self._changed()  # now: nobody shall be parted from who then stays
         return merged.new
 
-    async def _extend(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        assert self.log is not None
-        merged = merge(self.log, operations, verify, is_fit)
-        if merged.new:
-            await self._take(merged.log)
-        return merged.new
-
     async def _take(self, log: Log) -> None:
         """In memory first, so that two changes at once both last; then on the disk."""
         self.log = log
@@ -330,3 +344,9 @@ class LogKeeper:
         if self._trial is not None:
             log = Log(self.log.household, (*self.log.operations, self._trial))
             self._members = members(log)
+
+
+def _merged(log: Log, lines: Sequence[str]) -> tuple[Merged, int]:
+    """In a thread. Also how many lines are no operations."""
+    operations = readable(lines)
+    return merge(log, operations, verify, is_fit), len(lines) - len(operations)

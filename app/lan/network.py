@@ -288,7 +288,7 @@ class Network:
     async def message(self, link: PeerLink, message: Message) -> None:
         match message:
             case messages.Log(operations=lines):
-                await self._spread(await self._log.merge(lines), but=link.peer)
+                await self._hear_lines(link, lines)
             case OpenStage() if not self._is_host(link.peer):
                 refuse = Refuse(code="role_missing", facts={"name": link.name})
                 await self._quietly(link, refuse)
@@ -296,6 +296,13 @@ class Network:
                 self.places.told(message, link.address)
             case _:
                 await self._handlers.message(link, message)
+
+    async def _hear_lines(self, link: PeerLink, lines: Sequence[str]) -> None:
+        if not await link.count_lines(len(lines)):
+            return
+        heard = await self._log.merge(lines)
+        await self._spread(heard.new, but=link.peer)
+        await link.count_lines(0, heard.n_false)
 
     async def disconnected(self, link: PeerLink) -> None:
         await self._handlers.disconnected(link)

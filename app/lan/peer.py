@@ -22,6 +22,7 @@ from aiohttp import web
 from app.core.errors import AppError, Reason, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.operations import clean_name
+from app.lan.allowance import Allowance, Flood, Kind
 from app.lan.call_back import CallBack
 from app.lan.channel import FrameChannel
 from app.lan.client import PeerClient
@@ -99,8 +100,10 @@ class PeerLink:
         dialled: bool,
         clock: Callable[[], float] = time.monotonic,
         hears: Callable[[], bool | None] = lambda: None,
+        allowance: Allowance | None = None,
     ) -> None:
         self.hello = theirs
+        self._allowance = allowance or Allowance(clock)
         self.dialled = dialled  # by us
         self.ended: Reason | None = None
         self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
@@ -216,6 +219,21 @@ class PeerLink:
             clients = {self._first, self._client, *self._left}
             await asyncio.shield(asyncio.gather(*(client.close() for client in clients)))
 
+    async def count_lines(self, n_lines: int, n_false: int = 0) -> bool:
+        """Count lines of the household that came; whether there were no more than a member has reason to send."""
+        try:
+            self._allowance.take(Kind.LINE, n_lines)
+            self._allowance.take(Kind.FALSE_LINE, n_false)
+        except Flood as error:
+            await self.cut(error)
+            return False
+        return True
+
+    async def cut(self, why: Flood) -> None:
+        """End the link to a machine that floods this one."""
+        log.warning("%s floods this machine: %s", self.name, why)
+        await self.close(Reason("peer_floods", {"name": self.name}))
+
     def _back_to_first_path(self) -> bool:
         """Whether there is one: the chosen path may be gone while this link is not."""
         if self._client is self._first:
@@ -270,6 +288,8 @@ class PeerLink:
                 self._heard_seconds = self._clock()
                 self._heard.set()
                 await self._sort(message, owner)
+        except Flood as error:
+            await self.cut(error)
         except BadMessage as error:
             log.warning("%s sent what cannot be read: %s", self.name, error)
             await self.close(Reason("peer_speaks_oddly", {"name": self.name}))
@@ -279,11 +299,13 @@ class PeerLink:
     async def _sort(self, message: Message, owner: Owner) -> None:
         match message:
             case Ping(n=n):
+                self._allowance.take(Kind.PING)
                 now = owner.work()
                 busy_s = max(now.busy_seconds, self._client.pace.held_s())  # slow either way
                 pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
                 await self.send(pong)
             case Pong():
+                self._allowance.take(Kind.PONG)
                 number, sent_seconds = self._pings
                 if message.n == number:
                     self._round_trips.append(self._clock() - sent_seconds)
@@ -293,6 +315,7 @@ class PeerLink:
             case Hello() | HelloAck():
                 raise BadMessage("a second greeting")
             case _:
+                self._allowance.take(Kind.STATUS if isinstance(message, Status) else Kind.MESSAGE)
                 self._leaves = self._leaves or isinstance(message, Leaving)
                 if isinstance(message, Status):  # it may have a new name
                     self.hello = msgspec.structs.replace(self.hello, name=message.name)

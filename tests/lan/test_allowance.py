@@ -1,0 +1,94 @@
+"""A member that sends more than it has reason to: its link ends, and the others' work goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.operations import Add, Role, encode
+from app.lan import messages
+from app.lan.allowance import BARRED_SECONDS, Allowance, Flood, Kind
+from app.lan.log_store import signed
+from app.lan.messages import Message
+from tests.lan.certificates import good
+from tests.lan.nodes import Node, Nodes, opened, pair, until
+from tests.lan.test_log_properties import an_identity
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_what_is_usual_passes_and_a_flood_bars_for_a_minute(kind: Kind) -> None:
+    now = [0.0]
+    allowance = Allowance(lambda: now[0])
+    for _ in range(1000):  # for ever, at the rate that is allowed
+        now[0] += 1 / kind.per_second
+        allowance.take(kind)
+    allowance.take(kind, int(kind.burst) - 2)
+    with pytest.raises(Flood):
+        allowance.take(kind, 3)
+    assert [allowance.is_barred] == [True]
+    now[0] += BARRED_SECONDS + 1
+    assert not allowance.is_barred
+    allowance.take(kind)
+
+
+def forged(den: Node, n: int) -> Message:
+    """Removals in the name of another machine, or what is no line at all."""
+    log = den.network.log
+    assert log is not None
+    der = good()[1]
+    other = an_identity(n)
+    line = signed(other, Add(log.household, other.id, other.der, "x", (Role.ADMIN,)))
+    if n % 2:
+        line = replace(line, signer=den.network.id)
+    text = encode(line).decode("ascii") if n % 3 else der.hex()
+    return messages.Log(operations=[text])
+
+
+def a_status(n: int) -> Message:
+    return messages.Status(
+        name="attic", device="CPU", total_bytes=n, lendable_bytes=0, used_bytes=0, state="ready"
+    )
+
+
+@pytest.mark.parametrize("kind", ["forged", "ping", "status", "known"])
+async def test_who_floods_is_cut_off_and_the_others_stay(nodes: Nodes, kind: str) -> None:
+    den, attic = await nodes.paired("den", "attic")
+    loft = await nodes.open("loft")
+    await pair(den, loft)
+    await until(lambda: len(den.network.links) == 2)
+    known = messages.Log(operations=den.network._log.lines() * 10)
+    link = attic.network.link(den.network.id)
+    for n in range(4000):
+        flood: Message = (
+            forged(den, n) if kind == "forged"
+            else messages.Ping(n=n) if kind == "ping"
+            else a_status(n) if kind == "status"
+            else known
+        )  # fmt: skip
+        try:
+            await link.send(flood)
+        except Exception:  # noqa: BLE001  it is cut off
+            break
+        if link.ended is not None:
+            break
+    await until(lambda: attic.network.id not in den.network.links)
+    assert den.unlinked[-1].ended is not None
+    assert den.unlinked[-1].ended.code == "peer_floods"
+    assert loft.network.id in den.network.links
+    attic.network.calls.hint(den.network.id)
+    await until(
+        lambda: (
+            (why := attic.network.calls.failed.get(den.network.id)) is not None
+            and why.code == "peer_floods"
+        )
+    )
+    assert attic.network.id not in den.network.links
