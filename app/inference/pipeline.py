@@ -194,7 +194,7 @@ class Pipeline:
             loss = await self._round()
             why, begins_anew = blame.lost(loss.why), False
             if is_final(loss, self._work.loss_of(loss.slots)):
-                log.warning("%s; slots %s end", loss.why, sorted(loss.slots) or "all")
+                log.warning("slots %s end: %s", sorted(loss.slots) or "all", loss.why)
                 self._work.end_slots(loss.slots, why)
                 if self._rebuilder is not None:
                     self._rebuilder.failed(loss)
@@ -250,7 +250,7 @@ class Pipeline:
 
         ended: with which answers ended just now, while all layers are whole: then it begins anew for nobody, too.
         """
-        log.warning("%s is lost: %s; under way: %s", loss.name, loss.why, self._work.names)
+        log.warning("%s is lost; under way: %s. %s", loss.name, self._work.names, loss.why)
         self._doubted.clear()
         alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
         self._work.interrupt(loss, alone=alone)

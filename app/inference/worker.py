@@ -369,8 +369,7 @@ class Worker(asyncio.SubprocessProtocol):
         code = self._transport.get_returncode() if self._transport else None
         death = death_of(self.name, code, self._last_lines())
         self.died = death if self._why is None else blame.lost(self._why)
-        told = self.died.reason.code
-        log.info("worker %s (%d) is gone: %s, %s", self.name, self.pid, told, ended(code))
+        log.info("worker %s (%d) is gone (%s): %s", self.name, self.pid, ended(code), self.died)
         receivers, self._receivers = list(self._receivers.values()), {}
         answers, self._answers = list(self._answers.values()), {}
         for receiver in receivers:

@@ -286,7 +286,7 @@ class Listener:
             await stream.send(b"")
             await self._stages.data(member, pipeline, stream)
         except AppError as error:
-            log.info("frames of %s ended: %s", member.name, error.reason.code)
+            log.info("frames of %s ended: %s", member.name, error)
         finally:
             await stream.close()
         return link
@@ -301,7 +301,7 @@ class Listener:
             channel = PacedChannel(WebSocketChannel(link, member.name), self.pace)
             await self._probe(member, channel, ends)
         except AppError as error:
-            log.info("the probe of %s ended: %s", member.name, error.reason.code)
+            log.info("the probe of %s ended: %s", member.name, error)
         finally:
             await _close(link)
         return link

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
 import sys
+from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
+from app.core.errors import Reason, Refused, StageLost
 from app.core.log_line import about, readable
 from app.node.log_lines import JsonLines
 
@@ -57,3 +61,50 @@ def test_people_read_a_line_as_a_sentence() -> None:
 @pytest.mark.parametrize("line", ["", "one", "[1]", '{"a": 1}', "7", "{" * 100_000, '{"time": 1'])
 def test_what_is_no_such_line_stays_as_it_is(line: str) -> None:
     assert readable(line) == line
+
+
+@pytest.mark.parametrize(
+    "line, given, told",
+    [
+        ("%s was not measured: %s", ("attic", Reason("nothing_loaded")),
+         "attic was not measured: No model is loaded any more. Load one and ask again."),
+        ("%s is lost: %s", ("attic", StageLost("nothing_loaded")),
+         "attic is lost: No model is loaded any more. Load one and ask again."),
+        ("it says: %r", (Refused("nothing_loaded"),),
+         "it says: No model is loaded any more. Load one and ask again."),
+        ("%(what)s", ({"what": Reason("nothing_loaded")},), "No model is loaded any more. Load one and ask again."),
+        ("%s", (Reason("of_a_newer_machine"),), "Reason(code='of_a_newer_machine', facts={})"),
+        ("%s", (Reason("model_gone", {"name": "x"}),), "Reason(code='model_gone', facts={'name': 'x'})"),
+    ],
+)  # fmt: skip
+def test_reasons_and_errors_are_told_as_sentences(
+    line: str, given: tuple[object, ...], told: str
+) -> None:
+    assert json.loads(JsonLines().format(record(line, *given)))["message"] == told
+
+
+def logged() -> Iterator[tuple[str, ast.Call]]:
+    """Each call of a log in the app, and where it is."""
+    root = Path(__file__).parents[2] / "app"
+    for file in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="log"))):
+                    yield f"{file.relative_to(root)}:{node.lineno}", node
+
+
+def test_no_line_tells_a_code_or_writes_an_error_itself() -> None:
+    """Only the object of a reason or error becomes its sentence: not its code, nor what `str` or an f-string makes."""
+    found, n_calls = list[str](), 0
+    for place, call in logged():
+        n_calls += 1
+        for part in (part for one in call.args for part in ast.walk(one)):
+            match part:
+                case ast.Attribute(attr="code", value=ast.Attribute(attr="reason")):
+                    found.append(f"{place}: a code")
+                case ast.FormattedValue(value=ast.Name(id="error" | "why")):
+                    found.append(f"{place}: an error in an f-string")
+                case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Attribute(attr="reason")]):
+                    found.append(f"{place}: a reason by str")
+    assert n_calls > 100
+    assert not found, found
