@@ -87,7 +87,7 @@ def splits(n_layers: int) -> list[tuple[int, ...]]:
 
 def _household(bench: Bench, family: Children, name: str) -> Node:
     """A host and a lender, each with a core of its own."""
-    homes, flags = bench.homes / name, ["--lend", bench.options.lend]
+    homes, flags = bench.homes / name, ["--lend", bench.options.lend, "--limit", bench.options.lend]
     here, there = bench.options.cores[0], bench.options.cores[-1]
     host, lender = [
         Node(family, f"{name}-{one}", homes / one, Place((core,)), flags, threads=0)

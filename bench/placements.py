@@ -125,7 +125,10 @@ def _built(bench: Bench, household: Household, name: str) -> Iterator[Node]:
     with ExitStack() as stack:
         groups = stack.enter_context(quotas(household.cores))
         family = stack.enter_context(bench.family())
-        homes, flags = bench.homes / name, ["--lend", bench.options.lend]
+        homes, flags = (
+            bench.homes / name,
+            ["--lend", bench.options.lend, "--limit", bench.options.lend],
+        )
         places = [
             Place((core,), group)
             for core, group in zip(
@@ -160,7 +163,7 @@ def _add(
     homes: Path,
 ) -> None:  # fmt: skip
     name = f"lender-{number}"
-    flags = ["--lend", "4GiB"]
+    flags = ["--lend", "4GiB", "--limit", "4GiB"]
     if link is None:
         pair(host, Node(family, name, homes / name, place, flags))
         return

@@ -92,7 +92,7 @@ class PoolSide:
         n_layers: int,
     ) -> None:
         self.options, self.n_layers = options, n_layers
-        flags = ["--lend", options.lend]
+        flags = ["--lend", options.lend, "--limit", options.lend]
         names = ["host", *(f"lender-{i}" for i in range(1, len(places)))]
         self.nodes = [
             Node(family, name, homes / name, place, flags, program=self.program)

@@ -177,7 +177,7 @@ def _nodes(
 ) -> Loaded:  # fmt: skip
     homes: Path = bench.homes / name
     made = [
-        Node(family, f"{name}-{one}", homes / one, place, ["--lend", bench.options.lend],
+        Node(family, f"{name}-{one}", homes / one, place, ["--lend", bench.options.lend, "--limit", bench.options.lend],
              program=program, threads=n_threads)
         for one in ("host", *(f"lender-{n}" for n in range(len(split) - 2)))
     ]  # fmt: skip

@@ -22,7 +22,10 @@ def transfer(bench: Bench) -> None:
     try:
         with limited_link(bench.options.rate_mbit) as link, bench.family() as family:
             cores = bench.options.cores
-            homes, flags = bench.homes / "transfer", ["--lend", bench.options.lend]
+            homes, flags = (
+                bench.homes / "transfer",
+                ["--lend", bench.options.lend, "--limit", bench.options.lend],
+            )
             here = Place(cpus=cores[:1])
             there = Place(cpus=cores[-1:], netns=link.namespace)
             host = Node(family, "transfer-host", homes / "host", here, flags)

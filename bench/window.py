@@ -35,7 +35,13 @@ def window(bench: Bench) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         environment = desktop(stack, folder)
         with bench.family() as family:
-            Node(family, "den", folder / "warm", Place(), ("--bind", "127.0.0.1", "--lend", "1GiB"))
+            Node(
+                family,
+                "den",
+                folder / "warm",
+                Place(),
+                ("--bind", "127.0.0.1", "--lend", "1GiB", "--limit", "1GiB"),
+            )
             warm = [_started(folder / "warm", environment) for _ in range(STARTS)]
         cold = [_started(folder / f"cold-{n}", environment) for n in range(STARTS)]
     rows = [

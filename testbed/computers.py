@@ -44,7 +44,7 @@ class Computer:
         with (self.root / "stderr.txt").open("a") as log:
             self.process = self.lan.start(
                 self.number, sys.executable, "-m", "app", "node", "--home", str(self.root), *flags,
-                "--name", self.name, "--lend", self.lend, "--threads", "1",
+                "--name", self.name, "--lend", self.lend, "--limit", self.lend, "--threads", "1",
                 stdout=subprocess.PIPE, stderr=log, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
             )  # fmt: skip
 

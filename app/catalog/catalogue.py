@@ -23,7 +23,8 @@ Short = Annotated[str, Meta(min_length=1, max_length=120)]
 Size = Annotated[int, Meta(ge=1 << 20, le=1 << 42)]
 Count = Annotated[int, Meta(ge=1, le=1 << 42)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-GoodAt = Literal["chat", "code", "vision", "tools", "thinking", "languages", "small", "long texts"]
+# what it is good at here: no model sees or hears yet
+GoodAt = Literal["chat", "code", "tools", "thinking", "languages", "small", "long texts"]
 Licence = Literal[
     "Apache-2.0", "MIT", "Modified MIT", "Gemma Terms of Use", "Llama 3.1 Community",
     "Llama 3.2 Community", "Llama 3.3 Community", "Llama 4 Community", "LFM Open License v1.0",

@@ -17,6 +17,7 @@ from app.cli.options import HomeOption, JsonOption
 from app.core.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
+    from app.cli.shapes import Answer
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -122,7 +123,7 @@ def ask(  # noqa: PLR0913  one for each option
     if as_json:
         face.json(answer)
     else:
-        _say_figures(face, answer)
+        _say_figures(face, answer, max_tokens)
 
 
 def _read(prompt: str) -> str:
@@ -189,7 +190,7 @@ async def _loaded(lines: AsyncGenerator[Json, None], face: Face) -> Json:
     return line
 
 
-def _say_figures(face: Face, answer: Json) -> None:
+def _say_figures(face: Face, answer: Json, max_tokens: int | None) -> None:
     from app.cli.amounts import rate, seconds
     from app.cli.shapes import Answer, read
 
@@ -198,9 +199,7 @@ def _say_figures(face: Face, answer: Json) -> None:
     where = f" · {machines} machines" if machines > 1 else ""
     n_tokens = len(known.token_ids)
     if known.finish_reason == "length":
-        face.note(
-            "The answer was cut off: --max-tokens, or the context that is loaded, has no room for more."
-        )
+        face.note(_cut_off(known, max_tokens))
     face.dim(
         f"{safe_text.name(known.model)} · {n_tokens:,} tokens · first after {seconds(known.ttft_s)} · "
         f"{rate(known.decode_tok_s)}{where}"
@@ -216,3 +215,16 @@ def _say_figures(face: Face, answer: Json) -> None:
         face.dim(f"{what}; the answer went on{heirs} after {went_on}.")
     for sentence in (*known.notes, *known.doubted):
         face.note(safe_text.line(sentence))
+
+
+def _cut_off(answer: Answer, max_tokens: int | None) -> str:
+    """Which limit it was, and what helps."""
+    if answer.cut_by == "context":
+        return (
+            "The answer was cut off: the context is full. Load the model with a larger --context, or ask with fewer "
+            "words."
+        )
+    if max_tokens is not None:
+        return f"The answer was cut off at --max-tokens, {max_tokens:,}."
+    n_tokens = len(answer.token_ids)
+    return f"The answer was cut off after {n_tokens:,} tokens. A larger --max-tokens lets it go on longer."

@@ -114,7 +114,8 @@ async def _shown(
     if not face.as_json:
         face.show(Group("", plan_view(read(loaded, Plan)), ""))
         face.write(f"> {question}\n")
-    body = {"prompt": question, "sampling": {"temperature": 0.0, "seed": 0}}
+    sampling = {"temperature": 0.0, "seed": 0}
+    body = {"prompt": question, "model": loaded["model"], "sampling": sampling}
     answer = await streamed(host, face, body)
     if not face.as_json:
         face.show(Text(_figures(answer), style="dim"))

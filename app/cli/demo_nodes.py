@@ -124,7 +124,7 @@ def node_command(home: Path, name: str, threads: int) -> list[str]:
     """How to start one node that only this computer can reach."""
     return own_python.command(
         "-m", "app", "node", "--home", str(home), "--name", name, "--port", "0",
-        "--bind", "127.0.0.1", "--no-discovery", "--lend", LEND,
+        "--bind", "127.0.0.1", "--no-discovery", "--lend", LEND, "--limit", LEND,
         "--threads", str(threads), "--stop-with-stdin",
     )  # fmt: skip
 

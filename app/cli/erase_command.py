@@ -25,6 +25,7 @@ def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     face, own = Face(as_json), Home.at(home)
     if runtime_file.read(own.runtime_file) is not None:
         raise Refused("erase_while_running", home=str(own.root))
+    erasing.require_own(own)  # what is nobody's needs no consent
     be_sure(
         face,
         f"Delete all models, chats, settings and keys in {own.root}? Nothing brings them back.",

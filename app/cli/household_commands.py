@@ -291,7 +291,7 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     """Leave the household: this machine gets a new identity and must be paired again."""
     import asyncio
 
-    from app.core.errors import Refused
+    from app.core.errors import BadInput, Refused
     from app.lan import identity
     from app.machine import runtime_file
     from app.machine.paths import Home
@@ -299,6 +299,8 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     face, own = Face(as_json), Home.at(home)
     if runtime_file.read(own.runtime_file) is not None:
         raise Refused("reset_while_running", home=str(own.root))
+    if not own.root.is_dir():
+        raise BadInput("home_missing", home=str(own.root))
     be_sure(face, "Give this machine a new identity? Every pairing is lost.", yes)
     asyncio.run(identity.reset(own))
     text = "This machine belongs to no household now. Its old identity is kept beside the new one."

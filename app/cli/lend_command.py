@@ -33,7 +33,13 @@ ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again by the 
 StopOption = Annotated[
     bool, typer.Option("--stop", help="Take all back at once, also from a running answer.")
 ]
-MemoryOption = Annotated[Text, _option("--memory", "4GiB", "At most so much; `off`, or `half`.")]
+MemoryOption = Annotated[
+    Text, _option("--memory", "4GiB", "Others at most so much; `off`, or `half`.")
+]
+LimitOption = Annotated[
+    Text,
+    _option("--limit", "8GiB", "All models here at most so much, yours too; `off`: no limit."),
+]
 DeviceOption = Annotated[
     Names, _option("--device", "cpu", "Lend only this one, or `all`. May be repeated.")
 ]
@@ -122,6 +128,7 @@ def lend(  # noqa: PLR0913  one for each option
     resume: ResumeOption = False,
     stop: StopOption = False,
     memory: MemoryOption = None,
+    limit: LimitOption = None,
     device: DeviceOption = None,
     idle: IdleOption = None,
     schedule: ScheduleOption = None,
@@ -143,6 +150,7 @@ def lend(  # noqa: PLR0913  one for each option
     step = _step(pause, resume, stop, time)
     given: Json = {
         "memory_bytes": _memory(memory),
+        "limit_bytes": _limit(limit),
         "devices": ([] if "all" in device else device) if device else UNCHANGED,
         "idle_s": UNCHANGED if idle is None else read_duration(idle),
         "hours": UNCHANGED if schedule is None else schedule,
@@ -183,6 +191,13 @@ def _memory(typed: str | None) -> object:
             return None
         case _:
             return read_size(typed or "")
+
+
+def _limit(typed: str | None) -> object:
+    """Bytes; 0 for none."""
+    if typed is None:
+        return UNCHANGED
+    return 0 if typed.strip().lower() == "off" else read_size(typed)
 
 
 def _megabits(typed: str) -> int:

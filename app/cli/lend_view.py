@@ -68,6 +68,8 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
     rows = [("Memory", memory)]
     if shown.own_most_bytes:
         rows.append(("Own use", f"a model of yours may take {size(shown.own_most_bytes)} here"))
+    if rules.limit_bytes:
+        rows.append(("Limit", f"all models here together at most {size(rules.limit_bytes)}"))
     rows += [("Devices", ", ".join(rules.devices) or "all")]
     away = "while it is used, too"
     if rules.idle_s:

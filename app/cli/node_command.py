@@ -37,7 +37,21 @@ PortOption = Annotated[
 ]
 LendOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--lend", metavar="2GiB", help="Memory to lend at most.", show_default=False),
+    typer.Option(
+        "--lend",
+        metavar="2GiB",
+        help="Memory that others may use at most, in this run; 0: none. Models of your own may take more.",
+        show_default=False,
+    ),
+]
+LimitOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--limit",
+        metavar="4GiB",
+        help="Memory that all models may take here, others' and your own together, in this run; 0: no limit.",
+        show_default=False,
+    ),
 ]
 BindOption = Annotated[
     Optional[str],  # noqa: UP045
@@ -66,6 +80,7 @@ def node(  # noqa: PLR0913  one for each option
     name: NameOption = None,
     port: PortOption = None,
     lend: LendOption = None,
+    limit: LimitOption = None,
     bind: BindOption = None,
     discovery: DiscoveryOption = True,
     interface: InterfaceOption = None,
@@ -97,6 +112,7 @@ def node(  # noqa: PLR0913  one for each option
         name=name,
         port=port,
         lend_bytes=lend_bytes,
+        limit_bytes=read_size(limit) if limit else None,
         discovery=discovery,
         interfaces=tuple(interface or ()),
         threads=threads,

@@ -105,6 +105,7 @@ def placing(
     split: str | None,
     kv: KvType,
     shape: ShapeName | None,
+    number: NumberName,
     *,
     beside: bool,
 ) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def placing(
     chosen = shape.value if shape else None
     return {
         "model": model, "context": context, "users": users, "split": runs, "kv": kv.value,
-        "shape": chosen, "beside": beside,
+        "shape": chosen, "number": number.value, "beside": beside,
     }  # fmt: skip
 
 
@@ -122,6 +123,7 @@ def plan(  # noqa: PLR0913  one for each option
     context: ContextOption = None,
     users: UsersOption = None,
     split: SplitOption = None,
+    number: NumberOption = NumberName.AUTO,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
     beside: BesideOption = False,
@@ -132,7 +134,7 @@ def plan(  # noqa: PLR0913  one for each option
     from app.cli.progress import shown
 
     face = Face(as_json)
-    body = placing(model, context, users, split, kv, shape, beside=beside)
+    body = placing(model, context, users, split, kv, shape, number, beside=beside)
     with shown(face) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show))
 
@@ -159,8 +161,7 @@ def load(  # noqa: PLR0913  one for each option
     from app.cli.progress import shown
 
     face = Face(as_json)
-    asked = placing(model, context, users, split, kv, shape, beside=beside)
-    body = {**asked, "number": number.value}
+    body = placing(model, context, users, split, kv, shape, number, beside=beside)
     with shown(face) as show:
         answer = ask_node(home, lambda node: _load(node, body, show))
 

@@ -201,6 +201,7 @@ class LendRules(msgspec.Struct, frozen=True):
     screen: bool = False
     network: bool = False
     link_mbit: int = 0
+    limit_bytes: int = 0
 
 
 class PowerReading(msgspec.Struct, frozen=True):
@@ -367,6 +368,7 @@ class Answer(msgspec.Struct, frozen=True):
     guessed: int = 0
     guessed_right: int = 0
     finish_reason: str | None = None
+    cut_by: str | None = None
     placement: list[Stage] = []
     recoveries: int = 0
     recovered: list[Recovered] = []

@@ -116,9 +116,14 @@ def rm(
     from app.cli.amounts import size
     from app.client import segment
 
-    face = Face(as_json)
-    be_sure(face, f"Take {safe_text.name(model)} off the shelf?", yes)
-    answer = ask_node(home, lambda node: node.delete(f"/models/{segment(model)}"))
+    face, path = Face(as_json), f"/models/{segment(model)}"
+    if not yes:  # which one is meant is said, and one that is not there needs no consent
+        meant = ask_node(home, lambda node: node.get(path)).get("model", {})
+        if meant.get("builtin"):
+            raise BadInput("model_builtin", name=str(meant.get("name", model)))
+        name = safe_text.name(str(meant.get("name", model)))
+        be_sure(face, f"Take {name} off the shelf?", yes)
+    answer = ask_node(home, lambda node: node.delete(path))
     freed = int(answer.get("freed_bytes") or 0)
     name = safe_text.name(str(answer.get("removed", model)))
     file = "its file is deleted" if answer.get("file_deleted") else "its file stays where it is"

@@ -50,6 +50,7 @@ class Rules:
     screen: pause while a program fills the screen: a game, a film, slides.
     network: pause while this computer is on a VPN, or on a network that counts what is transferred.
     link_mbit: Poolhouse sends, and takes, at most so many Mbit/s; 0: as fast as it goes.
+    limit_bytes: all that models may take here, others' and one's own together; 0: what is free.
     """
 
     on: bool = True
@@ -67,10 +68,12 @@ class Rules:
     screen: bool = True
     network: bool = False
     link_mbit: int = 0
+    limit_bytes: int = 0
 
     def __post_init__(self) -> None:
         sound = (
             (self.memory_bytes is None or 0 <= self.memory_bytes <= 1 << 50)
+            and 0 <= self.limit_bytes <= 1 << 50
             and 0 <= self.idle_s <= 7 * 86400
             and 0 <= self.battery_percent <= 100
             and 0 <= self.drain_s <= 600

@@ -383,12 +383,11 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "lend_stopped": "{machine} takes its memory back.",
     "program_unknown": "{name} is no program that lending pauses for. There are: {there}.",
     "lend_taken_back": "{machine} takes its memory back. {why}",
-    "lend_more_than_there": "This machine has {total_bytes} of memory in all, so it cannot lend {asked_bytes}. "
+    "lend_more_than_there": "This machine has {total_bytes} of memory in all, so it cannot give {asked_bytes}. "
     "Choose less.",
     "lend_threads_more": "This machine has {cores} processor threads for this, fewer than {threads}. Choose {cores} or "
     "less, or 0 for all.",
-    "lend_too_little": "With {asked_bytes} neither others nor models of your own could hold anything here. Choose "
-    "{least_bytes} or more, or lend nothing.",
+    "lend_too_little": "No part of a model fits in {asked_bytes}. Choose {least_bytes} or more, or turn it off.",
     "link_limit_low": "With less than {least} Mbit/s, machines cannot be told from lost ones. Choose {least} or more, "
     "or no limit.",
     "lend_off": "Its owner has turned lending off.",

@@ -101,6 +101,11 @@ class Pool(QObject):
         return self._still(self.snapshot.get("loaded"))
 
     @property
+    def load_failed(self) -> str:
+        """The model whose load failed while nothing else is loaded: until another load, no model answers unasked."""
+        return str((self.snapshot.get("load_failed") or {}).get("model") or "")
+
+    @property
     def models(self) -> list[Json]:
         """All that is loaded to write: what a question without a name is for first, and those beside it."""
         beside = map(self._still, self.snapshot.get("beside") or ())

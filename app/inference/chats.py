@@ -104,6 +104,7 @@ class Summary:
     notes: tuple[
         str, ...
     ] = ()  # reason codes: what is to be known of how the chat was told to the model
+    cut_by: str | None = None  # of "length": "max_tokens", or the "context", which is full
 
 
 class Generates(Protocol):
@@ -159,7 +160,8 @@ class Answerer:
         reader.flush()
         for delta in reader.deltas((), ()):
             yield told.take(delta)
-        yield replace(_summary(told, reader, ids, finish, before_s), notes=notes)
+        summary = _summary(told, reader, ids, finish, before_s, question.max_tokens)
+        yield replace(summary, notes=notes)
 
     async def count(self, text: str) -> int:
         """How many tokens a text is. Raises BadInput or StageLost."""
@@ -563,9 +565,11 @@ def _check(question: Question) -> None:
 
 
 def _summary(
-    told: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float
+    told: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int
 ) -> Summary:
-    figures = finish.figures
+    figures, cut_by = finish.figures, None
+    if finish.reason == "length":
+        cut_by = "max_tokens" if len(ids) >= max_tokens else "context"
     return Summary(
         text=told.text,
         token_ids=tuple(ids),
@@ -576,6 +580,7 @@ def _summary(
         ttft_s=figures.ttft_s,
         decode_tok_s=figures.decode_tok_s,
         finish_reason=finish.reason,
+        cut_by=cut_by,
         stop=reader.stop,
         stages=figures.stages,
         recoveries=figures.recoveries,

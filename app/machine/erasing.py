@@ -45,8 +45,7 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
     Raises Refused for a folder that is no home of ours: there, `models` may be anybody's; and while a node of it
     starts, runs or ends.
     """
-    if not (home.is_default or await asyncio.to_thread(_has_identity, home)):
-        raise Refused("erase_no_home", path=str(home.root))
+    await asyncio.to_thread(require_own, home)
     lock = HomeLock(home.lock_file)
     if await asyncio.to_thread(home.root.is_dir) and not lock.take():
         raise Refused("erase_while_running", home=str(home.root))
@@ -54,6 +53,12 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
         return await _erase(home, lock, entry)
     finally:
         lock.release()
+
+
+def require_own(home: Home) -> None:
+    """Raises Refused for a folder that is no home of ours."""
+    if not (home.is_default or _has_identity(home)):
+        raise Refused("erase_no_home", path=str(home.root))
 
 
 def _has_identity(home: Home) -> bool:

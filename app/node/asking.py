@@ -119,6 +119,7 @@ def answer_json(
         "guessed": summary.guessed,
         "guessed_right": summary.guessed_right,
         "finish_reason": summary.finish_reason,
+        "cut_by": summary.cut_by,
         "stop": summary.stop,
         "model": model,
         "notes": [said(Reason(code)) for code in summary.notes],

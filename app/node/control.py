@@ -84,6 +84,7 @@ class Control:
             web.post("/lending/resume", self._resume_lending),
             web.get("/models", self._models),
             web.post("/models", self._import),
+            web.get("/models/{name}", self._one_model),
             web.delete("/models/{name}", self._delete_model),
             *shop_routes(lambda: self._node.shop),
             *api_routes(lambda: self._node.doors.api),
@@ -199,6 +200,9 @@ class Control:
     async def _import(self, request: web.Request) -> web.StreamResponse:
         order = await asked.body(request, asked.Import)
         return await _long(request, lambda report: self._node.shop.models.add(order, report))
+
+    async def _one_model(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._node.shop.models.one(request.match_info["name"]))
 
     async def _delete_model(self, request: web.Request) -> web.Response:
         return web.json_response(await self._node.shop.models.remove(request.match_info["name"]))

@@ -48,7 +48,7 @@ from app.node.quiet import Quiet
 from app.node.rebuilding import notice_json
 from app.node.rooms import Rooms
 from app.node.running import Running
-from app.node.snapshot import plan_json, with_limits
+from app.node.snapshot import plan_json, reason_json, with_limits
 from app.node.stoppable import in_thread
 
 log = logging.getLogger(__name__)
@@ -135,6 +135,7 @@ class Hosting:
             if entry.name != GUIDE and error.reason.code not in STOPPED:
                 facts: dict[str, Fact] = {"model": entry.name, "why": said(error)}
                 self._load_failed = Reason("last_load_failed", facts)
+                self._changed()  # nobody answers now, and every face is to say so
             raise
         return {"loaded": running.json()}
 
@@ -215,7 +216,9 @@ class Hosting:
         """With what each machine lends now: its owner may have chosen another limit since it was placed."""
         here = self.outlook.machines(self.released(), {})
         first, beside = self.loaded.json(lambda told: with_limits(told, *here))
-        return {"loaded": first, "beside": beside}
+        failed = self._load_failed if self.loaded.first is None else None
+        told = failed and {**reason_json(failed), "model": failed.facts["model"]}
+        return {"loaded": first, "beside": beside, "load_failed": told}
 
     def answers(self) -> Json:
         """How many answers are made, and how many wait: for their model, their text or a slot."""

@@ -97,7 +97,8 @@ class LendRules:
         self._choices, self._uses, self._is_lender = choices, uses, is_lender
         self._used_by, self._changed = used_by, changed
         self._senser = senser or Senser()
-        self.memory = MemoryRules(choices.now.lending.memory_bytes)
+        rules = choices.now.lending
+        self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
         self.check_room = CheckRoom(lambda: self.memory.spare_bytes(*self._uses()))
         self.memory.on_call_bytes = self.check_room.on_call_bytes
         self.state: State = Off()
@@ -187,7 +188,8 @@ class LendRules:
             raise BadInput("link_limit_low", least=LINK_LEAST_MBIT)
         if (threads := given.get("threads", 0)) > (cores := devices.usable_cores()):
             raise BadInput("lend_threads_more", threads=threads, cores=cores)
-        self.memory.check(given.get("memory_bytes") or 0)
+        for name in ("memory_bytes", "limit_bytes"):
+            self.memory.check(given.get(name) or 0)
         if given.get("memory_bytes", 0) != 0:
             given.setdefault("on", True)  # who says how much wants it lent
         if not given:
@@ -196,6 +198,7 @@ class LendRules:
             lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **given))
         )
         self.memory.chosen_bytes = self.rules.memory_bytes
+        self.memory.limit_bytes = self.rules.limit_bytes
         self.limit_links(self.rules.link_mbit)
         await self._afresh()
         self._changed()  # how much is lent may be another, in the same state

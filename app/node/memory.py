@@ -15,19 +15,22 @@ if TYPE_CHECKING:
 
 OWNERS_SHARE = 0.5  # of what is free at start stays with the owner, when nobody chose (SAFETY.md 8)
 OWN_MODELS_SHARE = 0.8  # of what is free now, for a model that this machine's own user wants
-LEAST_BYTES = 16 << 20  # a choice: a smaller one keeps out the owner's own models, too
+LEAST_BYTES = 16 << 20  # of a choice: no part of a model fits in less
 
 
 class MemoryRules:
-    """Limits in bytes. An explicit choice of more than nothing binds this machine's own models as well."""
+    """What is lent bounds the others only; `limit_bytes`, where it is not 0, bounds this machine's own models too."""
 
     def __init__(
-        self, chosen_bytes: int | None, memory: Callable[[], devices.Memory] = devices.memory
+        self,
+        chosen_bytes: int | None,
+        memory: Callable[[], devices.Memory] = devices.memory,
+        limit_bytes: int = 0,
     ) -> None:
         self._memory = memory
         self.on_call_bytes: Callable[[], int] = lambda: 0  # taken, and had back as soon as wanted
         self._default_bytes = int(memory().free_bytes * OWNERS_SHARE)
-        self.chosen_bytes = chosen_bytes
+        self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
 
     def check(self, chosen_bytes: int) -> None:
         """Raises BadInput for a choice that this machine can never keep, or that nobody can mean."""
@@ -45,17 +48,18 @@ class MemoryRules:
         """
         now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
+        most = min(most, self.limit_bytes or most)
         return Room(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes)
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
         """What models of this machine's own user may use here in all, in place of those that it holds.
 
-        The arguments are those of `room`. What others use is counted once: a choice is shared with
+        The arguments are those of `room`. What others use is counted once: the limit is shared with
         them, and free memory is what they left.
         """
-        if self.chosen_bytes:
-            chosen = min(self.chosen_bytes, self._memory().total_bytes)
-            return max(0, chosen - used_bytes)
+        if self.limit_bytes:  # a promise of the owner: it holds whatever is free at this moment
+            limit = min(self.limit_bytes, self._memory().total_bytes)
+            return max(0, limit - used_bytes)
         free = max(0, self._now().free_bytes - unloaded_bytes)
         return int((free + own_bytes) * OWN_MODELS_SHARE)
 

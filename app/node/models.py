@@ -54,6 +54,11 @@ class Models:
 
         return await asyncio.to_thread(all_of_them)
 
+    async def one(self, name: str) -> Json:
+        """The model that a person means, as it is listed. Raises BadInput."""
+        entry = await self.named(name)
+        return {"model": await asyncio.to_thread(self._json, entry)}
+
     async def named(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """The model of this name; `loaded`: half a name means one of these, and no other. Raises BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)

@@ -14,6 +14,7 @@ class NodeOptions:
     name: str | None = None
     port: int | None = None  # of the household's listener; 0: any free one
     lend_bytes: int | None = None
+    limit_bytes: int | None = None  # of all models here, others' and one's own
     bind: str = "0.0.0.0"  # noqa: S104  the household reaches it from other machines
     discovery: bool = True
     interfaces: tuple[str, ...] = ()  # to use besides those that join a household anyway

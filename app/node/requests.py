@@ -59,6 +59,7 @@ class ChangeLending(Request, frozen=True):
     screen: bool | msgspec.UnsetType = msgspec.UNSET
     network: bool | msgspec.UnsetType = msgspec.UNSET
     link_mbit: LinkMbit | msgspec.UnsetType = msgspec.UNSET
+    limit_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType = msgspec.UNSET
 
 
 class PauseLending(Request, frozen=True):

@@ -125,16 +125,19 @@ def _settings(options: NodeOptions, home: Home) -> settings.Settings:
     if options.name and options.name != saved.given_name:  # else a later renaming holds
         saved = msgspec.structs.replace(saved, name=options.name, given_name=options.name)
     settings.save(home.settings_file, saved)
+    lending = saved.lending
     if options.lend_bytes is not None:
-        lending = dataclasses.replace(saved.lending, memory_bytes=options.lend_bytes)
-        saved = msgspec.structs.replace(saved, lending=lending)
-    return saved
+        lending = dataclasses.replace(lending, memory_bytes=options.lend_bytes)
+    if options.limit_bytes is not None:
+        lending = dataclasses.replace(lending, limit_bytes=options.limit_bytes)
+    return msgspec.structs.replace(saved, lending=lending)
 
 
 def _check(options: NodeOptions) -> None:
     """Raises BadInput for memory that this computer does not have."""
-    if options.lend_bytes is not None:
-        MemoryRules(options.lend_bytes).check(options.lend_bytes)
+    for chosen in (options.lend_bytes, options.limit_bytes):
+        if chosen is not None:
+            MemoryRules(chosen).check(chosen)
 
 
 def say_awaited(options: NodeOptions) -> None:

@@ -92,10 +92,10 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
         case "too-big":  # as when games take the memory of all
             await host.post("/unload", {})
             for one in clients:
-                await one.post("/lending", {"memory_bytes": TOO_LITTLE})
+                await one.post("/lending", {"memory_bytes": TOO_LITTLE, "limit_bytes": TOO_LITTLE})
         case "folder-away":
             for one in clients:
-                await one.post("/lending", {"memory_bytes": ENOUGH})
+                await one.post("/lending", {"memory_bytes": ENOUGH, "limit_bytes": ENOUGH})
             disk = root.parent / DISK
             disk.mkdir()
             await host.post("/folder", {"path": str(disk), "move": False})

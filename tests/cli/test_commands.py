@@ -295,8 +295,10 @@ def test_plan(poolhouse: Any, answering: Any) -> None:
     assert said.out.splitlines()[-1] == "Split as asked."
     assert node.asked[0][2] == {
         "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4], "kv": "f16",
-        "shape": None, "beside": False,
+        "shape": None, "number": "auto", "beside": False,
     }  # fmt: skip
+    assert poolhouse("plan", "guide", "--number", "q8").code == 0
+    assert node.asked[1][2]["number"] == "q8"
 
 
 def test_load(poolhouse: Any, answering: Any) -> None:
@@ -380,6 +382,25 @@ def test_ask_says_first_that_another_model_answers(poolhouse: Any, answering: An
     assert said.err.splitlines()[-1] == words  # before any of the answer
     assert said.out == "Open Pool.\n"
     assert poolhouse("ask", "How?", "--json").json["said_first"] == words
+
+
+@pytest.mark.parametrize(
+    ("cut_by", "typed", "words"),
+    [
+        ("max_tokens", ("--max-tokens", "4"), "The answer was cut off at --max-tokens, 4."),
+        ("max_tokens", (), "The answer was cut off after 4 tokens. A larger --max-tokens"),
+        ("context", ("--max-tokens", "9"), "The answer was cut off: the context is full. Load the model with"),
+        (None, (), ""),
+    ],
+)  # fmt: skip
+def test_ask_says_which_limit_cut_an_answer_off(
+    poolhouse: Any, answering: Any, cut_by: str | None, typed: tuple[str, ...], words: str
+) -> None:
+    reason = "length" if cut_by else "stop"
+    answer = {**ANSWER, "finish_reason": reason, "cut_by": cut_by}
+    answering({("POST", "/ask"): streamed("x", answer=answer)})
+    said = poolhouse("ask", "How?", *typed).err
+    assert said.startswith(words) if words else "cut off" not in said
 
 
 def test_ask_with_a_system_sentence_sends_messages(poolhouse: Any, answering: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from app.cli import lend_view
 from app.cli.face import Face
 from app.cli.shapes import LendState, read
+from tests.cli.fake_node import Failed, error
 
 Json = dict[str, Any]
 GIB = 1 << 30
@@ -142,6 +144,8 @@ def test_the_headline(changes: Json, sentence: str) -> None:
         (("--memory", "off"), {"memory_bytes": 0}),
         (("--memory", "half"), {"memory_bytes": None}),
         (("--memory", "1.5GiB", "--idle", "5m"), {"memory_bytes": 3 * GIB // 2, "idle_s": 300.0}),
+        (("--limit", "4GiB"), {"limit_bytes": 4 * GIB}),
+        (("--limit", "off"), {"limit_bytes": 0}),
         (("--schedule", "sat"), {"hours": "sat"}),
         (("--battery", "30", "--drain", "1m"), {"battery_percent": 30, "drain_s": 60.0}),
         (("--not-with", "b", "--not-with", "GAME.exe"), {"programs": ["game.exe", "b"]}),
@@ -237,12 +241,15 @@ def test_a_machine_that_gave_wrong_numbers_is_used_again(poolhouse: Any, answeri
 
 
 @pytest.mark.parametrize(
-    "command", [("remove", "attic-pc"), ("rm", "guide"), ("reset",), ("erase",)]
+    "command", [("remove", "attic-pc"), ("rm", "small"), ("reset",), ("erase",)]
 )
 def test_where_nobody_can_be_asked_nothing_is_removed(
     poolhouse: Any, answering: Any, command: tuple[str, ...]
 ) -> None:
-    there = {("GET", "/machines/attic-pc"): {"machine": {"id": "x", "name": "attic-pc"}}}
+    there = {
+        ("GET", "/machines/attic-pc"): {"machine": {"id": "x", "name": "attic-pc"}},
+        ("GET", "/models/small"): {"model": {"name": "small"}},
+    }
     node = answering(there)
     said = poolhouse(*command)
     assert (said.code, said.out) == (1, "")
@@ -251,14 +258,51 @@ def test_where_nobody_can_be_asked_nothing_is_removed(
     assert all(method == "GET" for method, _, _ in node.asked)
 
 
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("remove", "attic"), "There is no machine called attic."),
+        (("rm", "nothing"), "There is no model called nothing. There are: guide."),
+        (("rm", "guide"), "guide belongs to the app and stays."),
+    ],
+)
+def test_what_is_not_there_needs_no_consent(
+    poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str
+) -> None:
+    """Or what stays in any case: who adds --yes would only be told so then."""
+    no_machine = Failed(404, error("BadInput", "said_by_node", sentence, sentence=sentence))
+    guide = {"model": {"name": "guide", "builtin": True}}
+    node = answering({
+        ("GET", "/machines/attic"): no_machine, ("GET", "/models/nothing"): no_machine,
+        ("GET", "/models/guide"): guide,
+    })  # fmt: skip
+    said = poolhouse(*command)
+    assert (said.code, said.out, said.err) == (1, "", sentence + "\n")
+    assert {method for method, _, _ in node.asked} == {"GET"}
+
+
+@pytest.mark.parametrize("command", ["reset", "erase"])
+def test_a_folder_that_is_not_there_needs_no_consent(
+    poolhouse: Any, tmp_path: Path, command: str
+) -> None:
+    said = poolhouse(command, "--home", str(tmp_path / "none"), at_home=False)
+    assert said.code == 1
+    assert "--yes" not in said.err
+    assert "none" in said.err
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(("typed", "asked"), [("y\n", 1), ("n\n", 0), ("", 0)])
 def test_a_person_is_asked(
     poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, typed: str, asked: int
 ) -> None:
     types(monkeypatch, typed)
-    node = answering({("DELETE", "/models/guide"): {"removed": "guide", "freed_bytes": 0}})
-    assert poolhouse("rm", "guide").code == (0 if asked else 130)
-    assert len(node.asked) == asked
+    node = answering({
+        ("GET", "/models/small"): {"model": {"name": "small"}},
+        ("DELETE", "/models/small"): {"removed": "small", "freed_bytes": 0},
+    })  # fmt: skip
+    assert poolhouse("rm", "small").code == (0 if asked else 130)
+    assert [method for method, _, _ in node.asked] == ["GET", "DELETE"][: 1 + asked]
 
 
 def types(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -376,3 +378,30 @@ def test_the_real_demo_answers(tmp_path: Path) -> None:
     assert len({stage["machine"] for stage in report["answer"]["placement"]}) == 3
     assert "six-digit code" in report["answer"]["text"]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.long
+def test_readme_and_its_picture_show_what_the_demo_prints(tmp_path: Path) -> None:
+    """All but the figures, which are of one run."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "app", "demo"],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "96"},
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stderr
+    assert "so the Guide answers" not in shown.stderr, "it has just loaded the Guide"
+    project = Path(__file__).parents[2]
+    readme = (project / "README.md").read_text(encoding="utf-8")
+    picture = (project / "docs" / "demo.svg").read_text(encoding="utf-8")
+    drawn = re.findall(r"<text [^>]*y=\"([\d.]+)\"[^>]*>(.*?)</text>", picture)
+    by_line = sorted(
+        drawn, key=lambda one: float(one[0])
+    )  # stable: within a line from left to right
+    told = without_figures(shown.stdout)
+    assert told in without_figures(readme)
+    assert told in without_figures(html.unescape("".join(text for _, text in by_line)))
+
+
+def without_figures(text: str) -> str:
+    """Nor white space, which is broken elsewhere."""
+    return re.sub(r"[\d.,\s]+", "", text)

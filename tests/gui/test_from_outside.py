@@ -107,7 +107,7 @@ def pair_by_code(evening: Evening) -> None:
 
 def import_and_load(evening: Evening, file: Path) -> None:
     screen = evening.screen
-    evening.host.run("lend", "--memory", OWN)
+    evening.host.run("lend", "--limit", OWN)
     screen.press("Models")
     screen.press("Import a file…", within=20)
     screen.write("File name:", str(file), role="text", within=20)

@@ -65,7 +65,7 @@ async def test_an_answer_and_its_summary() -> None:
     assert [token for delta in deltas for token in delta.token_ids] == list(summary.token_ids)
     assert len(summary.token_ids) == 30
     assert summary.text.isascii()
-    assert summary.finish_reason == "length"
+    assert (summary.finish_reason, summary.cut_by) == ("length", "max_tokens")
     assert summary.ttft_s > 0
     assert summary.decode_tok_s > 0
     assert [stage.name for stage in summary.stages][1] == "lender-1"
@@ -146,7 +146,10 @@ async def test_end_tokens_are_heeded_unless_a_benchmark_says_no() -> None:
     async with answerer("fake:length=30") as who:
         _, short = await ask(who, Question(prompt="Hello", max_tokens=60))
         _, long = await ask(who, Question(prompt="Hello", max_tokens=60, ignore_end=True))
-    assert short.finish_reason == "stop"
+        _, full = await ask(who, Question(prompt="Hello", max_tokens=9_999, ignore_end=True))
+    assert (short.finish_reason, short.cut_by) == ("stop", None)
+    assert (full.finish_reason, full.cut_by) == ("length", "context")
+    assert len(full.token_ids) < 9_999
     assert len(short.token_ids) < 30
     assert len(long.token_ids) == 60
     assert long.text.startswith(short.text)

@@ -130,7 +130,7 @@ def _begun(
     with (root / "stderr.txt").open("a") as log:
         return subprocess.Popen(
             [*launch, sys.executable, "-m", "app", "node", "--home", str(root), "--name", name,
-             "--port", "0", *bind, *found, "--lend", lend, "--threads", "1"],
+             "--port", "0", *bind, *found, "--lend", lend, "--limit", lend, "--threads", "1"],
             stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
         )  # fmt: skip
 

@@ -207,10 +207,10 @@ async def test_less_memory_holds_at_once_and_is_used_again(
     den: NodeClient, attic: NodeClient
 ) -> None:
     await loaded(den)
-    await den.post("/lending", {"memory_bytes": 300 << 20})
+    await den.post("/lending", {"limit_bytes": 300 << 20})
     held = (await den.get("/status"))["loaded"]["machines"]
     assert [one["lends_bytes"] >> 20 for one in held] == [300, 1024], "the limits of now"
-    await den.post("/lending", {"memory_bytes": 1 << 30})
+    await den.post("/lending", {"limit_bytes": 1 << 30})
     shown = await attic.post("/lending", {"memory_bytes": 50 << 20})
     assert shown["lending"]["reason"] == "Paused: its owner lends less memory than was in use."
     await told(den, state="ready", used_bytes=0, lent_bytes=50 << 20)
@@ -243,6 +243,7 @@ def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: 
             "hours": "mon-fri 18:00-08:00, sat", "battery_percent": 30, "programs": ["game.exe"],
             "gpu": True, "drain_s": 30.0, "threads": 1, "hot": False,
             "hot_celsius": 80, "screen": False, "network": True, "link_mbit": 50,
+            "limit_bytes": 0,
         }  # fmt: skip
         assert one.run("lend", "--schedule", "always", "--pause", "1h").returncode == 0
     with node(tmp_path, "attic", "2GiB") as one:

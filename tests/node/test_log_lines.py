@@ -64,7 +64,7 @@ def test_what_is_no_such_line_stays_as_it_is(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line, given, told",
+    ("line", "given", "told"),
     [
         ("%s was not measured: %s", ("attic", Reason("nothing_loaded")),
          "attic was not measured: No model is loaded any more. Load one and ask again."),
@@ -104,7 +104,9 @@ def test_no_line_tells_a_code_or_writes_an_error_itself() -> None:
                     found.append(f"{place}: a code")
                 case ast.FormattedValue(value=ast.Name(id="error" | "why")):
                     found.append(f"{place}: an error in an f-string")
-                case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Attribute(attr="reason")]):
+                case ast.Call(
+                    func=ast.Name(id="str" | "repr"), args=[ast.Attribute(attr="reason")]
+                ):
                     found.append(f"{place}: a reason by str")
     assert n_calls > 100
     assert not found, found

@@ -11,31 +11,37 @@ from app.node.memory import MemoryRules
 
 GIB = 1 << 30
 
-# chosen, free, used by others, of that not loaded, own model; lent, own (GiB)
+# chosen to lend, limit of all, free, used by others, of that not loaded, own model; lent, own (GiB)
 CASES = [
-    (None, 16, 0, 0, 0, 8, 12.8),  # half of what was free at start
-    (4, 16, 0, 0, 0, 4, 4),
-    (4, 3, 0, 0, 0, 2, 4),  # never more than is free now, less the reserve
-    (4, 0.5, 0, 0, 0, 0, 4),
-    (4, 2, 3, 0, 0, 4, 1),  # what others have, and what is free
-    (4, 1.5, 3, 0, 0, 3.5, 1),
-    (4, 3, 3, 3, 0, 3, 1),  # promised and not loaded: it is not free
-    (4, 16, 0, 0, 3, 1, 4),  # this machine's own model counts against what it lends
-    (4, 16, 0, 0, 5, 0, 4),
-    (0, 16, 0, 0, 0, 0, 12.8),  # lending nothing does not keep the owner from own models
-    (0, 10, 0, 0, 6, 0, 12.8),  # its own model gives back what it holds
-    (None, 10, 4, 1, 0, 8, 7.2),  # free memory is what others left: not subtracted again
+    (None, 0, 16, 0, 0, 0, 8, 12.8),  # half of what was free at start
+    (4, 0, 16, 0, 0, 0, 4, 12.8),  # what others may use is no limit of the owner's own models
+    (0.5, 0, 16, 0, 0, 0, 0.5, 12.8),
+    (0, 0, 16, 0, 0, 0, 0, 12.8),  # lending nothing does not keep the owner from own models
+    (0, 0, 10, 0, 0, 6, 0, 12.8),  # its own model gives back what it holds
+    (4, 0, 16, 0, 0, 3, 1, 15.2),  # this machine's own model counts against what it lends
+    (None, 0, 10, 4, 1, 0, 8, 7.2),  # free memory is what others left: not subtracted again
+    (None, 4, 16, 0, 0, 0, 4, 4),
+    (2, 4, 16, 0, 0, 0, 2, 4),
+    (4, 4, 3, 0, 0, 0, 2, 4),  # never more than is free now, less the reserve
+    (4, 4, 0.5, 0, 0, 0, 0, 4),
+    (4, 4, 2, 3, 0, 0, 4, 1),  # what others have, and what is free
+    (4, 4, 1.5, 3, 0, 0, 3.5, 1),
+    (4, 4, 3, 3, 3, 0, 3, 1),  # promised and not loaded: it is not free
+    (4, 4, 16, 0, 0, 5, 0, 4),
 ]
 
 
-@pytest.mark.parametrize(("chosen", "free", "used", "unloaded", "held", "lent", "own"), CASES)
+@pytest.mark.parametrize(
+    ("chosen", "limit", "free", "used", "unloaded", "held", "lent", "own"), CASES
+)
 def test_what_is_lent(
-    chosen: float | None, free: float, used: float, unloaded: float, held: float, lent: float,
-    own: float,
+    chosen: float | None, limit: float, free: float, used: float, unloaded: float, held: float,
+    lent: float, own: float,
 ) -> None:  # fmt: skip
     total = 32 * GIB
     memory = [Memory(total, 16 * GIB)]
-    rules = MemoryRules(None if chosen is None else int(chosen * GIB), lambda: memory[0])
+    lends = None if chosen is None else int(chosen * GIB)
+    rules = MemoryRules(lends, lambda: memory[0], int(limit * GIB))
     memory[0] = Memory(total, int(free * GIB))
     uses = (int(used * GIB), int(unloaded * GIB), int(held * GIB))
     assert rules.room(*uses).lent_bytes == int(lent * GIB)
@@ -54,13 +60,13 @@ def test_what_a_check_holds_is_as_good_as_free_and_what_is_promised_is_not_spare
     promised = free.spare_bytes(4 * GIB, 4 * GIB, 0)
     assert promised == pytest.approx(0.8 * 8 * GIB, abs=2)
     assert free.spare_bytes(0, 0, 5 * GIB) < free.spare_bytes(0, 0, 0)
-    chosen = MemoryRules(6 * GIB, lambda: Memory(32 * GIB, 4 * GIB))
+    chosen = MemoryRules(6 * GIB, lambda: Memory(32 * GIB, 4 * GIB), 6 * GIB)
     assert chosen.spare_bytes(1 * GIB, 0, 3 * GIB) == 2 * GIB
     assert chosen.spare_bytes(0, 0, 0) == 4 * GIB, "no more than is free"
 
 
 def test_a_small_machine_keeps_a_tenth() -> None:
-    rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB))
+    rules = MemoryRules(None, lambda: Memory(2 * GIB, GIB), 1 << 40)
     assert rules.own_bytes(0, 0, 0) == 2 * GIB, "no machine has more than it has"
     assert rules.room(0, 0, 0).lent_bytes == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)
 
@@ -72,8 +78,7 @@ def test_next_to_nothing_is_refused_and_nothing_is_not() -> None:
     with pytest.raises(BadInput) as refused:
         rules.check(1)
     assert said(refused.value) == (
-        "With 1 byte neither others nor models of your own could hold anything here. Choose 16.0 MiB or more, or "
-        "lend nothing."
+        "No part of a model fits in 1 byte. Choose 16.0 MiB or more, or turn it off."
     )
 
 
@@ -83,4 +88,4 @@ def test_more_than_there_is_is_refused_with_what_there_is() -> None:
     with pytest.raises(BadInput) as refused:
         rules.check(10 << 40)
     told = said(refused.value)
-    assert told.startswith("This machine has 16.0 GiB of memory in all, so it cannot lend 10")
+    assert told.startswith("This machine has 16.0 GiB of memory in all, so it cannot give 10")

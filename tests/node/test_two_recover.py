@@ -74,7 +74,7 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
         whole = here(plan, den)
         assert whole > share + 8 * MIB
         most = whole + share + MIB
-        await host.post("/lending", {"memory_bytes": most})
+        await host.post("/lending", {"memory_bytes": most, "limit_bytes": most})
         async with asyncio.TaskGroup() as group:
             answers = {name: Asked() for name in NAMES}
             tasks = {

@@ -115,6 +115,9 @@ class ChatHead(QWidget):
             return self.tr("{model}, loaded with the next message").format(
                 model=model_name(chat.model)
             )
+        if name is None and self._pool.load_failed:
+            text = self.tr("No model answers: {model} could not be loaded")
+            return text.format(model=model_name(self._pool.load_failed))
         if name is None:
             return self.tr("No model is loaded: the Guide answers")
         machines = loaded.get("machines") or ()

@@ -264,7 +264,8 @@ class ChatPage(Page):
         self.chat_head.tell(self.chat)
         pool = self.services.pool
         name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
-        self.suggestions.tell(is_guide=pool.hosts is None and name == GUIDE)
+        waits = bool(pool.load_failed) and self.chat.model is None  # for a model that loads
+        self.suggestions.tell(is_guide=pool.hosts is None and name == GUIDE and not waits)
         self._tell_hint()
         self._tell_state()
 

@@ -53,8 +53,11 @@ class Hint(QWidget):
         is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
         speaker = (pool.model(chat.model) or pool.loaded or {}).get("model")
         by_guide = pool.hosts is None and (chat.model or speaker or GUIDE) == GUIDE
+        failed = pool.load_failed if chat.model is None and pool.hosts is None else ""
         only_english = ""
-        if by_guide and chat.messages and not is_english():  # an empty chat says it at length
+        if (
+            by_guide and not failed and chat.messages and not is_english()
+        ):  # an empty chat says it at length
             only_english = self.tr("The Guide understands English only.")
         if waits:
             words = self.tr("Your message goes as soon as this answer has ended.")
@@ -64,6 +67,11 @@ class Hint(QWidget):
             )
         elif is_full:
             words = self.tr("The context is nearly full: the next answer may stop early.")
+        elif not is_loaded and failed:
+            text = self.tr(
+                "{model} could not be loaded, so no model answers. Load another one, or choose the Guide above."
+            )
+            words = text.format(model=failed)
         elif not is_loaded and chat.model is None:
             words = f"{self.tr('No model is loaded, so the Guide answers.')} {only_english}".strip()
             if self.last in models:

@@ -123,7 +123,13 @@ class MemoryCard(QFrame):
             "The limit is for the other machines. A model that you load here may take {size}; what it takes"
             " is not lent."
         )
-        self._own.setText(own.format(size=formats.size(self._lending.own_most_bytes)))
+        limited = self.tr(
+            "All models here may take {limit} together, as you chose with `poolhouse lend --limit`; one that"
+            " you load here {size}."
+        )
+        limit = int(self._lending.rules.get("limit_bytes") or 0)
+        size, most = formats.size(self._lending.own_most_bytes), formats.size(limit)
+        self._own.setText((limited if limit else own).format(size=size, limit=most))
         self._own.setVisible(bool(self._lending.own_most_bytes))
         most = max(1, (total - int(state.get("reserve_bytes") or 0)) // self._step())
         self.limit.show_value(round(self._lending.most_bytes / self._step()), int(most))

@@ -1065,6 +1065,10 @@
         <translation>Kein Gastgeber ist da, der antwortet</translation>
     </message>
     <message>
+        <source>No model answers: {model} could not be loaded</source>
+        <translation>Kein Modell antwortet: {model} ließ sich nicht laden</translation>
+    </message>
+    <message>
         <source>No model is loaded: the Guide answers</source>
         <translation>Es ist kein Modell geladen: Der Guide antwortet</translation>
     </message>
@@ -2749,6 +2753,10 @@
         <source>Your message goes as soon as this answer has ended.</source>
         <translation>Ihre Nachricht wird gesendet, sobald diese Antwort zu Ende ist.</translation>
     </message>
+    <message>
+        <source>{model} could not be loaded, so no model answers. Load another one, or choose the Guide above.</source>
+        <translation>{model} ließ sich nicht laden, darum antwortet kein Modell. Laden Sie ein anderes, oder wählen Sie oben den Guide.</translation>
+    </message>
 </context>
 <context>
     <name>HoursCard</name>
@@ -4231,6 +4239,10 @@
     <message>
         <source>All</source>
         <translation>Alle</translation>
+    </message>
+    <message>
+        <source>All models here may take {limit} together, as you chose with `poolhouse lend --limit`; one that you load here {size}.</source>
+        <translation>Alle Modelle hier dürfen zusammen {limit} belegen, wie mit `poolhouse lend --limit` gewählt; eines, das Sie hier laden, {size}.</translation>
     </message>
     <message>
         <source>Always kept for you</source>

@@ -30,11 +30,21 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
     try:
         with pytest.raises(AppError):
             lone.work("/load", {"model": "odd", "measure": False})
+        pool = page.services.pool
+        qtbot.waitUntil(lambda: pool.load_failed == "odd", timeout=10_000)
+        told = (
+            page.chat_head._model(page.chat),
+            page.hint.words.text(),
+            page.suggestions.words.text(),
+        )
+        assert not any("Guide answers" in one for one in told)
+        assert told[0] == "No model answers: odd could not be loaded"
         ask(qtbot, page, "Hello?")
         assert [one.text for one in tree.path(page.chat)] == ["Hello?"]  # it stays, and waits
         assert page.notice.sentence.startswith("odd could not be loaded")
         assert "key not found in model" in page.notice.sentence
         lone.control("POST", "/unload", {})  # whoever wants the Guide says so
+        qtbot.waitUntil(lambda: "Guide answers" in page.hint.words.text(), timeout=10_000)
         page._retry()
         qtbot.waitUntil(lambda: not page.session.running, timeout=30_000)
         assert tree.path(page.chat)[-1].details[MODEL] == "guide"

@@ -20,8 +20,8 @@ class Around:
 
     is_there, hosts = True, None
 
-    def __init__(self, model: str | None) -> None:
-        self.loaded = {"model": model} if model else None
+    def __init__(self, model: str | None, load_failed: str = "") -> None:
+        self.loaded, self.load_failed = {"model": model} if model else None, load_failed
 
     def model(self, _name: str | None) -> None:
         return None
@@ -66,3 +66,15 @@ def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(
     assert hint.words.text() == "The context is nearly full: the next answer may stop early."
     hint.tell(Chat(ChatId("7")), (), pool, is_full=True, leaves_out=True)
     assert "the oldest messages are left out" in hint.words.text()
+
+
+def test_after_a_failed_load_it_promises_no_answer_of_the_guide(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    pool: Any = Around(None, load_failed="odd")
+    hint = Hint(Preferences(tmp_path), lambda _: None)
+    qtbot.addWidget(hint)
+    hint.tell(Chat(ChatId("7")), (), pool, is_full=False)
+    assert hint.words.text().startswith("odd could not be loaded, so no model answers.")
+    hint.tell(Chat(ChatId("7"), model="guide"), (), pool, is_full=False)
+    assert hint.words.text() == "", "it was chosen for this chat, and answers"

@@ -116,4 +116,4 @@ def test_a_smaller_file_of_a_model_that_is_here_is_named_and_shown(
 
 
 def given(attic: TestNode, memory_bytes: int) -> None:
-    attic.control("POST", "/lending", {"memory_bytes": memory_bytes})
+    attic.control("POST", "/lending", {"memory_bytes": memory_bytes, "limit_bytes": memory_bytes})
