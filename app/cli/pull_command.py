@@ -261,23 +261,31 @@ def _list(face: Face, home: Path | None) -> None:
     from app.catalog.catalogue import shipped
 
     known = shipped()
-    listed = msgspec.to_builtins(known) | {"starter": _starter(home)}
-    face.result(listed, lambda: _table(known.models, listed["starter"]))
+    answer = _starter(home)
+    starter = answer["starter"] if answer else None
+    listed = msgspec.to_builtins(known) | {"starter": starter}
+    none_fits = answer is not None and starter is None
+    face.result(listed, lambda: _table(known.models, starter, none_fits=none_fits))
 
 
 def _starter(home: Path | None) -> Json | None:
-    """Only a node that runs knows what its household lends; the catalogue is listed without one too."""
+    """The one that suits, if one does. Only a node that runs knows what its household lends; the catalogue is listed without one too."""
     try:
-        answer = ask_node(home, lambda node: node.get("/starter"))
+        return ask_node(home, lambda node: node.get("/starter"))
     except Unreachable:
         return None
-    found: Json | None = answer["starter"]
-    return found
 
 
-def _table(offers: Any, starter: Json | None) -> Any:
+NONE_FITS = (
+    "None of these fits with room to spare in what this household lends now. End large programs, lend more "
+    "(`poolhouse lend`), or add a computer."
+)
+
+
+def _table(offers: Any, starter: Json | None, *, none_fits: bool) -> Any:
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
     from app.cli.amounts import size
     from app.cli.models_view import starter_view
@@ -298,7 +306,8 @@ def _table(offers: Any, starter: Json | None) -> Any:
         notes.append(f"Hash not known yet; the first download pins it: {unknown}.")
     notes.append("`poolhouse pull NAME` gets one.")
     below = [hints.text(one, "dim") for one in notes]
-    return Group(*starter_view(starter), table, *below)
+    first = [hints.text(NONE_FITS), Text()] if none_fits else starter_view(starter)
+    return Group(*first, table, *below)
 
 
 def _best(offer: Any) -> Any:

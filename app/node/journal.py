@@ -58,7 +58,7 @@ class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     at: float  # Unix time of its end
     seconds: Amount  # from the question to the end
     model: str
-    end: str  # stop, length, stopped by its asker, or failed
+    end: str  # stop, length, full (the context), stopped by its asker, or failed
     tokens: int
     alone: bool = False  # it had the pool to itself
     request: str = ""  # the id of a program's request, as its answer's header tells it
@@ -299,7 +299,7 @@ class Journal:
             at=self._stamp(),
             seconds=seconds,
             model=one.model,
-            end=told["finish_reason"],
+            end="full" if told.get("cut_by") == "context" else told["finish_reason"],
             tokens=len(told["token_ids"]),
             alone=one.alone,
             request=one.request,

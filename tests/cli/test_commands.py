@@ -231,6 +231,16 @@ def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(
     assert "Hash not known yet; the first download pins it: gemma-3-27b, " in said
 
 
+def test_the_catalogue_says_where_nothing_of_it_fits(poolhouse: Any, answering: Any) -> None:
+    answering({("GET", "/starter"): {"starter": None}})
+    said = " ".join(poolhouse("pull").out.split())
+    assert said.startswith(
+        "None of these fits with room to spare in what this household lends now. End large"
+    )
+    assert "add a computer. Name Size" in said
+    assert poolhouse("pull", "--json").json["starter"] is None
+
+
 def test_the_catalogue_is_listed_without_a_node(poolhouse: Any) -> None:
     said = poolhouse("pull")
     assert said.code == 0

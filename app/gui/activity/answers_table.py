@@ -81,6 +81,7 @@ class AnswersModel(QAbstractTableModel):
         return {
             "stop": self.tr("It came to its end."),
             "length": self.tr("It reached its limit of tokens."),
+            "full": self.tr("The context was full, so it ended there."),
             "stopped": self.tr("It was stopped."),
             "failed": self.tr("It broke off; the log says why."),
         }.get(one.end, one.end)

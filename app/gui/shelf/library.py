@@ -42,6 +42,7 @@ class Library(QObject):
         self.offers: list[Item] = []
         self.found: list[Item] = []
         self.starter: Json | None = None  # what the node recommends to this household today
+        self.none_fits = False  # it answered, and has none to recommend
         self.searched = ""  # the words of `found`
         self.has_shelf = False
         self._complained = False  # about a catalogue that cannot be read
@@ -90,6 +91,7 @@ class Library(QObject):
 
     def stop_search(self) -> None:
         self._calls.end(SEARCH)
+        self.none_fits = False  # it answered, and has none to recommend
         self.searched = ""
         self.found = []
         self.search_changed.emit()
@@ -120,12 +122,17 @@ class Library(QObject):
 
     def _starter_came(self, answer: Json) -> None:
         self._calls.done(STARTER)
-        before, self.starter = self.starter, answer["starter"]
-        if self.starter != before:
-            self.starter_changed.emit()
+        self._keep_starter(answer["starter"], none_fits=answer["starter"] is None)
 
     def _no_starter(self, _: AppError) -> None:
-        self._starter_came({"starter": None})
+        self._calls.done(STARTER)
+        self._keep_starter(None, none_fits=False)
+
+    def _keep_starter(self, starter: Json | None, *, none_fits: bool) -> None:
+        before = self.starter, self.none_fits
+        self.starter, self.none_fits = starter, none_fits
+        if (starter, none_fits) != before:
+            self.starter_changed.emit()
 
     def _no_offers(self, error: AppError) -> None:
         """Said once: the rest of the page works without it."""
@@ -147,6 +154,7 @@ class Library(QObject):
 
     def _search_failed(self, error: AppError) -> None:
         self._calls.done(SEARCH)
+        self.none_fits = False  # it answered, and has none to recommend
         self.searched = ""
         self.search_changed.emit()
         self.failed.emit(error)

@@ -19,6 +19,7 @@ from app.gui.parts.buttons import button
 from app.gui.parts.drops import Drops
 from app.gui.parts.last_folder import LastFolder
 from app.gui.parts.layouts import column, scrolled
+from app.gui.parts.text import paragraph
 from app.gui.parts.whole import Whole
 from app.gui.places import LOG
 from app.gui.sentences import model_name
@@ -118,6 +119,14 @@ class ModelsPage(Page):
     def _make_list(self) -> None:
         self.list = ModelList(self.services, self.library, self.judging)
         self.starter = StarterCard()
+        self.none_fits = paragraph(
+            self.tr(
+                "No model of the catalogue fits with room to spare in what your computers lend now. Close large "
+                "programs, lend more on the page This computer, or add a computer."
+            ),
+            "muted",
+        )
+        self.none_fits.hide()
         self.transfers = Transfers(self.services, self.importing)
 
     def _make_details(self) -> None:
@@ -126,8 +135,8 @@ class ModelsPage(Page):
 
     def _place_halves(self) -> None:
         left = Whole()
-        inner = column(self.starter, self.list, self.transfers, gap=sizes.M)
-        inner.setStretch(1, 1)
+        inner = column(self.starter, self.none_fits, self.list, self.transfers, gap=sizes.M)
+        inner.setStretchFactor(self.list, 1)
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
         self._area = scrolled(halves)  # where text is large and the window is not
@@ -224,7 +233,10 @@ class ModelsPage(Page):
     def _tell_starter(self) -> None:
         """Above the list until a model beside the Guide is here, or on its way."""
         own = any(not item.is_guide for item in self.library.shelf)
-        item = None if own or not self.library.has_shelf else self.library.recommended()
+        begins = self.library.has_shelf and not own
+        is_guest = self.services.pool.hosts is not None  # its models are others'
+        self.none_fits.setVisible(begins and self.library.none_fits and not is_guest)
+        item = self.library.recommended() if begins else None
         if item is not None and any(file.get("download") for file in item.files):
             item = None  # its line of the downloads says how far it is
         self.starter.show_starter(self.library.starter, item)

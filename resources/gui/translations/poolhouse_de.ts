@@ -649,6 +649,10 @@
         <translation>Tempo-Prognose</translation>
     </message>
     <message>
+        <source>The context was full, so it ended there.</source>
+        <translation>Der Kontext war voll, darum endete sie dort.</translation>
+    </message>
+    <message>
         <source>Token forecast</source>
         <translation>Prognose</translation>
     </message>
@@ -5000,6 +5004,10 @@
     <message>
         <source>No larger model fits the memory that is free for models now. Add a machine, or lend more.</source>
         <translation>Kein größeres Modell passt in den Speicher, der jetzt für Modelle frei ist. Fügen Sie ein Gerät hinzu oder verleihen Sie mehr.</translation>
+    </message>
+    <message>
+        <source>No model of the catalogue fits with room to spare in what your computers lend now. Close large programs, lend more on the page This computer, or add a computer.</source>
+        <translation>Kein Modell des Katalogs passt bequem in das, was Ihre Computer jetzt verleihen. Schließen Sie große Programme, verleihen Sie auf der Seite „Dieser Computer“ mehr, oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
         <source>Show it</source>

@@ -70,7 +70,9 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     page: ModelsPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not page.starter.isVisibleTo(page), "1 GiB holds none with room to spare"
+    assert page.none_fits.isVisibleTo(page)
     recommend(page)
+    assert not page.none_fits.isVisibleTo(page)
     card = page.starter
     assert card.isVisibleTo(page)
     assert card.name.whole() == "Small 1B"
