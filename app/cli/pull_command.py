@@ -269,7 +269,7 @@ def _list(face: Face, home: Path | None) -> None:
 
 
 def _starter(home: Path | None) -> Json | None:
-    """The one that suits, if one does. Only a node that runs knows what its household lends; the catalogue is listed without one too."""
+    """The node's answer. Only one that runs knows what its household lends; the catalogue is listed without it too."""
     try:
         return ask_node(home, lambda node: node.get("/starter"))
     except Unreachable:
