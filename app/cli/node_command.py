@@ -13,7 +13,7 @@ import typer
 from app.cli import hints, safe_text
 from app.cli.options import HomeOption, JsonOption, read_size
 from app.cli.unswept import unswept
-from app.core.operations import MAX_NAME_CHARACTERS
+from app.core.ids import MAX_NAME_CHARACTERS
 
 NameOption = Annotated[
     Optional[str],  # noqa: UP045

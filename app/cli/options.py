@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from app.cli import hints
-from app.core.operations import MAX_NAME_CHARACTERS
+from app.core.ids import MAX_NAME_CHARACTERS
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip

@@ -10,6 +10,7 @@ SequenceId = NewType("SequenceId", int)  # counted by the host, never reused whi
 
 MACHINE_ID_DIGITS = 64
 PIPELINE_ID_BYTES = 16
+MAX_NAME_CHARACTERS = 64
 
 _HEX = frozenset("0123456789abcdef")
 

@@ -14,7 +14,7 @@ from typing import NewType, assert_never
 
 import msgspec
 
-from app.core.ids import MachineId, machine_id
+from app.core.ids import MAX_NAME_CHARACTERS, MachineId, machine_id
 
 HouseholdId = NewType("HouseholdId", str)  # 64 hex digits: hash of the first operation
 OperationId = NewType("OperationId", str)  # 64 hex digits: hash of the operation's bytes
@@ -22,7 +22,6 @@ OperationId = NewType("OperationId", str)  # 64 hex digits: hash of the operatio
 CONTEXT = b"poolhouse member 1\0"
 MAX_OPERATION_BYTES = 4 << 10
 MAX_DER_BYTES = 2 << 10
-MAX_NAME_CHARACTERS = 64
 SIGNATURE_BYTES = 64
 NO_HOUSEHOLD = HouseholdId("")  # what the first operation names: its own hash cannot be in it
 

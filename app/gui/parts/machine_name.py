@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QLineEdit
 
-from app.core.operations import MAX_NAME_CHARACTERS
+from app.core.ids import MAX_NAME_CHARACTERS
 from app.gui.announce import announce
 from app.gui.parts.text import paragraph
 from app.gui.parts.visible import show_if
