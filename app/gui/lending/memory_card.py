@@ -128,8 +128,9 @@ class MemoryCard(QFrame):
             " you load here {size}."
         )
         limit = int(self._lending.rules.get("limit_bytes") or 0)
-        size, most = formats.size(self._lending.own_most_bytes), formats.size(limit)
-        self._own.setText((limited if limit else own).format(size=size, limit=most))
+        size = formats.size(self._lending.own_most_bytes)
+        told = (limited if limit else own).format(size=size, limit=formats.size(limit))
+        self._own.setText(told)
         self._own.setVisible(bool(self._lending.own_most_bytes))
         most = max(1, (total - int(state.get("reserve_bytes") or 0)) // self._step())
         self.limit.show_value(round(self._lending.most_bytes / self._step()), int(most))
