@@ -12,7 +12,9 @@ Kind = tuple[str, str, str]  # row, name and phase
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/faults.md"
 # what runs write themselves: it does not make what runs another one
-WRITTEN = (PAGE, "docs/faults.jsonl", "docs/simulation.jsonl")
+WRITTEN = (
+    PAGE, "docs/faults.jsonl", "docs/simulation.jsonl", "docs/hostile.md", "docs/hostile.jsonl",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,121 @@
+"""`make hostile`: hostile members and strangers, seeded; each run is kept in a book, and all are written as a table."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import os
+import random
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+from tests.faults.book import Book, load
+from tests.faults.outcome import Kind, Outcome
+from tests.hostile import lab, report
+
+ROOT = Path(__file__).parents[2]
+BOOK, PAGE = ROOT / "docs" / "hostile.jsonl", ROOT / "docs" / "hostile.md"
+FULL = 1000
+RESTART_EVERY = 10  # runs, after which all nodes must start again
+SEEDS = 1 << 31
+
+
+def chosen(roles: Sequence[str], names: Sequence[str]) -> list[Kind]:
+    return [
+        kind
+        for kind in lab.kinds()
+        if (not roles or kind[0] in roles) and (not names or any(name in kind[1] for name in names))
+    ]
+
+
+class Runs:
+    """So many of them, over all kinds evenly, in an order that the seed has."""
+
+    def __init__(self, book: Book, seed: int, seconds: float) -> None:
+        self._book, self._chance = book, random.Random(seed)
+        self._ends_at = monotonic() + seconds
+
+    async def all_of(self, kinds: Sequence[Kind], n: int) -> None:
+        each, more = divmod(n, len(kinds))
+        todo = [kind for number, kind in enumerate(kinds) for _ in range(each + (number < more))]
+        self._chance.shuffle(todo)
+        with tempfile.TemporaryDirectory() as folder:
+            await self._admins([kind for kind in todo if kind[0] == "admin"], Path(folder))
+            others = [kind for kind in todo if kind[0] != "admin"]
+            if others and monotonic() < self._ends_at:
+                async with lab.laboratory(Path(folder) / "lab") as made:
+                    await self._others(made, others, Path(folder))
+
+    async def _admins(self, todo: Sequence[Kind], folder: Path) -> None:
+        for number, kind in enumerate(todo):
+            if monotonic() < self._ends_at:
+                await self._one(None, kind, folder / f"admin-{number}")
+
+    async def _others(self, made: lab.Lab, todo: Sequence[Kind], folder: Path) -> None:
+        for number, kind in enumerate(todo):
+            if monotonic() >= self._ends_at:
+                return
+            await self._one(made, kind, folder)
+            if number % RESTART_EVERY == RESTART_EVERY - 1:
+                await made.restart_all()  # whatever a run left on the disk
+
+    async def _one(self, made: lab.Lab | None, kind: Kind, folder: Path) -> None:
+        seed, busy = self._chance.randrange(SEEDS), load()
+        found = await lab.run(made, kind, seed, folder)
+        self._add(replace(found, load=busy))
+
+    def _add(self, found: Outcome) -> None:
+        self._book.add(found)
+        sign = "ok  " if found.passed and found.in_time else "late" if found.passed else "FAIL"
+        facts = ", ".join(f"{name} {value:.4g}" for name, value in found.facts.items() if value)
+        print(
+            f"{len(self._book.outcomes):4} {sign} {found.row}: {found.name} ({found.seed}): {facts} {found.why}",
+            flush=True,
+        )
+        PAGE.write_text(report.written(self._book.outcomes, lab.kinds()), "utf-8")
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(prog="make hostile", description=__doc__)
+    words.add_argument(
+        "--n", type=int, default=FULL, help="runs in all, spread evenly over the kinds"
+    )
+    words.add_argument(
+        "--role", choices=tuple(lab.ROLES), action="append", help="only of these; can be repeated"
+    )
+    words.add_argument(
+        "--name", action="append", help="only kinds whose name has this; can be repeated"
+    )
+    words.add_argument(
+        "--minutes", type=float, default=math.inf, help="begin nothing after so many"
+    )
+    words.add_argument(
+        "--seed", type=int, default=random.randrange(SEEDS), help="of the order, and of each run"
+    )
+    words.add_argument(
+        "--page", action="store_true", help="run nothing: only write the page, from the book"
+    )
+    words.add_argument("--one", type=int, help="one run with this seed, from its line")
+    given = words.parse_args()
+    book = Book(BOOK, goes_on=True)
+    if given.page:
+        PAGE.write_text(report.written(book.outcomes, lab.kinds()), "utf-8")
+        return
+    os.environ["POOLHOUSE_KEYSTORE"] = "file"
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # nodes end with us
+    kinds = chosen(given.role or (), given.name or ())
+    runs = Runs(book, given.seed, 60 * given.minutes)
+    print(f"seed {given.seed}, {len(kinds)} kinds", flush=True)
+    if given.one is not None:
+        runs._chance.randrange = lambda *_: given.one  # type: ignore[method-assign]
+    asyncio.run(runs.all_of(kinds, 1 if given.one is not None else given.n))
+    raise SystemExit(any(not one.passed for one in book.made))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The hostile host, guest and strangers, in a process of their own: `python -m tests.hostile.attacker FOLDER HOST`.
+
+It joins the household of the node that lives at HOST. Then each line that comes in is an order, as JSON, and each line
+that goes out says how it ended. An order has a limit in seconds, after which the attack is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from app.core.errors import AppError
+from app.core.ids import MachineId
+from app.lan.handlers import Offer
+from tests.faults.mole import Mole, joined
+from tests.hostile import guest, host, strangers
+from tests.lan.nodes import Node, an_identity, opened
+
+Json = dict[str, Any]
+ROLES = {"bad-host": "use_and_lend", "bad-guest": "guest"}
+EXPECTED = (
+    AppError,
+    AssertionError,
+    OSError,
+    TimeoutError,
+)  # the victim ended the link, as it should
+
+
+class LendsNothing(Node):
+    """Nobody may choose it for layers."""
+
+    def offer(self) -> Offer:
+        return Offer(self.name, "CPU", (), 16 << 30, 0)
+
+
+async def carried_out(order: Json, moles: dict[str, Mole], folder: Path) -> str:
+    """How it ended: nothing, or an error of the attacker that no attack should have."""
+    chance, name = random.Random(f"{order['name']} {order['seed']}"), order["name"]
+    try:
+        async with asyncio.timeout(order["seconds"]):
+            match order["role"]:
+                case "host":
+                    await host.ATTACKS[name](
+                        host.Host(moles["bad-host"], MachineId(order["victim"]), chance)
+                    )
+                case "guest":
+                    await guest.ATTACKS[name](
+                        guest.Guest(moles["bad-guest"], MachineId(order["victim"]), chance)
+                    )
+                case _ if name == strangers.PAIRING:
+                    await strangers.greet(order["port"], (await an_identity(folder / "nobody"))[1])
+                case _:
+                    await strangers.besiege(name, order["port"], chance)
+    except EXPECTED:
+        return ""
+    except Exception as error:  # noqa: BLE001  told to whoever ordered it
+        return repr(error)[:500]
+    return ""
+
+
+async def main() -> None:
+    folder, home = map(Path, sys.argv[1:])
+    async with AsyncExitStack() as stack:
+        nodes = await stack.enter_async_context(opened(folder))
+        moles = {}
+        for name, role in ROLES.items():
+            node = await nodes.prepare(name)
+            node.__class__ = LendsNothing
+            await stack.enter_async_context(node.network)
+            await joined(node, home, role)
+            moles[name] = Mole(node, folder / name)
+        said({"ready": {name: mole.node.network.id for name, mole in moles.items()}})
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            said({"ended": await carried_out(json.loads(line), moles, folder)})
+
+
+def said(words: Json) -> None:
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    os.environ["POOLHOUSE_KEYSTORE"] = "file"
+    if hasattr(os, "nice"):
+        os.nice(5)  # it is another computer's work
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main())

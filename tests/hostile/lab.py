@@ -1,0 +1,440 @@
+"""The laboratory: a host, an honest lender and a patched one as real nodes, and hostile members beside."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from app.client import NodeClient
+from app.core.errors import AppError
+from app.core.ids import MachineId
+from app.lan.sockets import Address
+from tests.faults.household import Heard, _take
+from tests.faults.mole import joined
+from tests.faults.outcome import Kind, Outcome
+from tests.hostile import admin, guest, host, lender, strangers
+from tests.hostile.attacker import LendsNothing
+from tests.lan.nodes import Node, Nodes, opened, until
+from tests.node.pool import TestNode, node
+
+Json = dict[str, Any]
+HOST, HONEST, LIAR = "den", lender.INNOCENT, "attic"
+NAMES = (HOST, HONEST, LIAR)
+LOAD = {"model": "guide", "split": [2, 2, 2, 2], "number": "f32"}
+N_TOKENS = 48
+ORDER = {
+    "prompt": "A question about computers at home: how do I add one to the household? " * 3, "raw": True,
+    "max_tokens": N_TOKENS, "ignore_end": True, "sampling": {"temperature": 0},
+}  # fmt: skip
+ATTACK_SECONDS, END_SECONDS, BACK_SECONDS, LOAD_SECONDS = 8.0, 120.0, 30.0, 60.0
+BACK_BAR_S = 10.0
+GROWTH_BAR_BYTES = 256 << 20  # of all nodes together, from the first run on
+# What is said of a machine that is not at fault.
+NO_BLAME = frozenset(
+    {
+        "recovery_continued",
+        "recovery_reconnected",
+        "recovery_joining",
+        "recovery_better",
+        "recovery_moving",
+    }
+)
+ROLES: dict[str, tuple[str, ...]] = {
+    "lender": tuple(lender.LIES), "host": tuple(host.ATTACKS), "guest": tuple(guest.ATTACKS),
+    "stranger": strangers.NAMES, "admin": tuple(admin.ATTACKS),
+}  # fmt: skip
+
+
+def kinds() -> list[Kind]:
+    """Every kind of hostility, by who does it."""
+    return [(role, name, "") for role, names in ROLES.items() for name in names]
+
+
+@dataclass
+class Lab:
+    """One household for many runs. What a run needs that is gone is made again before it."""
+
+    folder: Path
+    stack: ExitStack
+    own: AsyncExitStack  # of what is in this process
+    nodes: dict[str, TestNode] = field(default_factory=dict)
+    expected: list[int] = field(default_factory=list)
+    attacker: asyncio.subprocess.Process | None = None
+    porch: Node | None = None  # an honest member that comes and goes
+    used_bytes: int = 0  # by the nodes when all began
+    read: dict[str, int] = field(default_factory=dict)  # of each node's log
+
+    async def begin(self) -> None:
+        for name in NAMES:
+            await asyncio.to_thread(self.start, name)
+        for name in NAMES[1:]:
+            await self._pair(name)
+        async with opened(self.folder / "porch") as nodes:
+            self.porch = await _prepared(nodes)
+            async with self.porch.network:
+                await joined(self.porch, self.nodes[HOST].root)
+
+    def start(self, name: str) -> None:
+        launch = (
+            ()
+            if name != LIAR
+            else (sys.executable, "-m", "tests.hostile.lender", str(self._lie), "--")
+        )
+        made = self.stack.enter_context(node(self.folder / name, name, launch=launch))
+        self.nodes[name] = replace(made, launch=())
+
+    @property
+    def _lie(self) -> Path:
+        return self.folder / "lie.json"
+
+    def client(self) -> NodeClient:
+        return self.nodes[HOST].client()
+
+    async def _pair(self, name: str) -> None:
+        async with self.client() as admin_of, self.nodes[name].client() as other:
+            window = await admin_of.post("/pairing", {"role": "use_and_lend"})
+            await other.post(
+                "/pairing/join", {"address": window["address"], "code": window["code"]}
+            )
+
+    async def tell(self, lie: str, seed: int) -> None:
+        """The liar tells it from now on."""
+        self._lie.write_text(json.dumps({"lie": lie, "seed": seed}), "utf-8")
+        self.nodes[LIAR].process.send_signal(signal.SIGUSR1)
+        await until(lambda: not self._lie.exists(), 30.0)
+
+    async def whole(self) -> None:
+        """All are there, and the model is on three of them. Raises AssertionError where a node does not start."""
+        for name, one in list(self.nodes.items()):
+            if one.process.poll() is not None:
+                await self._start_again(name)
+        status = await self._linked()
+        if not _is_whole(status["loaded"]):
+            await self._load()
+        if not self.expected:
+            heard = await self.ask()
+            assert heard.done is not None, heard.error
+            self.expected, self.used_bytes = heard.ids, self.memory()
+
+    async def _linked(self) -> Json:
+        """Everybody, as the host sees them: its status then."""
+        late = time.monotonic() + END_SECONDS
+        while True:
+            async with self.client() as asked:
+                status = await asked.get("/status")
+            there = {m["name"] for m in status["machines"].values() if m["online"]}
+            if there >= set(NAMES):
+                return status
+            assert time.monotonic() < late, f"only {sorted(there)} came back"
+            await asyncio.sleep(0.1)
+
+    async def _load(self) -> None:
+        """Anew; whoever was left out for what it did is used again by a host that has just started."""
+        async with self.client() as asked:
+            with suppress(AppError):
+                await asked.post("/unload")
+            try:
+                async with asyncio.timeout(LOAD_SECONDS):
+                    loaded = (await asked.work("POST", "/load", LOAD))["loaded"]
+                if _is_whole(loaded):
+                    return
+            except (AppError, TimeoutError):
+                pass
+        await self.restart(HOST)
+        await self.restart(LIAR)
+        async with self.client() as asked:
+            loaded = (await asked.work("POST", "/load", LOAD))["loaded"]
+        assert _is_whole(loaded), "the model is not on three machines"
+
+    async def restart(self, name: str) -> None:
+        """As a person would."""
+        process = self.nodes[name].process
+        process.terminate()
+        await asyncio.to_thread(process.wait, END_SECONDS)
+        await self._start_again(name)
+        await self._linked()  # its port is another one now: who is started next must know it
+
+    async def restart_all(self) -> None:
+        """One after the other. Raises AssertionError where one does not start or is not linked again."""
+        for name in NAMES:
+            if self.nodes[name].process.poll() is None:
+                await self.restart(name)
+
+    async def _start_again(self, name: str) -> None:
+        if name == LIAR:
+            self._lie.unlink(missing_ok=True)
+        await asyncio.to_thread(self.start, name)
+
+    async def ask(self, strike_at: int = -1, strike: Any = None) -> Heard:
+        """One answer; `strike` is awaited once so many tokens are there."""
+        heard = Heard()
+        try:
+            async with asyncio.timeout(END_SECONDS), self.client() as asked:
+                async for line in asked.stream("POST", "/ask", ORDER):
+                    _take(heard, line)
+                    if strike is not None and len(heard.ids) >= strike_at:
+                        work, strike = strike, None
+                        await work()
+        except AppError as error:
+            heard.error = f"{error.reason.code} {error.reason.facts}"
+        except TimeoutError:
+            heard.error = "no end"
+        return heard
+
+    def wrong(self, heard: Heard) -> str:
+        """What is wrong with an answer."""
+        if heard.error:
+            return f"an answer ended with {heard.error}"
+        return "" if heard.ids == self.expected else "an answer says something else"
+
+    async def named(self, heard: Heard) -> list[str]:
+        """Honest machines that were told to be at fault."""
+        found = {
+            str(notice["machine"])
+            for _, notice in heard.notices
+            if notice["code"] not in NO_BLAME and notice["machine"] in (HOST, HONEST)
+        }
+        found |= {name for name in (HOST, HONEST) if f"'{name}'" in heard.error}
+        async with self.client() as asked:
+            status = await asked.get("/status")
+        said = {m["name"]: m["reason"] for m in status["machines"].values()}
+        return sorted(found | {name for name in (HOST, HONEST) if said.get(name)})
+
+    def memory(self) -> int:
+        """Of the nodes' own processes; workers hold layers, and those come and go."""
+        found = 0
+        for one in self.nodes.values():
+            with suppress(psutil.Error):
+                found += int(psutil.Process(one.process.pid).memory_info().rss)
+        return found
+
+    def bugs(self) -> str:
+        """What a node logged since the last look that no input may cause."""
+        for name, one in self.nodes.items():
+            file = one.root / "stderr.txt"
+            words = file.read_bytes()[self.read.get(name, 0) :]
+            self.read[name] = self.read.get(name, 0) + len(words)
+            if b"Traceback" in words or b"never retrieved" in words:
+                at = words.find(b"Traceback")
+                return f"{name} logged a bug: {words[at : at + 1500].decode('utf-8', 'replace').splitlines()[-1]}"
+        return ""
+
+    # the attacker
+
+    async def order(self, **words: Any) -> str:
+        """Have it done; nothing, or what went wrong with the attacker itself."""
+        attacker = self.attacker or await self._begin_attacker()
+        assert attacker.stdin is not None
+        assert attacker.stdout is not None
+        attacker.stdin.write(json.dumps(words).encode() + b"\n")
+        await attacker.stdin.drain()
+        async with asyncio.timeout(END_SECONDS):
+            line = await attacker.stdout.readline()
+        if not line:
+            self.attacker = None
+            return "the attacker ended"
+        return str(json.loads(line)["ended"])
+
+    async def _begin_attacker(self) -> asyncio.subprocess.Process:
+        folder = self.folder / f"attacker-{random.randrange(1 << 30)}"
+        with (self.folder / "attacker.txt").open("ab") as log:
+            made = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.hostile.attacker", str(folder), str(self.nodes[HOST].root),
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
+            )  # fmt: skip
+        self.attacker = made
+        assert made.stdout is not None
+        async with asyncio.timeout(END_SECONDS):
+            line = await made.stdout.readline()
+        assert line, (self.folder / "attacker.txt").read_text("utf-8", "replace")[-3000:]
+        return made
+
+    async def end(self) -> None:
+        if self.attacker is not None and self.attacker.returncode is None:
+            assert self.attacker.stdin is not None
+            self.attacker.stdin.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(10):
+                    await self.attacker.wait()
+            if self.attacker.returncode is None:
+                self.attacker.kill()
+
+    # what is measured meanwhile
+
+    async def returned_s(self) -> float:
+        """How long an honest member takes that comes back now."""
+        async with opened(self.folder / "porch") as nodes:
+            back = await _prepared(nodes)
+            began = time.monotonic()
+            async with back.network:
+                with suppress(AssertionError):
+                    await until(
+                        lambda: MachineId(self.nodes[HOST].ready["id"]) in back.network.links,
+                        BACK_SECONDS,
+                    )
+                return time.monotonic() - began
+
+    async def paired_s(self, address: str, code: str) -> float:
+        """How long a newcomer with the code takes, from its first knock on."""
+        began = time.monotonic()
+        async with opened(self.folder / f"newcomer-{random.randrange(1 << 30)}") as nodes:
+            new = await nodes.open("newcomer")
+            try:
+                await new.network.join(Address.parse(address), code)
+            except AppError:
+                return BACK_SECONDS
+        return time.monotonic() - began
+
+
+async def _prepared(nodes: Nodes) -> Node:
+    made = await nodes.prepare("porch")
+    made.__class__ = LendsNothing
+    return made
+
+
+def _is_whole(loaded: Json | None) -> bool:
+    return bool(loaded) and loaded is not None and loaded.get("state") == "ready" and {
+        stage["machine"] for stage in loaded["stages"]
+    } == set(NAMES)  # fmt: skip
+
+
+@asynccontextmanager
+async def laboratory(folder: Path) -> AsyncIterator[Lab]:
+    """Until the end of the block."""
+    os.environ["POOLHOUSE_KEYSTORE"] = "file"
+    with ExitStack() as stack:
+        async with AsyncExitStack() as own:
+            lab = Lab(folder, stack, own)
+            try:
+                await lab.begin()
+                yield lab
+            finally:
+                await lab.end()
+
+
+async def run(lab: Lab | None, kind: Kind, seed: int, folder: Path) -> Outcome:
+    """One seeded run. Only admins need no laboratory: each of theirs has a household of its own."""
+    role, name, _ = kind
+    if role == "admin":
+        return await admin.run(folder, name, seed)
+    assert lab is not None
+    try:
+        await lab.whole()
+    except AssertionError as error:
+        return _outcome(kind, seed, f"not there before it: {error}", not_started=1.0)
+    lab.bugs()
+    if role == "lender":
+        found = await _lied_to(lab, kind, seed)
+    else:
+        found = await _attacked(lab, kind, seed)
+    ended = [one for one, it in lab.nodes.items() if it.process.poll() is not None]
+    grown = lab.memory() - lab.used_bytes
+    why = found.why or lab.bugs() or (f"{ended} ended" if ended else "")
+    if not why and not ended and grown > GROWTH_BAR_BYTES:
+        why = f"memory grew by {grown >> 20} MiB"
+    if ended:
+        try:
+            await lab.whole()
+        except AssertionError as error:
+            found.facts["not_started"], why = 1.0, f"does not start again: {error}"[:300]
+    found.facts["grown_bytes"] = float(max(0, grown))
+    return replace(found, passed=not why, why=why, in_time=found.in_time and not why)
+
+
+async def _lied_to(lab: Lab, kind: Kind, seed: int) -> Outcome:
+    _, lie, _ = kind
+    chance = random.Random(f"{lie} {seed}")
+    if lie in lender.LOADING:
+        return await _loaded(lab, kind, seed)
+    heard = await lab.ask(chance.randrange(2, 12), lambda: lab.tell(lie, seed))
+    await lab.tell("", 0)
+    named = await lab.named(heard)
+    why = lab.wrong(heard)
+    facts = {"lost": float(bool(why)), "named": float(len(named))}
+    if named and not why:
+        told = [notice["text"] for _, notice in heard.notices if notice["machine"] in named]
+        why = f"{', '.join(named)} named: {' '.join(told)[:200]}"
+    return _outcome(kind, seed, why, **facts)
+
+
+async def _loaded(lab: Lab, kind: Kind, seed: int) -> Outcome:
+    """A load that it spoils ends, and nobody else is named for it."""
+    await lab.tell(kind[1], seed)
+    why, named = "", 0.0
+    async with lab.client() as asked:
+        await asked.post("/unload")
+        try:
+            async with asyncio.timeout(LOAD_SECONDS):
+                await asked.work("POST", "/load", LOAD)
+        except AppError as error:
+            honest = [name for name in (HOST, HONEST) if name in error.reason.facts.values()]
+            named, why = float(len(honest)), f"{honest} named: {error.reason}" if honest else ""
+        except TimeoutError:
+            pass  # whoever asked hung up, as a person would
+        await lab.tell("", 0)
+    return _outcome(kind, seed, why, named=named)
+
+
+async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
+    """Answers go on meanwhile, and a member comes back."""
+    role, name, _ = kind
+    chance = random.Random(f"{name} {seed}")
+    victim = HONEST if role == "host" and chance.random() < 0.7 else HOST
+    window: Json = {}
+    if lab.attacker is None:
+        await lab._begin_attacker()
+    if name == strangers.PAIRING:
+        async with lab.client() as asked:
+            window = await asked.post("/pairing", {"role": "guest"})
+    port = (
+        int(window["address"].rpartition(":")[2]) if window else lab.nodes[HOST].ready["peer_port"]
+    )
+    order = {
+        "role": role, "name": name, "seed": seed, "victim": lab.nodes[victim].ready["id"], "port": port,
+        "seconds": ATTACK_SECONDS,
+    }  # fmt: skip
+    named: set[str] = set()
+    lost = wrong = ""
+    async with asyncio.TaskGroup() as tasks:
+        attack = tasks.create_task(lab.order(**order), name="attack")
+        await asyncio.sleep(0.5)
+        work = lab.paired_s(window["address"], window["code"]) if window else lab.returned_s()
+        back = tasks.create_task(work, name="comes back")
+        while True:
+            heard = await lab.ask()
+            lost = lost or lab.wrong(heard)
+            named |= set(await lab.named(heard))
+            if attack.done() and back.done():
+                break
+    back_s = back.result()
+    if window:
+        async with lab.client() as asked:
+            with suppress(AppError):
+                await asked.delete("/pairing")
+    wrong = attack.result()
+    why = (
+        lost
+        or (f"{', '.join(sorted(named))} named" if named else "")
+        or (f"the attacker: {wrong}" if wrong else "")
+    )
+    if not why and back_s >= BACK_SECONDS:
+        why = "a member did not come back"
+    facts = {"lost": float(bool(lost)), "named": float(len(named)), "back_s": back_s}
+    return _outcome(kind, seed, why, back_s <= BACK_BAR_S, **facts)
+
+
+def _outcome(kind: Kind, seed: int, why: str, in_time: bool = True, **facts: float) -> Outcome:
+    usual = {"not_started": 0.0, "named": 0.0, "lost": 0.0}
+    return Outcome(*kind, not why, why, in_time=in_time and not why, facts=usual | facts, seed=seed)

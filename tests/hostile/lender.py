@@ -1,0 +1,282 @@
+"""A patched lender: a real node, whose answers to hosts lie as others tell it to.
+
+`python -m tests.hostile.lender FILE -- PYTHON -m app node …` (POSIX): at SIGUSR1 it reads from FILE which lie it tells
+from then on, and removes FILE. An empty lie makes it honest again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import runpy
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from app.core.errors import AppError
+from app.inference.lend import Lender
+from app.lan import messages
+from app.lan.channel import MAX_FRAME_BYTES, FrameChannel
+from app.lan.network import Network
+from app.node.lending import Lending
+from backends.contract import Number
+from backends.frames import HEADER, Frame, Kind, decode, encode
+
+INNOCENT = "kitchen"
+FLOOD = 2000  # messages or frames, at most
+DRIP_SECONDS, HELD_SECONDS = 0.1, 60.0
+KIND_AT, PIPELINE_AT, EPOCH_AT, SEQ_AT = 3, 4, 20, 24  # bytes of a header
+
+
+class Liar:
+    """Which lie is told now, and the chance it draws from."""
+
+    def __init__(self) -> None:
+        self.lie, self.chance, self.n_told = "", random.Random(0), 0
+        self.has_spoken = False
+        self.before = b""  # the last true answer
+
+    def take(self, file: Path) -> None:
+        told = json.loads(file.read_text("utf-8"))
+        self.lie, self.chance, self.n_told = told["lie"], random.Random(told["seed"]), 0
+        self.has_spoken = False
+        file.unlink()
+
+    def now(self, answer: bytes) -> bool:
+        """Whether this answer is lied about: after some true ones, so that an answer is under way."""
+        self.n_told += 1
+        return bool(self.lie) and is_output(answer) and self.n_told > 2
+
+
+LIAR = Liar()
+
+
+def is_output(data: bytes) -> bool:
+    return len(data) > HEADER.size and data[KIND_AT] == Kind.OUTPUT
+
+
+def _n_rows(frame: Frame) -> int:
+    return max(1, sum(segment.n_tokens for segment in frame.segments))
+
+
+def _with_values(data: bytes, value: float) -> bytes:
+    """One row of it holds such a value."""
+    frame = decode(data)
+    width = len(frame.payload) // _n_rows(frame)
+    number = struct.pack("<f", value) if frame.number is Number.F32 else struct.pack("<e", value)
+    payload = bytearray(frame.payload)
+    for at in range(0, min(width, len(payload)) - len(number) + 1, len(number)):
+        payload[at : at + len(number)] = number
+    return encode(replace(frame, payload=payload))
+
+
+def _lost(data: bytes, payload: bytes) -> bytes:
+    frame = decode(data)
+    return encode(Frame(Kind.LOST, frame.pipeline, frame.epoch, frame.seq, payload=payload))
+
+
+def _naming(code: str, **facts: Any) -> bytes:
+    return json.dumps({"code": code, "facts": facts}).encode()
+
+
+def _changed(data: bytes, at: int, to: bytes) -> bytes:
+    return data[:at] + to + data[at + len(to) :]
+
+
+Change = Callable[[bytes, random.Random], list[bytes]]
+# What is sent in place of an answer.
+FRAMES: dict[str, Change] = {
+    "numbers that are none": lambda data, _: [_with_values(data, float("nan"))],
+    "numbers without bounds": lambda data, _: [_with_values(data, float("-inf"))],
+    "half a frame": lambda data, chance: [data[: chance.randrange(1, len(data))]],
+    "a frame and more": lambda data, chance: [data + chance.randbytes(chance.randrange(1, 5000))],
+    "another pipeline": lambda data, chance: [_changed(data, PIPELINE_AT, chance.randbytes(16))],
+    "another epoch": lambda data, chance: [_changed(data, EPOCH_AT, chance.randbytes(4))],
+    "a step of another number": lambda data, chance: [_changed(data, SEQ_AT, chance.randbytes(8))],
+    "another kind of frame": lambda data, chance: [
+        _changed(data, KIND_AT, bytes([chance.choice([1, 3, 4, 5, 7, 8, 10, 11, 12, 13])]))
+    ],
+    "random bytes": lambda data, chance: [chance.randbytes(chance.randrange(1, 400))],
+    "an empty frame": lambda data, _: [b""],
+    "the longest frame": lambda _, chance: [chance.randbytes(64) + bytes(MAX_FRAME_BYTES - 64)],
+    "each answer twice": lambda data, _: [data, data],
+    "the answer before": lambda data, _: [LIAR.before or data],
+    "a flood of frames": lambda data, _: [data] * FLOOD,
+    "lost, and an innocent machine is named": lambda data, _: [
+        _lost(data, _naming("stage_silent", machine=INNOCENT, seconds=3))
+    ],
+    "lost, for a reason nobody knows": lambda data, _: [
+        _lost(data, _naming("no_such_reason", machine=INNOCENT))
+    ],
+    "lost, with facts without end": lambda data, _: [
+        _lost(data, b'{"code":"worker_died","facts":' + b'{"x":' * 3000 + b"1" + b"}" * 3001)
+    ],
+    "lost, in bytes that are no text": lambda data, chance: [_lost(data, chance.randbytes(200))],
+    "cells of others are missing": lambda data, _: [_need_from(data)],
+    "rows that were not asked for": lambda data, _: [_more_rows(data)],
+}
+
+
+def _need_from(data: bytes) -> bytes:
+    frame = decode(data)
+    return encode(
+        Frame(Kind.NEED_FROM, frame.pipeline, frame.epoch, frame.seq, segments=frame.segments)
+    )
+
+
+def _more_rows(data: bytes) -> bytes:
+    frame = decode(data)
+    segments, rows = frame.segments, _n_rows(frame)
+    width = len(frame.payload) // rows
+    first = segments[0]
+    longer = (type(first)(first.slot, first.n_tokens + 1, first.pos), *segments[1:])
+    payload = bytes(frame.payload) + bytes(width)
+    return encode(
+        Frame(frame.kind, frame.pipeline, frame.epoch, frame.seq, frame.number, longer, payload)
+    )
+
+
+class LyingChannel:
+    """A channel to a host."""
+
+    def __init__(self, channel: FrameChannel) -> None:
+        self._channel = channel
+        self.receive, self.deliver, self.close = channel.receive, channel.deliver, channel.close
+
+    async def send(self, data: bytes) -> None:
+        lies = LIAR.now(data)
+        if not lies:
+            LIAR.before = data
+        match LIAR.lie if lies else "":
+            case "silence":
+                await asyncio.sleep(HELD_SECONDS)
+            case "each answer late":
+                await asyncio.sleep(DRIP_SECONDS)
+                await self._channel.send(data)
+            case "hung up at each answer":
+                await self._channel.close()
+            case lie if lie in FRAMES:
+                for one in FRAMES[lie](data, LIAR.chance):
+                    await self._channel.send(one)
+            case _:
+                await self._channel.send(data)
+
+
+def _statuses(network: Network) -> list[messages.Message]:
+    """Words of a control link."""
+    others = [machine for machine in network.members if machine != network.id]
+    status = messages.Status(
+        name=INNOCENT, device="x", total_bytes=1 << 50, lendable_bytes=1 << 50, used_bytes=0, state="ready",
+        used_by=others,
+    )  # fmt: skip
+    return {
+        "a flood of status": [status] * FLOOD,
+        "a flood of pings": [messages.Ping(n=n) for n in range(FLOOD)],
+        "pongs that nobody asked for": [
+            messages.Pong(n=n, steps_done=0, busy_seconds=1e9) for n in range(FLOOD)
+        ],
+        "others lost, it says": [
+            messages.StageLost(
+                pipeline=f"{n:032x}", code="stage_silent", facts={"machine": INNOCENT}
+            )
+            for n in range(200)
+        ],
+        "goodbyes, and it stays": [messages.Leaving(reason="shutting_down")] * 50,
+        "others live elsewhere, it says": [
+            messages.Whereabouts(machines={one: ["127.0.0.1:9"] * 4 for one in others})
+        ]
+        * 200,
+        "links of others, it says": [
+            messages.LinksMeasured(
+                links=[
+                    messages.MeasuredLink(
+                        machine=one,
+                        age_s=0,
+                        round_trip_s=0,
+                        round_trip_p95_s=999,
+                        out_bytes_per_s=1e13,
+                        in_bytes_per_s=0,
+                    )
+                    for one in others
+                ]
+            )
+        ]
+        * 200,
+    }.get(LIAR.lie, [])
+
+
+WORDS = (
+    "a flood of status", "a flood of pings", "pongs that nobody asked for", "others lost, it says",
+    "goodbyes, and it stays", "others live elsewhere, it says", "links of others, it says",
+)  # fmt: skip
+LOADING = ("nonsense about layers", "nesting about layers", "layers that are never loaded")
+LIES = (*FRAMES, "silence", "each answer late", "hung up at each answer", *WORDS, *LOADING)
+
+
+async def say_all(network: Network) -> None:
+    """Bounded by their number; a link that ends ends them."""
+    words = _statuses(network)
+    for link in list(network.links.values()):
+        with suppress(AppError):
+            for word in words:
+                await link.send(word)
+
+
+def patch() -> None:
+    """Put the lies where a lender speaks to its hosts."""
+    serve, offer, opened = Lender.serve, Lending.stage_offer, Lending.open
+
+    async def lying_serve(self: Lender, pipeline: bytes, channel: FrameChannel) -> None:
+        await serve(self, pipeline, LyingChannel(channel))  # type: ignore[arg-type]
+
+    async def lying_offer(self: Lending, *rest: Any) -> bytes:
+        answer = await offer(self, *rest)
+        match LIAR.lie:
+            case "nonsense about layers":
+                return LIAR.chance.randbytes(300)
+            case "nesting about layers":
+                return b'{"wanted":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+            case _:
+                return answer
+
+    async def lying_open(self: Lending, *rest: Any) -> None:
+        if LIAR.lie == "layers that are never loaded":
+            await asyncio.sleep(HELD_SECONDS)
+            return
+        await opened(self, *rest)
+
+    Lender.serve, Lending.stage_offer, Lending.open = lying_serve, lying_offer, lying_open  # type: ignore[method-assign]
+    enter = Network.__aenter__
+
+    async def entered(self: Network) -> Network:
+        made = await enter(self)
+
+        async def speak() -> None:
+            while True:
+                await asyncio.sleep(0.1)
+                if LIAR.lie in WORDS and not LIAR.has_spoken:
+                    LIAR.has_spoken = True
+                    await say_all(self)
+
+        self._start(speak(), "lies")
+        return made
+
+    Network.__aenter__ = entered  # type: ignore[method-assign]
+
+
+def main() -> None:
+    file, _, _, _, module, *words = sys.argv[1:]
+    patch()
+    signal.signal(signal.SIGUSR1, lambda *_: LIAR.take(Path(file)))
+    sys.argv = [module, *words]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

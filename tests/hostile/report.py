@@ -1,0 +1,81 @@
+"""docs/hostile.md: what hostile members and strangers achieved, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tests.faults.outcome import Kind, Outcome, quantile
+
+WHO = {
+    "lender": "A lender that lies",
+    "host": "A host that floods and lies",
+    "admin": "An admin that signs anything",
+    "guest": "A guest that asks for the impossible",
+    "stranger": "Strangers before the doors",
+}
+HEAD = """# Hostile members and strangers
+
+Written by `make hostile` (tests/hostile), from the runs in `hostile.jsonl`. Each run has a seed. Lenders are real nodes
+with lies patched in; hosts, guests and strangers are programs beside them, while a host and an honest lender answer
+without a pause and an honest member comes back. Each admin has a household of its own, which is started again after it.
+
+*Not started*: nodes that did not start again. *Named*: honest machines that were told to be at fault. *Lost*: answers
+of others that ended with an error or said something else. *Back*: until a member that came back meanwhile was linked
+(for the pairing window: until a newcomer was paired), median and longest. *Memory*: the most by which all nodes
+together had grown since the first run.
+"""
+
+
+def written(outcomes: Sequence[Outcome], kinds: Iterable[Kind]) -> str:
+    known = list(kinds)
+    counted = [one for one in outcomes if one.kind in known]
+    parts = [HEAD, _sum(counted)]
+    for role, title in WHO.items():
+        rows = [kind for kind in known if kind[0] == role]
+        parts.append(f"## {title}\n\n{_table(rows, counted)}")
+    failed = [one for one in counted if not one.passed]
+    if failed:
+        lines = [
+            f"- {one.row}: *{one.name}*, seed {one.seed}, at {one.commit}: {one.why[:200]}"
+            for one in failed[-40:]
+        ]
+        parts.append("## What failed, the latest last\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _sum(counted: Sequence[Outcome]) -> str:
+    back = [one.facts.get("back_s") for one in counted]
+    longest = quantile(back, 1.0)
+    return (
+        f"In all: {len(counted)} runs of {len({one.kind for one in counted})} kinds, "
+        f"{sum(one.passed for one in counted)} passed. "
+        f"{_total(counted, 'not_started')} nodes that did not start again, "
+        f"{_total(counted, 'named')} honest machines named, {_total(counted, 'lost')} answers of others lost; "
+        f"a member was back after {_s(quantile(back, 0.5))}, at most {_s(longest)}.\n"
+    )
+
+
+def _table(rows: Sequence[Kind], counted: Sequence[Outcome]) -> str:
+    lines = [
+        "| kind | runs | passed | not started | named | lost | back | memory |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for kind in rows:
+        ones = [one for one in counted if one.kind == kind]
+        back = [one.facts.get("back_s") for one in ones]
+        grown = max((one.facts.get("grown_bytes", 0.0) for one in ones), default=0.0)
+        lines.append(
+            f"| {kind[1]} | {len(ones)} | {sum(one.passed for one in ones)} | {_total(ones, 'not_started')} "
+            f"| {_total(ones, 'named')} | {_total(ones, 'lost')} "
+            f"| {_s(quantile(back, 0.5))} / {_s(quantile(back, 1.0))} "
+            f"| {round(grown) >> 20} MiB |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _total(ones: Iterable[Outcome], fact: str) -> int:
+    return round(sum(one.facts.get(fact, 0.0) for one in ones))
+
+
+def _s(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f} s"
