@@ -20,7 +20,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
   $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "$1"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test long real check faults fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
+.PHONY: help run demo test long real check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: templates thought-compare bench guide format
 .PHONY: translations screenshots endure lock setup fast portable clean
 
@@ -92,6 +92,9 @@ build/engine-%/ready: requirements/run.txt
 
 faults: dev ## faults and attacks under running answers; each run is kept in docs/faults.jsonl, the table is docs/faults.md (ARGS="--resume --only kills --minutes 20", "--page", or "--soak 1440", faster with "--every 0")
 	@$(BIN)/python -m tests.faults $(ARGS)
+
+hostile: dev ## hostile members and strangers against running nodes, a thousand runs; kept in docs/hostile.jsonl, the table is docs/hostile.md (ARGS="--role guest --name form --n 20 --minutes 20", or "--page")
+	@$(BIN)/python -m tests.hostile $(ARGS)
 
 bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")
 	@$(BIN)/python -m bench $(ARGS)

@@ -40,6 +40,7 @@ async def test_an_admin_that_signs_anything_brings_no_node_down(tmp_path: Path, 
     assert failed([await admin.run(tmp_path, name, SEED)]) == []
 
 
+@pytest.mark.long
 async def test_hostile_members_and_strangers_do_others_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

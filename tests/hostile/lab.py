@@ -305,9 +305,10 @@ async def _prepared(nodes: Nodes) -> Node:
 
 
 def _is_whole(loaded: Json | None) -> bool:
-    return bool(loaded) and loaded is not None and loaded.get("state") == "ready" and {
-        stage["machine"] for stage in loaded["stages"]
-    } == set(NAMES)  # fmt: skip
+    """Whether the model is on all three of them."""
+    if not loaded or loaded.get("state") != "ready":
+        return False
+    return {str(stage["machine"]) for stage in loaded["stages"]} == set(NAMES)
 
 
 @asynccontextmanager

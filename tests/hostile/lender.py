@@ -13,7 +13,7 @@ import runpy
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -168,14 +168,14 @@ class LyingChannel:
                 await self._channel.send(data)
 
 
-def _statuses(network: Network) -> list[messages.Message]:
+def _statuses(network: Network) -> Sequence[messages.Message]:
     """Words of a control link."""
     others = [machine for machine in network.members if machine != network.id]
     status = messages.Status(
         name=INNOCENT, device="x", total_bytes=1 << 50, lendable_bytes=1 << 50, used_bytes=0, state="ready",
         used_by=others,
     )  # fmt: skip
-    return {
+    words: dict[str, Sequence[messages.Message]] = {
         "a flood of status": [status] * FLOOD,
         "a flood of pings": [messages.Ping(n=n) for n in range(FLOOD)],
         "pongs that nobody asked for": [
@@ -208,7 +208,8 @@ def _statuses(network: Network) -> list[messages.Message]:
             )
         ]
         * 200,
-    }.get(LIAR.lie, [])
+    }
+    return words.get(LIAR.lie, [])
 
 
 WORDS = (
@@ -233,7 +234,8 @@ def patch() -> None:
     serve, offer, opened = Lender.serve, Lending.stage_offer, Lending.open
 
     async def lying_serve(self: Lender, pipeline: bytes, channel: FrameChannel) -> None:
-        await serve(self, pipeline, LyingChannel(channel))  # type: ignore[arg-type]
+        lying: Any = LyingChannel(channel)
+        await serve(self, pipeline, lying)
 
     async def lying_offer(self: Lending, *rest: Any) -> bytes:
         answer = await offer(self, *rest)
@@ -251,7 +253,10 @@ def patch() -> None:
             return
         await opened(self, *rest)
 
-    Lender.serve, Lending.stage_offer, Lending.open = lying_serve, lying_offer, lying_open  # type: ignore[method-assign]
+    lender: Any = Lender
+    lending: Any = Lending
+    networks: Any = Network
+    lender.serve, lending.stage_offer, lending.open = lying_serve, lying_offer, lying_open
     enter = Network.__aenter__
 
     async def entered(self: Network) -> Network:
@@ -267,7 +272,7 @@ def patch() -> None:
         self._start(speak(), "lies")
         return made
 
-    Network.__aenter__ = entered  # type: ignore[method-assign]
+    networks.__aenter__ = entered
 
 
 def main() -> None:
