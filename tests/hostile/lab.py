@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -68,13 +68,13 @@ class Lab:
 
     folder: Path
     stack: ExitStack
-    own: AsyncExitStack  # of what is in this process
     nodes: dict[str, TestNode] = field(default_factory=dict)
     expected: list[int] = field(default_factory=list)
     attacker: asyncio.subprocess.Process | None = None
     porch: Node | None = None  # an honest member that comes and goes
     used_bytes: int = 0  # by the nodes when all began
     read: dict[str, int] = field(default_factory=dict)  # of each node's log
+    others: list[str] = field(default_factory=list)  # ids of members that hold no layers
 
     async def begin(self) -> None:
         for name in NAMES:
@@ -98,6 +98,11 @@ class Lab:
     @property
     def _lie(self) -> Path:
         return self.folder / "lie.json"
+
+    @property
+    def load(self) -> Json:
+        """What is loaded: on the host and both lenders, whoever else is a member."""
+        return LOAD | {"without": self.others}
 
     def client(self) -> NodeClient:
         return self.nodes[HOST].client()
@@ -134,8 +139,10 @@ class Lab:
         while True:
             async with self.client() as asked:
                 status = await asked.get("/status")
-            there = {m["name"] for m in status["machines"].values() if m["online"]}
-            if there >= set(NAMES):
+            ones = status["machines"].values()
+            there = {m["name"] for m in ones if m["online"] and m["lent_bytes"]}
+            if there >= set(NAMES[1:]):
+                self.others = [m["id"] for m in ones if m["name"] not in NAMES]
                 return status
             assert time.monotonic() < late, f"only {sorted(there)} came back"
             await asyncio.sleep(0.1)
@@ -147,7 +154,7 @@ class Lab:
                 await asked.post("/unload")
             try:
                 async with asyncio.timeout(LOAD_SECONDS):
-                    loaded = (await asked.work("POST", "/load", LOAD))["loaded"]
+                    loaded = (await asked.work("POST", "/load", self.load))["loaded"]
                 if _is_whole(loaded):
                     return
             except (AppError, TimeoutError):
@@ -155,7 +162,7 @@ class Lab:
         await self.restart(HOST)
         await self.restart(LIAR)
         async with self.client() as asked:
-            loaded = (await asked.work("POST", "/load", LOAD))["loaded"]
+            loaded = (await asked.work("POST", "/load", self.load))["loaded"]
         assert _is_whole(loaded), "the model is not on three machines"
 
     async def restart(self, name: str) -> None:
@@ -316,13 +323,12 @@ async def laboratory(folder: Path) -> AsyncIterator[Lab]:
     """Until the end of the block."""
     os.environ["POOLHOUSE_KEYSTORE"] = "file"
     with ExitStack() as stack:
-        async with AsyncExitStack() as own:
-            lab = Lab(folder, stack, own)
-            try:
-                await lab.begin()
-                yield lab
-            finally:
-                await lab.end()
+        lab = Lab(folder, stack)
+        try:
+            await lab.begin()
+            yield lab
+        finally:
+            await lab.end()
 
 
 async def run(lab: Lab | None, kind: Kind, seed: int, folder: Path) -> Outcome:
@@ -363,11 +369,11 @@ async def _lied_to(lab: Lab, kind: Kind, seed: int) -> Outcome:
     await lab.tell("", 0)
     named = await lab.named(heard)
     why = lab.wrong(heard)
-    facts = {"lost": float(bool(why)), "named": float(len(named))}
+    lost = float(bool(why))
     if named and not why:
         told = [notice["text"] for _, notice in heard.notices if notice["machine"] in named]
         why = f"{', '.join(named)} named: {' '.join(told)[:200]}"
-    return _outcome(kind, seed, why, **facts)
+    return _outcome(kind, seed, why, lost=lost, named=float(len(named)))
 
 
 async def _loaded(lab: Lab, kind: Kind, seed: int) -> Outcome:
@@ -378,7 +384,7 @@ async def _loaded(lab: Lab, kind: Kind, seed: int) -> Outcome:
         await asked.post("/unload")
         try:
             async with asyncio.timeout(LOAD_SECONDS):
-                await asked.work("POST", "/load", LOAD)
+                await asked.work("POST", "/load", lab.load)
         except AppError as error:
             honest = [name for name in (HOST, HONEST) if name in error.reason.facts.values()]
             named, why = float(len(honest)), f"{honest} named: {error.reason}" if honest else ""
@@ -432,10 +438,11 @@ async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
     )
     if not why and back_s >= BACK_SECONDS:
         why = "a member did not come back"
-    facts = {"lost": float(bool(lost)), "named": float(len(named)), "back_s": back_s}
-    return _outcome(kind, seed, why, back_s <= BACK_BAR_S, **facts)
+    return _outcome(
+        kind, seed, why, in_time=back_s <= BACK_BAR_S, lost=float(bool(lost)), named=float(len(named)), back_s=back_s
+    )  # fmt: skip
 
 
-def _outcome(kind: Kind, seed: int, why: str, in_time: bool = True, **facts: float) -> Outcome:
+def _outcome(kind: Kind, seed: int, why: str, *, in_time: bool = True, **facts: float) -> Outcome:
     usual = {"not_started": 0.0, "named": 0.0, "lost": 0.0}
     return Outcome(*kind, not why, why, in_time=in_time and not why, facts=usual | facts, seed=seed)

@@ -170,7 +170,7 @@ class LyingChannel:
 
 def _statuses(network: Network) -> Sequence[messages.Message]:
     """Words of a control link."""
-    others = [machine for machine in network.members if machine != network.id]
+    others: list[str] = [machine for machine in network.members if machine != network.id]
     status = messages.Status(
         name=INNOCENT, device="x", total_bytes=1 << 50, lendable_bytes=1 << 50, used_bytes=0, state="ready",
         used_by=others,
