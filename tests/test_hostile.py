@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.outcome import Kind, Outcome
+from tests.faults.outcome import Outcome
 from tests.hostile import admin, lab, report
 
 pytestmark = [
@@ -18,13 +18,6 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 SEED = 32
-QUICK: tuple[Kind, ...] = (
-    ("stranger", "half a handshake from sixty-four addresses", ""),
-    ("guest", "nesting without end", ""),
-    ("host", "frames that break the agreement", ""),
-    ("lender", "lost, and an innocent machine is named", ""),
-    ("lender", "numbers that are none", ""),
-)
 QUICK_ADMINS = ("certificates with a byte turned", "lines that are no lines")
 
 
@@ -38,20 +31,6 @@ def test_each_of_them_has_twenty_kinds_and_no_two_are_called_the_same() -> None:
 @pytest.mark.parametrize("name", QUICK_ADMINS)
 async def test_an_admin_that_signs_anything_brings_no_node_down(tmp_path: Path, name: str) -> None:
     assert failed([await admin.run(tmp_path, name, SEED)]) == []
-
-
-@pytest.mark.long
-async def test_hostile_members_and_strangers_do_others_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lab, "ATTACK_SECONDS", 3.0)
-    found = []
-    async with lab.laboratory(tmp_path / "lab") as made:
-        for kind in QUICK:
-            found.append(await lab.run(made, kind, SEED, tmp_path))  # noqa: PERF401  one after the other
-        await made.restart(lab.HONEST)
-        await made.whole()
-    assert failed(found) == []
 
 
 def failed(found: Sequence[Outcome]) -> list[tuple[str, str]]:
