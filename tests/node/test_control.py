@@ -94,9 +94,9 @@ async def test_a_bound_is_told_in_words(client: NodeClient, body: Json, why: str
 async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     status = await client.get("/status")
     assert set(status) == {
-        "node", "machines", "strangers", "discovery", "links", "loaded", "beside", "embeds", "forecasts", "pairing",
-        "answers", "pairing_closed", "journal", "downloads", "shelf", "hub", "hosts", "links_between", "models_folder",
-        "paired", "giving",
+        "node", "machines", "strangers", "discovery", "links", "loaded", "load_failed", "beside", "embeds", "forecasts",
+        "pairing", "answers", "pairing_closed", "journal", "downloads", "shelf", "hub", "hosts", "links_between",
+        "models_folder", "paired", "giving",
     }  # fmt: skip
     assert status["answers"] == NOBODY
     (machine,) = (await client.get("/machines"))["machines"]

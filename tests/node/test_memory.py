@@ -66,7 +66,7 @@ def test_what_a_check_holds_is_as_good_as_free_and_what_is_promised_is_not_spare
 
 
 def test_a_small_machine_keeps_a_tenth() -> None:
-    rules = MemoryRules(None, lambda: Memory(2 * GIB, GIB), 1 << 40)
+    rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB), 1 << 40)
     assert rules.own_bytes(0, 0, 0) == 2 * GIB, "no machine has more than it has"
     assert rules.room(0, 0, 0).lent_bytes == (GIB - 2 * GIB // 10) // (64 << 20) * (64 << 20)
 

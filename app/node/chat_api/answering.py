@@ -214,7 +214,8 @@ class Answering:
                 if is_lacking or asker.origin.upstream:
                     raise
                 asker.origin.n_asked -= 1
-                log.warning("%s waits for the pool after all: %s", asker.request, error,
+                kind = error.reason.code  # its sentence may repeat what was asked
+                log.warning("%s waits for the pool after all (%s)", asker.request, kind,
                             extra=about(asker.request))  # fmt: skip
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
             async for piece in pieces:

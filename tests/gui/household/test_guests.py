@@ -66,7 +66,13 @@ def test_a_guest_s_window_says_who_answers(
     pool = cast(
         "Pool",
         SimpleNamespace(
-            is_there=True, loaded=None, hosts=hosts, node={}, snapshot={}, model=lambda _: None
+            is_there=True,
+            loaded=None,
+            hosts=hosts,
+            node={},
+            snapshot={},
+            model=lambda _: None,
+            load_failed="",
         ),
     )
     assert sentence in vars_of(standing(pool))
