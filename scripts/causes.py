@@ -1,0 +1,54 @@
+"""`python -m scripts.causes` writes docs/causes.md: whose fault each reason is, what is tried again, what is told."""
+
+from __future__ import annotations
+
+from app.core.blame import TABLE, Fault, Retry
+from app.core.reasons import SENTENCES
+from scripts.engine_source import PROJECT
+
+PAGE = PROJECT / "docs" / "causes.md"
+HEAD = """# Whose fault it is
+
+Everything that Poolhouse refuses, and everything that can end a load or an answer, has a code. `app/core/blame.py` says
+of each code where the cause lies and what is tried again by itself; recovery, loads and the planner look there, and the
+sentence is made from the code and its facts where somebody reads it. `python -m scripts.causes` writes this page, and a
+test holds it to the code.
+
+What is tried again: *never*, as the same bytes would fail in the same way; *once*, as it may have been chance; *again*,
+on the machines that are there; *elsewhere*, without the machine that it is about.
+"""
+TOLD = {
+    Fault.REQUEST: "The request: what was asked, typed or chosen",
+    Fault.MODEL: "The model: its file, or the numbers it computes",
+    Fault.ENGINE: "The engine: llama.cpp, or how it is installed",
+    Fault.MEMORY: "Memory, or room on a disk",
+    Fault.MACHINE: "A machine, or a process on it",
+    Fault.LINK: "The link between machines",
+    Fault.OWNER: "A person, or a rule that a person set",
+    Fault.HOUSEHOLD: "The household: its log, pairing, identities",
+    Fault.SOURCE: "A source of models, or another server that answers",
+    Fault.APP: "This installation: its files and settings, its own mistakes",
+    Fault.NEWS: "Nothing is wrong: something is told",
+}
+
+
+def page() -> str:
+    """The page as the code has it now."""
+    found = [HEAD]
+    for fault in Fault:
+        codes = [(code, blame.retry) for code, blame in TABLE.items() if blame.fault is fault]
+        rows = sorted(codes, key=lambda one: (-list(Retry).index(one[1]), one[0]))
+        found.append(
+            f"\n## {TOLD[fault]}\n\n| code | tried again | what is told |\n|---|---|---|\n"
+        )
+        found += [f"| {code} | {retry} | {_cell(SENTENCES[code])} |\n" for code, retry in rows]
+    return "".join(found)
+
+
+def _cell(sentence: str) -> str:
+    return sentence.replace("|", "\\|").replace("\n", " ").strip()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
+    print(f"{PAGE.relative_to(PROJECT)} is written")
