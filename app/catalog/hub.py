@@ -75,7 +75,7 @@ class Listing:
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What the hub says of a large file."""
+    """A large file, as the hub describes it."""
 
     size: int | None = None
     sha256: str | None = None
@@ -90,7 +90,7 @@ class _Sibling(msgspec.Struct, frozen=True):
 
 
 class _Gguf(msgspec.Struct, frozen=True):
-    """What the hub read in a repository's first GGUF file. total: its parameters."""
+    """The header of a repository's first GGUF file, as the hub read it. total: the number of parameters."""
 
     total: int | None = None
     architecture: str | None = None

@@ -159,7 +159,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 
 class _LmStudio(msgspec.Struct, frozen=True, rename="camel"):
-    """What is read of LM Studio's settings."""
+    """The part of LM Studio's settings that is read."""
 
     downloads_folder: str
 

@@ -307,7 +307,7 @@ class StageStore:
         write_whole(self._paths(manifest.id).index, msgspec.json.encode(index))
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
-        """Whether nobody touched the file. A disk may lose a bit all the same: at times it is read again."""
+        """Tell whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""
         times = (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         known = (index.manifest.total_bytes, index.mtime_ns, index.ctime_ns)
         return times == known and 0 <= self._clock() - index.checked_s < CHECKED_AGAIN_S

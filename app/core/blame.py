@@ -331,7 +331,7 @@ def of(reason: Reason) -> Blame:
 
 
 def is_said_of_layers(code: str) -> bool:
-    """Whether a machine may end what it computes with this."""
+    """Tell whether a machine may end its own layers with this code."""
     return code in SAID_OF_LAYERS or TABLE.get(code, UNKNOWN) == Blame(Fault.OWNER, Retry.ELSEWHERE)
 
 

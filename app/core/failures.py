@@ -8,17 +8,17 @@ from app.core import blame
 from app.core.blame import Fault
 from app.core.recovery import Loss
 
-KEPT_S = 600.0  # so long a failure is remembered
+KEPT_S = 600.0  # how long a failure is remembered
 MOST = 2  # within that: the second one leaves the machine out
-MOST_MACHINES = 64  # of which it is remembered
+MOST_MACHINES = 64  # with remembered failures, at most
 
 # An owner may say no as often as he likes. All else counts, also where a machine says that the model is bad: that is
 # believed, and ends an answer by its word alone. Twice, and the next answers are computed elsewhere.
-_COUNT_NOT = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
+_NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
 
 
 class Failures:
-    """Of one household. `clock`: seconds that only grow."""
+    """The recent failures of one household's machines. clock: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -26,7 +26,7 @@ class Failures:
 
     def note(self, loss: Loss) -> None:
         """A machine was lost under what it computed, or ended it."""
-        if not loss.machine or loss.leaves or blame.of(loss.why).fault in _COUNT_NOT:
+        if not loss.machine or loss.leaves or blame.of(loss.why).fault in _NOT_COUNTED:
             return
         times = self._at_s.pop(loss.machine, [])
         self._at_s[loss.machine] = [*times, self._clock()][-MOST:]

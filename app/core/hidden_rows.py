@@ -63,7 +63,7 @@ def _q8_row(payload: bytes, width: int) -> Row:
 
 
 def are_usable(payload: bytes, width: int, number: Number) -> bool:
-    """Whether a worker takes these rows: as many as there must be, each value finite in f32."""
+    """Tell whether a worker would take these rows: the right number of them, each value finite in f32."""
     if number is Number.IDS:
         return True
     try:

@@ -207,7 +207,7 @@ class Household:
 
 
 def with_outside(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
-    """Of machines that answer and let no link come up that is told, and not how their last link ended.
+    """The household, where machines that answer but cannot be linked say why, and not how their last link ended.
 
     One that said goodbye, was brought up to date and is of another version now is not closed.
     """

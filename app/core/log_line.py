@@ -9,7 +9,7 @@ import msgspec
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """What people read of it."""
+    """The words that people read."""
 
     time: str
     level: str

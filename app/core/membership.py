@@ -64,7 +64,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge made of what arrived."""
+    """The outcome of a merge."""
 
     log: Log
     new: tuple[Operation, ...]  # to be told to others

@@ -205,7 +205,7 @@ def _is_whole(said: bytes) -> bool:
 
 
 async def _readable(sock: socket.socket) -> None:
-    """Until there is something to read, or the other side has left. Raises OSError."""
+    """Wait until there is something to read, or the other side has left. Raises OSError."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
     try:
