@@ -36,7 +36,7 @@ class GrammarTooHeavy(StageError):
 
 
 class Way(Protocol):
-    """To what follows one grammar after another, with one vocabulary."""
+    """A connection to what follows one grammar after another, with one vocabulary."""
 
     end: int  # the token that ends an answer
 
@@ -112,7 +112,7 @@ def _opened(way: Way, vocabulary: str, n_vocab: int) -> int:
 
 
 class Grammar:
-    """Of one sequence."""
+    """The grammar of one sequence."""
 
     def __init__(self, vocabulary: str, n_vocab: int, text: str) -> None:
         """vocabulary: the path of the model's file. Raises GrammarRefused."""
@@ -150,7 +150,7 @@ class Grammar:
         return self._asked(Ask.TAKE, TOKEN.pack(token)) != b"\0"
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Which tokens may come next."""
+        """The tokens that may come next: one bool each."""
         bits = np.frombuffer(self._asked(Ask.ALLOWED), np.uint8)
         return np.unpackbits(bits, count=self._place[1]).astype(bool)
 

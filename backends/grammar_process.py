@@ -29,6 +29,8 @@ IN_ALL_SECONDS, EACH_SECONDS = (
 GROW_BYTES = 256 << 20  # beside what the process holds with its vocabulary
 KEPT_BYTES = 32 << 20  # what has grown by more is not used again
 
+MAX_MESSAGE_BYTES = 1 << 20  # a grammar, or a bit for each token of a vocabulary
+
 HEAD = struct.Struct("<BI")
 TOKEN = struct.Struct("<i")
 CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
@@ -148,13 +150,15 @@ class Follower:
 
 
 def send(to: socket.socket, kind: int, payload: bytes = b"") -> None:
-    """Raises OSError."""
+    """Send one message. Raises OSError."""
     to.sendall(HEAD.pack(kind, len(payload)) + payload)
 
 
 def receive(come_from: socket.socket) -> tuple[int, bytes]:
-    """The next message. Raises OSError, also at the end."""
+    """The next message. Raises OSError for one that is too long, and EOFError at the end."""
     kind, size = HEAD.unpack(_read(come_from, HEAD.size))
+    if size > MAX_MESSAGE_BYTES:
+        raise OSError(f"a message of {size} bytes, and {MAX_MESSAGE_BYTES} are the most")
     return kind, _read(come_from, size)
 
 
@@ -169,7 +173,7 @@ def _read(come_from: socket.socket, size: int) -> bytes:
 
 
 def serve(asks: socket.socket, address_bytes: int) -> None:
-    """What each process does until nobody asks it any more. address_bytes: held when it began."""
+    """Answer messages until nobody asks any more. address_bytes: held when it began."""
     follower, began_bytes = Follower(), process.peak_bytes()
     opened_bytes = began_bytes
     while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,6 +22,7 @@ from app.inference.sequences import Request
 from app.inference.shape import Shape
 from app.inference.step import Run
 from app.inference.worker import Worker
+from backends import grammar_process
 from backends.contract import GREEDY, Number
 from testbed import tiny
 from tests.backends.cutting import config, runs
@@ -115,3 +117,11 @@ async def test_what_follows_forms_ends_with_a_worker_that_is_killed(tmp_path: Pa
         await host.wait_dead()
         _, alive = await asyncio.to_thread(psutil.wait_procs, started, timeout=20)
         assert not alive
+
+
+def test_what_follows_a_form_cannot_make_its_worker_read_without_end() -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        its.sendall(grammar_process.HEAD.pack(1, 0xFFFF_FFFF))
+        with pytest.raises(OSError, match="the most"):
+            grammar_process.receive(ours)
