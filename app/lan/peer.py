@@ -113,6 +113,7 @@ class PeerLink:
         self.up_since_seconds = clock()
         self.announced = False  # the owner was told of it
         self._leaves = False  # it has said goodbye
+        self._floods = False  # it was cut off: what is left of it is not looked at
         self.finished = asyncio.Event()  # `run` is over
         self._socket, self._client, self._clock = socket, client, clock
         self.call_back = CallBack(self.send, lambda: self.address, clock, hears)
@@ -231,6 +232,9 @@ class PeerLink:
 
     async def cut(self, why: Flood) -> None:
         """End the link to a machine that floods this one."""
+        if self._floods:
+            return
+        self._floods = True
         log.warning("%s floods this machine: %s", self.name, why)
         await self.close(Reason("peer_floods", {"name": self.name}))
 
@@ -339,6 +343,8 @@ class PeerLink:
         while True:
             message = await self._inbox.get()
             try:
+                if self._floods:  # what is left of the flood would keep the link from its end
+                    continue
                 if isinstance(message, CallMe | Called):
                     await self.call_back.heard(message)
                 else:

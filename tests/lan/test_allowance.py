@@ -61,7 +61,9 @@ def a_status(n: int) -> Message:
 
 
 @pytest.mark.parametrize("kind", ["forged", "ping", "status", "known"])
-async def test_who_floods_is_cut_off_and_the_others_stay(nodes: Nodes, kind: str) -> None:
+async def test_who_floods_is_cut_off_and_the_others_stay(
+    nodes: Nodes, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     den, attic = await nodes.paired("den", "attic")
     loft = await nodes.open("loft")
     await pair(den, loft)
@@ -85,6 +87,7 @@ async def test_who_floods_is_cut_off_and_the_others_stay(nodes: Nodes, kind: str
     assert den.unlinked[-1].ended is not None
     assert den.unlinked[-1].ended.code == "peer_floods"
     assert loft.network.id in den.network.links
+    assert caplog.text.count("floods this machine") == 1  # what was left of it is not looked at
     attic.network.calls.hint(den.network.id)
     await until(
         lambda: (
