@@ -96,7 +96,7 @@ faults: dev ## faults and attacks under running answers; each run is kept in doc
 hostile: dev ## hostile members and strangers against running nodes, a thousand runs; kept in docs/hostile.jsonl, the table is docs/hostile.md (ARGS="--role guest --name form --n 20 --minutes 20", or "--page")
 	@$(BIN)/python -m tests.hostile $(ARGS)
 
-bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side (ARGS="…")
+bench: setup ## measure: Poolhouse, one machine, and llama.cpp's RPC side by side, in five to ten minutes (ARGS=all: every part, in hours; ARGS=--help)
 	@$(BIN)/python -m bench $(ARGS)
 
 fuzz: dev ## changed inputs for every parser of strangers' bytes; what reaches new lines is kept (ARGS="--seconds 60")

@@ -27,7 +27,7 @@ from bench.idle import idle
 from bench.job import Bench, say
 from bench.losses import profile
 from bench.machine import model_facts, surroundings
-from bench.options import BUILD, Options, parse
+from bench.options import BUILD, SIDES, Options, parse
 from bench.placements import placements
 from bench.planner import planner
 from bench.pool import PoolSide
@@ -119,6 +119,10 @@ def homes(keep: bool) -> Iterator[Path]:
 
 
 def run(options: Options) -> int:
+    if options.parts == SIDES:
+        say(
+            "the comparison alone, in five to ten minutes; all parts, in hours: make bench ARGS=all"
+        )
     ensure_model(options)
     model = model_facts(options.model)
     facts = surroundings(model) | {"options": {k: str(v) for k, v in asdict(options).items()}}
@@ -129,6 +133,7 @@ def run(options: Options) -> int:
                 part(bench)
             except (ChildFailed, NodeRefused) as failure:
                 bench.failed(name, str(failure))
+    say("\n".join(["", *bench.texts]))
     say(f"report: {options.out / 'report.md'}")
     return 1 if bench.failures else 0
 

@@ -27,6 +27,11 @@ PARTS = (
     "map",
     "api",
 )
+ALL = "all"  # every part, in place of their names
+# The comparison alone, in some minutes: what a call without a part makes, where it sets nothing else.
+SHORT = {"runs": 3, "prompt": 256, "output": 48, "streams": 4, "many_prompt": 64, "many_output": 32}
+FULL = {"runs": 5, "prompt": 512, "output": 256, "streams": 8}
+UBATCHES = {True: (128, 512), False: (64, 128, 256, 512)}  # whether it is the short one
 BUILD = Path("build") / "bench"
 MODEL = BUILD / "bench-0.75b-Q4_K_M.gguf"
 
@@ -80,13 +85,17 @@ def own_cores() -> tuple[int, ...]:
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    p.add_argument("parts", nargs="*", help=f"any of: {', '.join(PARTS)}; none: all")
+    p.add_argument(
+        "parts",
+        nargs="*",
+        help=f"any of: {', '.join(PARTS)}; or {ALL} (hours); none: {', '.join(SIDES)}, in a short comparison",
+    )
     p.add_argument("--model", type=Path, default=MODEL, help="a GGUF file; made when missing")
     p.add_argument("--out", type=Path, default=BUILD / "report", help="folder of the report")
-    p.add_argument("--runs", type=int, default=5)
-    p.add_argument("--prompt", type=int, default=512, help="tokens of the prompt")
-    p.add_argument("--output", type=int, default=256, help="tokens of the answer")
-    p.add_argument("--streams", type=int, default=8, help="answers at once; 0: leave that out")
+    p.add_argument("--runs", type=int)
+    p.add_argument("--prompt", type=int, help="tokens of the prompt")
+    p.add_argument("--output", type=int, help="tokens of the answer")
+    p.add_argument("--streams", type=int, help="answers at once; 0: leave that out")
     p.add_argument("--many-prompt", type=int, help="prompt of each of several streams")
     p.add_argument("--many-output", type=int, help="answer of each of several streams")
     p.add_argument("--ubatch", type=int, action="append", help="tried by the baselines")
@@ -107,11 +116,15 @@ def parser() -> argparse.ArgumentParser:
 
 def parse(arguments: list[str] | None = None) -> Options:
     args = parser().parse_args(arguments)
-    unknown = set(args.parts) - set(PARTS)
+    unknown = set(args.parts) - {*PARTS, ALL}
     if unknown:
         parser().error(f"no such part: {', '.join(sorted(unknown))}")
+    short = not args.parts
+    for name, value in (SHORT if short else FULL).items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
     return Options(
-        parts=tuple(args.parts) or PARTS,
+        parts=SIDES if short else PARTS if ALL in args.parts else tuple(args.parts),
         model=args.model.resolve(),
         out=args.out.resolve(),
         runs=args.runs,
@@ -120,7 +133,7 @@ def parse(arguments: list[str] | None = None) -> Options:
         streams=args.streams,
         many_prompt=args.many_prompt or args.prompt,
         many_output=args.many_output or args.output,
-        ubatches=tuple(args.ubatch or (64, 128, 256, 512)),
+        ubatches=tuple(args.ubatch or UBATCHES[short]),
         shares=tuple(args.shares or ("1,1",)),
         splits=tuple(args.split or ()),
         number=args.number,

@@ -7,16 +7,28 @@ from pathlib import Path
 import pytest
 
 from bench.hotspots import hot_spots
-from bench.options import PARTS, parse
+from bench.options import FULL, PARTS, SHORT, SIDES, parse
 from bench.pool import default_splits
 from bench.quota import V1, V2, quota_files
 from bench.rounds import Questions
 from bench.wire import busy_rate
 
 
-def test_no_part_means_all() -> None:
+def test_no_part_means_the_comparison_in_its_short_form() -> None:
     options = parse([])
+    assert options.parts == SIDES
+    assert {name: getattr(options, name) for name in SHORT} == SHORT
+
+
+def test_what_is_set_holds_in_the_short_form_too() -> None:
+    options = parse(["--runs", "7", "--streams", "0"])
+    assert (options.runs, options.streams, options.output) == (7, 0, SHORT["output"])
+
+
+def test_all_parts_have_their_full_sizes() -> None:
+    options = parse(["all"])
     assert options.parts == PARTS
+    assert {name: getattr(options, name) for name in FULL} == FULL
     assert (options.many_prompt, options.many_output) == (options.prompt, options.output)
 
 
