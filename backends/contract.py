@@ -156,6 +156,12 @@ class Sampling:
         None  # tell with each token its log probability, and of so many of the likeliest
     )
 
+    @property
+    def is_special(self) -> bool:
+        """Whether tokens are not only drawn: a form is followed, or scores are changed before."""
+        changes = (self.repeat_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
+        return bool(self.grammar or self.logit_bias) or changes
+
 
 GREEDY = Sampling(temperature=0.0)
 

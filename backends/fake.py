@@ -44,6 +44,8 @@ class Options:
     nan_from: int = 0  # a row at this position or later is not finite; 0: none is
     short_at: int = 0  # the n-th step finds no memory
     die_at: int = 0  # the n-th step ends the process
+    error_from: int = 0  # a row at this position or later raises StageError; 0: none does
+    die_from: int = 0  # a row at this position or later ends the process; 0: none does
     hang_at: int = 0  # the n-th step takes an hour
 
 
@@ -87,6 +89,10 @@ class FakeStage:
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         self._pretend(sum(segment.n_tokens for segment in batch.segments))
         rows = self._given(batch) + np.float32(len(self._config.layers))
+        if any(0 < self.options.die_from < segment.end for segment in batch.segments):
+            os.abort()
+        if any(0 < self.options.error_from < segment.end for segment in batch.segments):
+            raise StageError("the fake engine was asked to fail")
         for segment, part in _split(batch.segments, rows):
             self._remember(segment, part)
             if 0 < self.options.nan_from < segment.end and not self._scores:

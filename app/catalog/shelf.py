@@ -61,10 +61,16 @@ class Entry:
     format: int = FORMAT
     proof: Likely = ()  # what it says to a known question on one machine: app/inference/proof.py
     sha256: str = ""  # of its file or files, where they were imported; a download has its own
+    ctime_ns: int = 0  # of any change of the file, also of one that set its time back; 0: not kept by older versions
 
     @property
     def name(self) -> str:
         return self.model.name
+
+    def is_as_hashed(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
+        """Whether a file that is so large and was touched then is the one that was hashed."""
+        same = (size, mtime_ns) == (self.model.file_bytes, self.mtime_ns)
+        return same and self.ctime_ns in (0, ctime_ns)
 
 
 class Shelf:
@@ -153,10 +159,10 @@ class Shelf:
         path = Path(entry.path)
         self._check_near(entry)
         try:
-            size, touched = _seen(path)
+            size, *touched = _seen(path)
         except OSError:
             raise BadInput("model_gone", name=entry.name, path=entry.path) from None
-        if (size, touched) == (entry.model.file_bytes, entry.mtime_ns):
+        if entry.is_as_hashed(size, *touched):
             return entry
         changed = Damaged("model_changed", name=entry.name, path=entry.path)
         if size != entry.model.file_bytes:
@@ -177,7 +183,7 @@ class Shelf:
         if not entry.sha256 or self.why_away(path):
             return None
         with suppress(OSError):
-            if _seen(path) == (entry.model.file_bytes, entry.mtime_ns):
+            if entry.is_as_hashed(*_seen(path)):
                 return entry.sha256
         return None
 
@@ -240,7 +246,8 @@ class Shelf:
                 if entry.builtin or (path != old and path.parent != old):
                     continue
                 now = new if path == old else new / path.name
-                self._write(replace(entry, path=str(now), mtime_ns=_seen(now)[1]))
+                _, mtime_ns, ctime_ns = _seen(now)
+                self._write(replace(entry, path=str(now), mtime_ns=mtime_ns, ctime_ns=ctime_ns))
                 self.changes += 1
 
     def remove(self, name: str) -> Entry:
@@ -327,10 +334,15 @@ def _renewed(entry: Entry) -> Entry | None:
     return replace(entry, model=model, format=FORMAT)
 
 
-def _seen(path: Path) -> tuple[int, int]:
-    """Bytes of all files of a model, and when one was last touched. Raises OSError."""
+def _seen(path: Path) -> tuple[int, int, int]:
+    """Bytes of all files of a model, when one was last touched, and when anything of one changed (on Windows: when the
+    last was made). Raises OSError."""
     found = [one.stat() for one in part_paths(path)]
-    return sum(one.st_size for one in found), max(one.st_mtime_ns for one in found)
+    return (
+        sum(one.st_size for one in found),
+        max(one.st_mtime_ns for one in found),
+        max(one.st_ctime_ns for one in found),
+    )
 
 
 def whole_stem(stem: str) -> str:
@@ -352,7 +364,7 @@ def _hashed(
 
     identity = hashlib.sha256(hashlib.sha256(header.raw).digest())
     try:
-        _, mtime_ns = _seen(path)  # before hashing: a later change is noticed
+        _, mtime_ns, ctime_ns = _seen(path)  # before hashing: a later change is noticed
         tensors, sha256 = model_hashes(header, part_paths(path), tell, whole=whole)
     except OSError as error:
         raise BadInput(
@@ -361,7 +373,7 @@ def _hashed(
     for tensor in tensors.values():
         identity.update(bytes.fromhex(tensor))
     model = model_of(header, name, identity.hexdigest())
-    return Entry(model, str(path), mtime_ns, tensors, sha256=sha256)
+    return Entry(model, str(path), mtime_ns, tensors, sha256=sha256, ctime_ns=ctime_ns)
 
 
 def name_for(stem: str) -> str:

@@ -54,7 +54,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """
         gguf_control_vector gguf_imatrix gguf_lora gguf_lora_of gguf_mmproj gguf_pictures gguf_vocabulary
         model_not_loaded numbers_not_finite model_changed model_gone source_changed cut_illegal kv_odd
-        template_failed template_slow template_large engine_knows_not
+        template_failed template_slow template_large engine_knows_not model_ends_process model_not_finite
         """,
     ),
     (
@@ -64,7 +64,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (Blame(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
     (
         Blame(Fault.REQUEST),
-        "sampling_failed grammar_refused form_waits form_too_heavy text_too_slow",
+        "sampling_failed grammar_refused form_waits form_too_heavy text_too_slow answer_ends_process",
     ),
     (
         Blame(Fault.MEMORY, Retry.ELSEWHERE),
@@ -314,10 +314,19 @@ SAID_OF_LAYERS = frozenset(
         "worker_not_started",
     }
 )  # fmt: skip
+# A process ended, or its layers did, in the middle of a step: what was in the step may be why.
+ENDED_BY_A_STEP = frozenset(
+    {"engine_gave_up", "stage_failed", "worker_crashed", "worker_died", "worker_hung"}
+)
 _ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # at fault on every machine
 OF_ONE_MACHINE = frozenset(
     {Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER}
 )  # not of those beside it
+
+
+def cause(reason: Reason) -> str:
+    """The code; of what a lender says, the code of that."""
+    return str(reason.facts.get("cause", "")) if reason.code == "lender_said" else reason.code
 
 
 def of(reason: Reason) -> Blame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from app.core import blame
 from app.core.blame import Fault
@@ -32,6 +32,12 @@ class Failures:
         self._at_s[loss.machine] = [*times, self._clock()][-MOST:]
         while len(self._at_s) > MOST_MACHINES:
             del self._at_s[next(iter(self._at_s))]
+
+    def forgive(self, machines: Iterable[str]) -> None:
+        """An answer ended their processes, and is over: that one failure of each does not count."""
+        for machine in machines:
+            if times := self._at_s.get(machine):
+                times.pop()
 
     def forget(self) -> None:
         """A person has a model placed: whoever is there gets another chance."""

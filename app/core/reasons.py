@@ -327,7 +327,15 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "template_option_bad": "The chat template cannot be given {name}: it takes at most {most} options, each a text, a "
     "number, true, false or null, of at most {characters} characters.",
     "stage_missing": "{machine} does not hold these layers any more.",
-    "worker_crashed": "The process that computes ({worker}) crashed: {how}. {words}",
+    "worker_crashed": "The process that computes ({worker}) crashed: {how}. {words} Try again; if it crashes again, "
+    "use another file of the model, or update Poolhouse.",
+    "model_ends_process": "{model} crashed the engine while it was loaded and tried, so its file is damaged, or one "
+    "that this engine does not survive. Take another file of it, or another model.",
+    "model_not_finite": "{model} computes numbers that are not finite, so its file is damaged or was made wrongly. "
+    "Take another file of it, or another model.",
+    "answer_ends_process": "{times} times a process ended while it computed this answer, so this answer was ended and "
+    "no other one. The last time: {why} Change the question, its sampling settings or the form asked for; if that "
+    "ends it as well, use another file of the model.",
     "worker_memory_short": "The process that computes ({worker}) ran out of memory and ended. "
     "Use a shorter context or a smaller model, or close other programs there.",
     "engine_gave_up": "The engine cannot compute this model ({worker}), and stopped. {words} "

@@ -19,6 +19,8 @@ from app.core.reasons import said
 
 RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
 MAX_RECOVERIES = 3  # of one request
+MOST_DEATHS = 2  # of processes in steps of one request: the second was no chance
+CALM_TOKENS = 32  # after so many more tokens a request is no longer suspected
 BESIDE = "recovery_beside"
 WAIT_S = 600.0  # for a machine without which memory is short: as long as lenders keep a lost host's layers
 
@@ -35,6 +37,7 @@ class Loss:
     is_gone: bool = False  # it cannot be reached, or shall not be used: plan without it
     leaves: bool = False  # it said so before, and computed on until now
     slots: frozenset[int] = frozenset()  # whose step ended it, where that is known
+    is_shared: bool = False  # the step was of several answers: which one ended it is not known yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,8 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
 def is_final(loss: Loss, before: Loss | None = None) -> bool:
     """Whether another try would only end the same way. before: what interrupted the same answer last, without a
     token since."""
+    if loss.is_shared:
+        return False
     found = blame.of(loss.why)
     match found.retry:
         case Retry.NEVER:
@@ -238,6 +243,21 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
 def beside(loss: Loss) -> Loss:
     """What a final loss is to the answers that are not its cause: they start again from their text."""
     return Loss("", "", Reason(BESIDE), loss.at_s)
+
+
+def has_ended_in_step(loss: Loss) -> bool:
+    """Whether a process ended while it computed a step of known answers."""
+    return bool(loss.slots) and blame.cause(loss.why) in blame.ENDED_BY_A_STEP
+
+
+def is_by_model(loss: Loss) -> bool:
+    """Whether a model that nobody asked yet may be why."""
+    return has_ended_in_step(loss) or blame.of(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
+
+
+def ends_process(loss: Loss) -> Reason:
+    """Why an answer is not computed again that ended a process as often as may be."""
+    return Reason("answer_ends_process", {"times": MOST_DEATHS, "why": said(loss.why)})
 
 
 def stopped(loss: Loss) -> Notice:
@@ -304,6 +324,40 @@ class Interruption:
     loss: Loss | None = None  # since then no token came
     others: str = ""  # who takes over, as it was told last
     recovered: list[Recovered] = field(default_factory=list)
+    deaths: list[str] = field(default_factory=list)  # machines whose process ended in a step of it
+    calm: int = 0  # tokens since the last of them
+
+    @property
+    def is_suspected(self) -> bool:
+        """A process ended in a step of it lately: it is computed apart from others, so that the next one tells."""
+        return bool(self.deaths)
+
+    def took_part(self, loss: Loss, is_special: bool) -> None:
+        """A process ended in a step of it. is_special: more was computed for it than what any answer takes; else a
+        process that only vanished or hung is no sign of anything."""
+        if is_special or blame.of(loss.why).fault is not Fault.MACHINE:
+            self.deaths.append(loss.machine)
+            self.calm = 0
+
+    def is_cause(self, loss: Loss) -> bool:
+        """Whether it is why a process ended once more, in a step of it alone. One other machine whose process was
+        ended again and again is left out first: it may be that machine."""
+        if len(self.deaths) < MOST_DEATHS:
+            return False
+        if blame.of(loss.why).fault is not Fault.MACHINE:
+            return True
+        return not loss.machine or len(set(self.deaths)) > 1
+
+    def absolve(self, times: int) -> None:
+        """So many of its interruptions were another answer's doing."""
+        self.times = max(0, self.times - times)
+        self.deaths.clear()
+
+    def goes_on(self) -> None:
+        """A token came."""
+        self.calm += bool(self.deaths)
+        if self.calm >= CALM_TOKENS:
+            self.deaths.clear()
 
     def lose(self, loss: Loss, *, alone: bool = False) -> bool:
         """It is interrupted; False when that was once too often. alone: the host computes all of it from now on."""

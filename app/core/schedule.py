@@ -8,7 +8,7 @@ machine has a group, and prompts fill what is left of each micro-batch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from backends.contract import Segment
@@ -62,6 +62,11 @@ class Row(Protocol):
         """Number of the micro-batch it entered last, or was admitted before."""
         ...
 
+    @property
+    def is_apart(self) -> bool:
+        """It shares no micro-batch with others: what ends in one of it was ended by it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -88,12 +93,25 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
 
 
 def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
-    """Choose the segments of micro-batch `number`, or None while nothing is ready.
+    """Choose the segments of micro-batch `number`, or None while nothing is ready: of one that stands apart, or of
+    the others, whoever waits longest.
 
     rows: the running sequences that may compute now. under_way: micro-batches that have not come back.
     While anybody hears an answer there is no spare one: groups of answers would crumble into more and
     smaller ones, and each token would queue behind one more chunk of somebody's prompt.
     """
+    apart = [row for row in rows if row.is_apart and row.known > row.entered]
+    if not apart:
+        return _shared([row for row in rows if not row.is_apart], limits, under_way, number)
+    first = min(apart, key=lambda row: (row.since, row.slot))
+    others = [row for row in rows if not row.is_apart]
+    waiting = [row for row in others if row.known > row.entered]
+    is_next = not waiting or first.since <= min(row.since for row in waiting)
+    batch = _shared([first] if is_next else others, limits, under_way, number)
+    return batch and replace(batch, more=batch.more or not is_next or len(apart) + len(waiting) > 1)
+
+
+def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
     ready = [row for row in rows if row.known - row.entered == 1]
     prompts = [row for row in rows if row.known - row.entered > 1]
     answering = sorted(row.slot for row in rows if row.known - row.entered <= 1)

@@ -10,7 +10,7 @@ import msgspec
 
 from app.core import blame
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
-from app.core.reasons import SENTENCES
+from app.core.reasons import SENTENCES, in_words
 from app.decoding import decode
 from backends import orders
 from backends.contract import NO_MEMORY
@@ -19,6 +19,8 @@ MOST_FACT_CHARS = 1000  # of what another machine says
 SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
 # How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
 _GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
+# What C++ and Python say when they end a process; all else that stands in its last lines before a crash is chatter.
+_LAST_CRY = re.compile(r"\s*(?:terminate called|what\(\):|Fatal Python error:) ?")
 # What the engine says of a model, and what is wrong with the engine itself (backends/llamacpp/binding.py).
 _UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
 _UNKNOWN_PRE = re.compile(r"unknown (?:pre-tokenizer type|tokenizer): '([^']{1,64})'")
@@ -108,6 +110,9 @@ def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
     elif any(_GAVE_UP.fullmatch(line.strip()) for line in lines):
         reason = Reason("engine_gave_up", {"worker": name, "how": how, "words": words})
     elif code is not None and (-code in _CRASHES or code >= _WINDOWS_CRASH):
+        words = " ".join(line.strip() for line in lines if _LAST_CRY.match(line)) or in_words(
+            "worker_log"
+        )
         reason = Reason("worker_crashed", {"worker": name, "how": how, "words": words})
     else:
         reason = Reason("worker_died", {"worker": name, "how": how, "words": words})

@@ -15,7 +15,17 @@ from app.core import blame
 from app.core.blame import OF_ONE_MACHINE, RUN_STAYS, Retry
 from app.core.errors import Reason, StageLost
 from app.core.reasons import said
-from app.core.recovery import BESIDE, Loss, Notice, beside, doubted, eased, is_final
+from app.core.recovery import (
+    BESIDE,
+    Loss,
+    Notice,
+    beside,
+    doubted,
+    eased,
+    ends_process,
+    is_by_model,
+    is_final,
+)
 from app.core.routing import COLD_STEPS, Standing, pace_of
 from app.core.schedule import Limits
 from app.core.waiting_line import InLine
@@ -75,6 +85,9 @@ class Pipeline:
         self._over = asyncio.Event()
         self._broken: asyncio.Future[Loss] | None = None  # why the present round ends
         self.lost: StageLost | None = None  # why it ended
+        self.is_tried = (
+            False  # by a question of ours, before anybody's: what the model ends then is not mended
+        )
         self.news: Notice | None = None  # while something is mended: what everybody was told last
         self._replays = False  # the tokens of answers that were interrupted
         self._doubted: dict[str, None] = {}  # who is not heard, in the order in which that was told
@@ -193,7 +206,16 @@ class Pipeline:
         while self.lost is None:
             loss = await self._round()
             why, begins_anew = blame.lost(loss.why), False
-            if is_final(loss, self._work.loss_of(loss.slots)):
+            if self.is_tried and is_by_model(loss):
+                if self._rebuilder is not None:
+                    self._rebuilder.failed(loss)
+                self._end(why)
+                return
+            loss, cause = self._work.judged(loss)
+            if cause is not None:
+                self._end_cause(cause, loss)
+                loss = beside(loss)
+            elif is_final(loss, self._work.loss_of(loss.slots)):
                 log.warning("slots %s end: %s", sorted(loss.slots) or "all", loss.why)
                 self._work.end_slots(loss.slots, why)
                 if self._rebuilder is not None:
@@ -209,6 +231,13 @@ class Pipeline:
                 self._end(why)
                 return
             await self._recover(loss, rebuilder, why if begins_anew else None)
+
+    def _end_cause(self, cause: Asking, loss: Loss) -> None:
+        """Processes ended whenever they computed this answer: it ends alone, and no machine is at fault."""
+        log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
+        self._work.end_cause(cause, blame.lost(ends_process(loss)))
+        if self._rebuilder is not None:
+            self._rebuilder.forgive(cause.interruption.deaths[:-1])
 
     def _inherited(self, loss: Loss, asking: Asking) -> bool:
         return not self._over.is_set() and self._heir(asking, loss)
@@ -262,7 +291,11 @@ class Pipeline:
             self._group.create_task(stage.close(), name=f"close {stage.name}")
         try:
             replay_s = replayed_s(self._work.interrupted, [stage.pace for stage in self._stages])
-            self._stages = tuple(await recovered(loss, rebuilder, self._say, replay_s=replay_s))
+            self._stages = tuple(
+                await recovered(
+                    loss, rebuilder, self._say, replay_s=replay_s, waits=not self.is_tried
+                )
+            )
         except StageLost as error:
             self._work.hand_over(loss, partial(self._inherited, loss))
             self._end(error)
@@ -339,7 +372,9 @@ class Pipeline:
         """The slots of the step that was computed there: one of that machine's runs computes at a time."""
         runs = [one for one in self._stages if one.machine == stage.machine]
         computing = _computing([one for one in runs if one.lost is None])
-        return stage.working_on or frozenset().union(*(one.working_on for one in computing))
+        slots = stage.working_on or frozenset().union(*(one.working_on for one in computing))
+        samples = stage.machine == self._stages[-1].machine
+        return slots or (self._work.beginning if samples else frozenset())
 
     def _limits(self) -> Limits:
         shape, machines = self._shape, len({stage.machine for stage in self._stages})

@@ -10,7 +10,7 @@ import math
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from app.core.errors import StageLost
+from app.core.errors import StageFailed, StageLost
 from app.inference.pipeline import Pipeline
 from app.inference.sequences import Request, Token
 from app.inference.shape import Shape
@@ -51,6 +51,8 @@ async def prove(pipeline: Pipeline, shape: Shape, name: str, known: Proof | None
     first, second = [
         await _asked(pipeline, replace(request, conversation=f"proof {n}")) for n in (1, 2)
     ]
+    if not (_sound(first) or _sound(second)):
+        raise StageFailed("numbers_not_finite")
     if not (_sound(first) and _sound(second) and agree(first, second, SAME)):
         raise StageLost("proof_unsteady", model=name)
     if known is not None and is_asked_whole(shape) and not agree(known, first, KNOWN):

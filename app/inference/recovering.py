@@ -34,6 +34,10 @@ class Rebuilder(Protocol):
         """A machine was lost under what it computed: who fails again and again is planned without."""
         ...
 
+    def forgive(self, machines: Sequence[str]) -> None:
+        """One failure of each of these was an answer's doing."""
+        ...
+
     async def alone(self) -> bool:
         """Whether this machine can hold all of it; then that is what is planned next."""
         ...
@@ -61,9 +65,12 @@ async def recovered(
     say: Say,
     clock: Callable[[], float] = time.monotonic,
     replay_s: float | None = None,
+    *,
+    waits: bool = True,
 ) -> Sequence[StageClient]:
     """The stages of a new placement. Raises StageLost when there will be none.
 
+    waits: for a machine, where nothing fits on those that are there.
     replay_s: of what is under way, as these answers were computed before; None: as long as a usual prompt.
     """
     stages: Sequence[StageClient] = ()
@@ -91,6 +98,8 @@ async def recovered(
                     except AppError as error:
                         event = _failed(rebuilder, error, clock)
                         rebuilder.failed(event)
+                case recovery.Wait(until_s) if not waits:
+                    event = recovery.Waited()
                 case recovery.Wait(until_s):
                     log.info("waiting for a machine, %.0f s at most", until_s - clock())
                     event = await _came(rebuilder, until_s - clock())

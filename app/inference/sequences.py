@@ -176,6 +176,10 @@ class Sequence:
         return next(edge for edge in edges if edge > self.entered)
 
     @property
+    def is_apart(self) -> bool:
+        return self.interruption.is_suspected
+
+    @property
     def conversation(self) -> str | None:
         return self.request.conversation
 
@@ -260,6 +264,7 @@ class Sequence:
         self.last_at = now
         if self.interruption.loss is not None and (done := self.interruption.went_on(now)):
             self.put(continued(done))
+        self.interruption.goes_on()
         self.first_at = self.first_at or now
         if token in request.end_tokens:
             self.end(Finish("stop", self.figures(figures())))

@@ -10,13 +10,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 from math import isfinite
 
 from app.core import blame
 from app.core.errors import AppError, BadInput, Busy
 from app.core.guesses import Gain
 from app.core.log_line import about
-from app.core.recovery import Loss, Notice, gave_up, may_recover
+from app.core.recovery import Loss, Notice, gave_up, has_ended_in_step, may_recover
 from app.core.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
 from app.core.waiting_line import InLine, Usual, line, line_up
 from app.inference.carried import Carried, Part
@@ -56,6 +57,9 @@ class Work:
         self._held = False  # nothing enters
         self._gain = Gain()  # of one answer alone
         self._quiet = asyncio.Event()  # nothing is under way, while held
+        self._beginning: int | None = (
+            None  # the slot that the last run is told of; stays where that ended it
+        )
 
     @property
     def n_running(self) -> int:
@@ -106,6 +110,26 @@ class Work:
         for sequence in self._running.values():
             if sequence.slot in slots or not slots:
                 sequence.end(error)
+
+    def judged(self, loss: Loss) -> tuple[Loss, Sequence | None]:
+        """The loss, as far as it is known whose step ended it, and the answer that did so as often as may be."""
+        if not has_ended_in_step(loss):
+            return loss, None
+        took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.over]
+        for sequence in took_part:
+            sequence.interruption.took_part(loss, sequence.request.sampling.is_special)
+        if len(took_part) != 1:
+            return replace(loss, is_shared=len(took_part) > 1), None
+        is_cause = took_part[0].interruption.is_cause(loss)
+        return loss, took_part[0] if is_cause else None
+
+    def end_cause(self, sequence: Sequence, why: AppError) -> None:
+        """End this answer alone: what it did to others is none of theirs."""
+        sequence.end(why)
+        before = len(sequence.interruption.deaths) - 1
+        for other in self._running.values():
+            if other is not sequence:
+                other.interruption.absolve(before)
 
     def loss_of(self, slots: frozenset[int]) -> Loss | None:
         """What interrupted an answer in these slots, or in any, that had no token since."""
@@ -190,6 +214,7 @@ class Work:
 
     def go_on(self, limits: Limits) -> None:
         """New stages are there: `attend` begins what is running on them."""
+        self._beginning = None
         self._limits, before, self._gain = limits, self._figures(), Gain()
         for sequence in self._running.values():
             sequence.stages_before, sequence.since = before, self._number
@@ -370,6 +395,11 @@ class Work:
             if order.is_behind and not self._under_way:
                 await order.settle()
 
+    @property
+    def beginning(self) -> frozenset[int]:
+        """The slot whose sequence the last run is told of."""
+        return frozenset() if self._beginning is None else frozenset((self._beginning,))
+
     def _admission(self) -> Admission | None:
         promised = sum(s.cells for s in self._running.values()) + sum(
             s.cells for s in self._to_empty
@@ -402,11 +432,12 @@ class Work:
 
     async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:
         """Have the last run sample it; then it is begun on every stage, and may enter."""
-        sequence.under_way = 1
+        sequence.under_way, self._beginning = 1, sequence.slot
         try:
             await stages[-1].begin(*sequence.beginning())
         except BadInput as error:  # a grammar that does not compile
             sequence.end(error)
+        self._beginning = None
         sequence.under_way, sequence.begun = 0, True
         if sequence.leaving:
             self._release(sequence)

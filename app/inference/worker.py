@@ -20,7 +20,7 @@ import psutil
 from app.core import blame
 from app.core.errors import Reason, StageLost
 from app.core.threads import Threads, beside_others
-from app.inference.explain import death_of, ended, refused
+from app.inference.explain import death_of, ended, refused, telling
 from app.inference.frame_cutter import FrameCutter
 from app.inference.job_object import Job
 from app.inference.measure import STILL_S
@@ -370,6 +370,8 @@ class Worker(asyncio.SubprocessProtocol):
         death = death_of(self.name, code, self._last_lines())
         self.died = death if self._why is None else blame.lost(self._why)
         log.info("worker %s (%d) is gone (%s): %s", self.name, self.pid, ended(code), self.died)
+        if self._why is None:
+            log.info("its last words: %s", telling(self._last_lines()))
         receivers, self._receivers = list(self._receivers.values()), {}
         answers, self._answers = list(self._answers.values()), {}
         for receiver in receivers:

@@ -11,14 +11,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 from app.catalog.shelf import Entry, Shelf
-from app.core.errors import BadInput, DoesNotFit, Reason, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
 from app.core.model import Model
 from app.core.placement import Candidate
 from app.core.plan import Plan, Workload
+from app.core.reasons import said
+from app.core.recovery import MOST_DEATHS
 from app.core.room import reading_bytes, stage
 from app.inference.embedder import Embedder, Score, Text, Vector
 from app.machine import devices
 from app.node import requests as asked
+from app.node.answers import of_model
 from app.node.check_room import CheckRoom
 from app.node.ndjson import Progress, hashing
 from app.node.snapshot import plan_json, with_limits
@@ -310,7 +313,14 @@ class Embeddings:
                 log.warning("%s is loaded again, as its worker died: %s", entry.name, error.reason)
                 held = await self._ready(entry, order, lambda _: None)
                 assert held.embedder is not None
-                made.append(await one(held.embedder, text))  # it may be why
+                try:
+                    made.append(await one(held.embedder, text))
+                except StageLost as error:  # it is why
+                    if error.reason.code != "worker_crashed":
+                        raise
+                    raise StageFailed(
+                        "answer_ends_process", times=MOST_DEATHS, why=said(error)
+                    ) from None
             told(made[-1])
         return tuple(made)
 
@@ -341,8 +351,10 @@ class Embeddings:
                 held.embedder = await Embedder.open(
                     entry.path, context, self._threads, held.total_bytes
                 )
-        except BaseException:
+        except BaseException as error:
             self._held = None
+            if isinstance(error, AppError):
+                raise of_model(error, entry.name) from error
             raise
         finally:
             held.seconds = time.monotonic() - begun

@@ -9,6 +9,8 @@ from contextlib import ExitStack, aclosing
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.advice import advise
@@ -23,12 +25,13 @@ from app.core.errors import (
 )
 from app.core.household import Told
 from app.core.ids import MachineId
+from app.core.plan import Plan
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Notice
 from app.core.threads import Threads
 from app.inference.chats import Delta, Question
 from app.node import requests as asked
-from app.node.answers import short_lender, worth_again
+from app.node.answers import of_model, short_lender, worth_again
 from app.node.asking import always, by_another, delta_json, question_of
 from app.node.company import Company
 from app.node.elsewhere import Elsewhere
@@ -340,7 +343,10 @@ class Hosting:
             raise BadInput("models_enough", most=MOST_MODELS)
         with self._turn.sparing(stays), self._quiet.broken(), self._company.joined():
             # nothing is done ahead, or learnt
-            running = await self._planned_and_placed(entry, order, stays, report)
+            try:
+                running = await self._planned_and_placed(entry, order, stays, report)
+            except AppError as error:
+                raise of_model(error, entry.name) from error
         self._load_failed = None
         return running
 
@@ -391,7 +397,7 @@ class Hosting:
     ) -> Running:
         async with self.rooms.choosing:
             back = releases(gone, self._turn.spared)
-            chosen = await self._planner.plan(entry.model, order, back, speeds, limits)
+            chosen = await self._chosen(entry, order, back, speeds, limits)
             chosen = with_others(chosen, self._turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
@@ -415,6 +421,24 @@ class Hosting:
             self._changed()
             self.rested()
         return running
+
+    async def _chosen(
+        self,
+        entry: Entry,
+        order: asked.LoadModel,
+        back: Mapping[MachineId, int],
+        speeds: Speeds,
+        limits: Mapping[MachineId, int] | None,
+    ) -> Plan:
+        """Where it shall be: where that can be, without machines that failed it again and again just now."""
+        failed = self.outlook.failures.left_out() - set(order.without)
+        if failed:
+            fewer = msgspec.structs.replace(order, without=[*order.without, *sorted(failed)])
+            try:
+                return await self._planner.plan(entry.model, fewer, back, speeds, limits)
+            except AppError as error:
+                log.info("it cannot be without machines that failed: %s", error.reason)
+        return await self._planner.plan(entry.model, order, back, speeds, limits)
 
     def give_back(self, running: Running) -> None:
         """Nobody asks it: it answers nothing from now on, and its memory is given back in a moment."""

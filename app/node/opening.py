@@ -83,7 +83,9 @@ class Opener:
         """Ready only after a known answer; what it is, is known once the model ran on this machine alone."""
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
+        pipeline.is_tried = True
         found = await prove(pipeline, shape, self._entry.name, known)
+        pipeline.is_tried = False
         if here and is_asked_whole(shape):
             self._known = found
             await asyncio.to_thread(self._sources.shelf.keep_proof, self._entry, found.steps)

@@ -77,6 +77,9 @@ class Rebuilding:
     def failed(self, loss: Loss) -> None:
         self.failures.note(loss)
 
+    def forgive(self, machines: Sequence[str]) -> None:
+        self.failures.forgive(machines)
+
     def left_out(self) -> frozenset[MachineId]:
         """Machines that failed again and again lately."""
         return frozenset(map(MachineId, self.failures.left_out()))

@@ -68,3 +68,13 @@ def test_of_few_machines_alone_it_is_remembered() -> None:
         for _ in range(2):
             failures.note(Loss(f"id-{number}", "", DIED, 0.0))
     assert len(failures.left_out()) == MOST_MACHINES
+
+
+def test_a_failure_that_an_answer_caused_is_forgiven() -> None:
+    failures = Failures(Clock())
+    for _ in range(2):
+        failures.note(Loss("attic", "attic-pc", DIED, 0.0))
+    failures.forgive(["attic", "nobody", ""])
+    assert not failures.left_out()
+    failures.note(Loss("attic", "attic-pc", DIED, 0.0))
+    assert failures.left_out() == {"attic"}

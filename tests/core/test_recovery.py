@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from app.core import recovery
 from app.core.errors import Reason
 from app.core.reasons import said
 from app.core.recovery import (
+    CALM_TOKENS,
     MAX_RECOVERIES,
     WAIT_S,
     Build,
@@ -216,3 +219,83 @@ def test_a_loss_while_it_is_mended_counts_from_the_first() -> None:
 def test_a_connection_that_is_made_again_is_said() -> None:
     assert said(recovery.doubted("attic").reason) == "attic stopped responding. Reconnecting…"
     assert "0.4 s" in said(recovery.eased("attic", 0.42).reason)
+
+
+CRASHED = Reason("worker_crashed", {"worker": "den", "how": "by SIGSEGV", "words": ""})
+THERE = Reason(
+    "lender_said", {"machine": "attic", "what": "It stopped.", "cause": "engine_gave_up"}
+)
+DIED = Reason("worker_died", {"worker": "den", "how": "by SIGKILL", "words": ""})
+
+
+def in_step(why: Reason, machine: str = "") -> Loss:
+    return Loss(machine, machine, why, 0.0, slots=frozenset({1}))
+
+
+@pytest.mark.parametrize(
+    ("deaths", "is_special", "is_cause"),
+    [
+        ([(CRASHED, "")], False, False),  # it may be chance
+        ([(CRASHED, ""), (CRASHED, "")], False, True),
+        ([(CRASHED, "attic"), (CRASHED, "attic")], False, True),  # no signal of somebody else's
+        ([(THERE, "attic"), (CRASHED, "")], False, True),
+        ([(DIED, ""), (DIED, "")], False, False),  # whoever ended it: any answer computes the same
+        ([(DIED, ""), (DIED, "")], True, True),
+        ([(DIED, "attic"), (DIED, "attic")], True, False),  # that machine is left out first
+        ([(DIED, "attic"), (DIED, "attic"), (DIED, "")], True, True),
+        ([(DIED, "attic"), (DIED, "kitchen")], True, True),
+    ],
+)
+def test_the_second_process_that_an_answer_ends_was_no_chance(
+    deaths: list[tuple[Reason, str]], is_special: bool, is_cause: bool
+) -> None:
+    answer = Interruption()
+    for why, machine in deaths:
+        answer.took_part(in_step(why, machine), is_special)
+    assert answer.is_cause(in_step(*deaths[-1])) is is_cause
+
+
+def test_an_answer_is_suspected_for_some_tokens() -> None:
+    answer = Interruption()
+    answer.took_part(in_step(CRASHED), False)
+    for _ in range(CALM_TOKENS):
+        assert answer.is_suspected
+        answer.goes_on()
+    assert not answer.is_suspected
+
+
+def test_what_another_answer_did_is_taken_back() -> None:
+    answer = Interruption()
+    for _ in range(MAX_RECOVERIES):
+        assert answer.lose(in_step(CRASHED))
+    assert not answer.lose(in_step(CRASHED))
+    answer.absolve(2)
+    assert answer.times == MAX_RECOVERIES - 2
+    assert answer.lose(in_step(CRASHED))
+
+
+@pytest.mark.parametrize(
+    ("why", "slots", "in_its_step"),
+    [
+        (CRASHED, frozenset({1}), True),
+        (THERE, frozenset({1}), True),
+        (DIED, frozenset({1}), True),
+        (CRASHED, frozenset(), False),
+        (Reason("stage_unreachable", {"machine": "attic"}), frozenset({1}), False),
+        (Reason("numbers_not_finite"), frozenset({1}), False),
+    ],
+)
+def test_what_ends_in_a_step(why: Reason, slots: frozenset[int], in_its_step: bool) -> None:
+    assert recovery.has_ended_in_step(Loss("", "", why, 0.0, slots=slots)) is in_its_step
+
+
+def test_what_nobody_knows_yet_ends_nobody() -> None:
+    gave_up = in_step(Reason("engine_gave_up", {"worker": "den", "words": ""}))
+    assert recovery.is_final(gave_up)
+    assert not recovery.is_final(replace(gave_up, is_shared=True))
+
+
+def test_who_ends_processes_is_told_what_to_change() -> None:
+    words = said(recovery.ends_process(in_step(CRASHED)))
+    assert "2 times" in words
+    assert "Change the question" in words

@@ -33,6 +33,7 @@ class Row:
     known: int
     since: int = 0
     end: int | None = None  # of its next chunk, if that is not all
+    is_apart: bool = False
 
     @property
     def until(self) -> int:
@@ -323,3 +324,28 @@ def test_a_long_prompt_does_not_starve_running_answers() -> None:
     gaps = [b - a for a, b in pairwise(times)]
     assert max(gaps) <= 1.01  # the way of one chunk through both machines
     assert CHUNK_ROWS == 64
+
+
+def test_who_stands_apart_shares_no_micro_batch_and_waits_no_longer_than_others() -> None:
+    rows = [Row(0, 5, 6, since=1), Row(1, 0, 40, since=2, is_apart=True), Row(2, 5, 6, since=3)]
+    seen = []
+    for number in range(4, 10):
+        batch = next_batch(rows, limits(machines=1), 0, number)
+        assert batch is not None
+        seen.append([segment.slot for segment in batch.segments])
+        for segment in batch.segments:
+            row = next(row for row in rows if row.slot == segment.slot)
+            row.entered, row.since = segment.end, number
+            row.known = max(row.known, row.entered + 1)
+        assert batch.more
+    assert [0, 2] in seen
+    assert [1] in seen
+    assert all(1 not in slots or slots == [1] for slots in seen)
+
+
+def test_two_that_stand_apart_take_turns() -> None:
+    rows = [Row(0, 5, 6, since=2, is_apart=True), Row(1, 5, 6, since=1, is_apart=True)]
+    first = next_batch(rows, limits(), 0, 3)
+    assert first == Batch((Segment(1, 1, 5),), more=True)
+    rows[1].entered, rows[1].since = 6, 3
+    assert next_batch(rows, limits(), 0, 4) == Batch((Segment(0, 1, 5),), more=False)

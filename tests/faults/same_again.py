@@ -103,6 +103,9 @@ class House:
     def failed(self, loss: Loss) -> None:
         """Here nobody else could be taken."""
 
+    def forgive(self, machines: Sequence[str]) -> None:
+        """As here nobody is left out."""
+
     async def alone(self) -> bool:
         return False
 

@@ -266,6 +266,9 @@ class Rebuild:
     def failed(self, loss: Loss) -> None:
         self.failures.note(loss)
 
+    def forgive(self, machines: Sequence[str]) -> None:
+        self.failures.forgive(machines)
+
     async def alone(self) -> bool:
         if self.fits_here:
             self.making.sizes = (sum(self.making.sizes),)

@@ -155,10 +155,44 @@ async def test_a_process_that_crashes_is_started_once_more_and_not_twice() -> No
     async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
         ids, notices, error = await hear(built.pipeline, request("x", 30))
         assert error is not None
-        assert error.reason.code == "worker_crashed"
+        assert error.reason.code == "answer_ends_process"
         assert not ids
         assert [notice.state for notice in notices].count("lost") == 1
         assert len(built.rebuild.planned) == 1
+
+
+@pytest.mark.many(keep=1)
+@pytest.mark.parametrize("place", [1, 0, 2])
+async def test_an_answer_that_crashes_processes_ends_alone(place: int) -> None:
+    """The first time it may be a machine; the second time it was in the step alone, and no machine is left out."""
+    expected, paths = await undisturbed(), [f"fake:{SLOW}"] * 3
+    paths[place] = f"fake:die_from=60,{SLOW}"
+    async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
+        built.pipeline._stages[1].key = "id-1"
+        others = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(3)))
+        await asyncio.sleep(0.1)
+        ids, _, error = await hear(built.pipeline, request("x" * 55, 30))
+        assert isinstance(error, StageFailed)
+        assert error.reason.code == "answer_ends_process"
+        assert len(ids) == 6  # what came before is right
+        for one, told, ended in await others:
+            assert (one, ended) == (expected, None)
+            assert "Continued" in said(told[-1].reason)
+        assert len(built.rebuild.planned) == 2
+        assert not built.rebuild.failures.left_out()
+
+
+async def test_what_fails_at_once_ends_the_answer_whose_it_is_and_not_who_shared_its_step() -> None:
+    expected, paths = await undisturbed(), [f"fake:error_from=60,{SLOW}", f"fake:{SLOW}"]
+    async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
+        others = asyncio.gather(*(hear(built.pipeline, request("x", SHORT)) for _ in range(3)))
+        await asyncio.sleep(0.1)
+        ids, _, error = await hear(built.pipeline, request("x" * 55, 30))
+        assert error is not None
+        assert error.reason.code in ("stage_failed", "answer_ends_process")
+        assert len(ids) == 6
+        for one, _, ended in await others:
+            assert (one, ended) == (expected, None)
 
 
 async def test_a_choice_that_cannot_be_made_ends_the_answer_that_asked_for_it() -> None:

@@ -20,7 +20,7 @@ from app.core.household import About, Told
 from app.core.ids import MachineId
 from app.core.plan import Candidate
 from app.core.reasons import said
-from app.core.recovery import MAX_RECOVERIES
+from app.core.recovery import MAX_RECOVERIES, Loss
 from app.core.threads import Threads
 from app.inference.chats import Delta, Question
 from app.node import hosting as hosting_module
@@ -291,23 +291,38 @@ async def test_a_lender_without_memory_is_done_without(hosting: Hosting, scene: 
 
 
 @pytest.mark.parametrize(
-    ("code", "tries"),
+    ("code", "tries", "told"),
     [
-        ("stage_failed", 1),
-        ("numbers_not_finite", 1),
-        ("engine_gave_up", 1),
-        ("worker_crashed", 2),
-        ("worker_died", 4),
+        ("stage_failed", 1, "stage_failed"),
+        ("numbers_not_finite", 1, "model_not_finite"),  # nobody asked anything yet
+        ("engine_gave_up", 1, "engine_gave_up"),
+        ("worker_crashed", 2, "model_ends_process"),
+        ("worker_hung", 2, "worker_hung"),
+        ("worker_died", 4, "worker_died"),
     ],
 )
 async def test_only_what_may_have_been_chance_is_loaded_again(
-    hosting: Hosting, scene: Scene, code: str, tries: int
+    hosting: Hosting, scene: Scene, code: str, tries: int, told: str
 ) -> None:
     facts = {"worker": "den", "how": "x", "words": "", "machine": "den", "cause": "x"}
-    scene.errors += [lost(Reason(code, dict(facts)))] * 9
-    assert await load(hosting, "one") == code
+    scene.errors += [lost(Reason(code, {**facts, "seconds": 1}))] * 9
+    assert await load(hosting, "one") == told
     assert len(scene.placed) == tries
     scene.errors.clear()
+
+
+async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can_be(
+    hosting: Hosting, scene: Scene
+) -> None:
+    kitchen = Candidate(MachineId("c" * 64), "kitchen", 1 << 40)
+    failures = hosting.outlook.failures
+    failures.forget = lambda: None  # type: ignore[method-assign]  as if this were the third try
+    for _ in range(2):
+        failures.note(Loss(ATTIC, "attic", Reason("worker_died"), 0.0))
+    for others, used in (([scene.attic, kitchen], kitchen.id), ([scene.attic], ATTIC)):
+        scene.candidates = lambda _, others=others: (scene.den, others)  # type: ignore[method-assign,misc]
+        assert await load(hosting, "one", shape="split") == "loaded"
+        assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN, used}
 
 
 async def test_half_a_name_replaces_nothing_that_is_loaded(hosting: Hosting, scene: Scene) -> None:

@@ -1,0 +1,1 @@
+"""Broken model files against running nodes: `python -m tests.broken`."""
