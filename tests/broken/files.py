@@ -122,8 +122,8 @@ def _entries(chance: Random, parts: Parts, kind: str) -> str:
         return key
     if kind == "entry of another kind":
         other = chance.choice([one for one in (*ggml.SCALARS, ggml.STRING) if one != value.kind])
-        made = [1, 0][: chance.choice((1, 1, 2))]
-        parts.entries[key] = entry(key, other, made, is_list=len(made) > 1)
+        values = [1, 0][: chance.choice((1, 1, 2))]
+        parts.entries[key] = entry(key, other, values, is_list=len(values) > 1)
         return f"{key} is of kind {other}"
     numbers = [
         one

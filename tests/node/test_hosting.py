@@ -312,15 +312,16 @@ async def test_only_what_may_have_been_chance_is_loaded_again(
 
 
 async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can_be(
-    hosting: Hosting, scene: Scene
+    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kitchen = Candidate(MachineId("c" * 64), "kitchen", 1 << 40)
     failures = hosting.outlook.failures
-    failures.forget = lambda: None  # type: ignore[method-assign]  as if this were the third try
+    monkeypatch.setattr(failures, "forget", lambda: None)  # as if this were the third try
     for _ in range(2):
         failures.note(Loss(ATTIC, "attic", Reason("worker_died"), 0.0))
     for others, used in (([scene.attic, kitchen], kitchen.id), ([scene.attic], ATTIC)):
-        scene.candidates = lambda _, others=others: (scene.den, others)  # type: ignore[method-assign,misc]
+        found = (scene.den, others)
+        monkeypatch.setattr(scene, "candidates", lambda _, found=found: found)
         assert await load(hosting, "one", shape="split") == "loaded"
         assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN, used}
 
