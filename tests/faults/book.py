@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import MISSING, asdict, fields, replace
 from functools import cache
 from pathlib import Path
@@ -43,10 +44,14 @@ class Book:
         return self.outcomes[self._counts_from :]
 
     def add(self, found: Outcome) -> None:
-        line = written(replace(found, commit=self._commit, made_on=kind_of_machine()))
-        self.outcomes.append(read(line))
+        self.take([written(replace(found, commit=self._commit, made_on=kind_of_machine()))])
+
+    def take(self, lines: Iterable[str]) -> None:
+        """Add these, as another book has them: runs beside each other keep books of their own."""
         with self._path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(line + "\n")
+            for line in lines:
+                self.outcomes.append(read(line))
+                file.write(line + "\n")
 
     def missing(self, wanted: Counter[Kind]) -> Counter[Kind]:
         """What is still to be run."""

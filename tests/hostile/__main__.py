@@ -19,7 +19,7 @@ from tests.faults.outcome import Kind, Outcome
 from tests.hostile import lab, report
 
 ROOT = Path(__file__).parents[2]
-BOOK, PAGE = ROOT / "docs" / "hostile.jsonl", ROOT / "docs" / "hostile.md"
+BOOK = ROOT / "docs" / "hostile.jsonl"  # its page lies beside it
 FULL = 1000
 RESTART_EVERY = 10  # runs, after which all nodes must start again
 SEEDS = 1 << 31
@@ -36,8 +36,11 @@ def chosen(roles: Sequence[str], names: Sequence[str]) -> list[Kind]:
 class Runs:
     """So many of them, over all kinds evenly, in an order that the seed has."""
 
-    def __init__(self, book: Book, seed: int, seconds: float, only_seed: int | None = None) -> None:
-        self._book, self._chance, self._only_seed = book, random.Random(seed), only_seed
+    def __init__(
+        self, book: Book, page: Path, seed: int, seconds: float, only_seed: int | None = None
+    ) -> None:
+        self._book, self._page = book, page
+        self._chance, self._only_seed = random.Random(seed), only_seed
         self._ends_at = monotonic() + seconds
 
     async def all_of(self, kinds: Sequence[Kind], n: int) -> None:
@@ -78,7 +81,11 @@ class Runs:
             f"{len(self._book.outcomes):4} {sign} {found.row}: {found.name} ({found.seed}): {facts} {found.why}",
             flush=True,
         )
-        PAGE.write_text(report.written(self._book.outcomes, lab.kinds()), "utf-8")
+        write_page(self._book, self._page)
+
+
+def write_page(book: Book, page: Path) -> None:
+    page.write_text(report.written(book.outcomes, lab.kinds()), "utf-8")
 
 
 def main() -> None:
@@ -101,16 +108,32 @@ def main() -> None:
     words.add_argument(
         "--page", action="store_true", help="run nothing: only write the page, from the book"
     )
+    words.add_argument(
+        "--book",
+        type=Path,
+        default=BOOK,
+        help="where runs are kept: two that run beside each other have two",
+    )
+    words.add_argument(
+        "--merge",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="run nothing: add these books to it, and write the page",
+    )
     words.add_argument("--one", type=int, help="one run with this seed, from its line")
     given = words.parse_args()
-    book = Book(BOOK, goes_on=True)
-    if given.page:
-        PAGE.write_text(report.written(book.outcomes, lab.kinds()), "utf-8")
+    book, page = Book(given.book, goes_on=True), given.book.with_suffix(".md")
+    if given.page or given.merge:
+        book.take(
+            line for one in given.merge for line in one.read_text("utf-8").splitlines() if line
+        )
+        write_page(book, page)
         return
     os.environ["POOLHOUSE_KEYSTORE"] = "file"
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nodes end with us
     kinds = chosen(given.role or (), given.name or ())
-    runs = Runs(book, given.seed, 60 * given.minutes, given.one)
+    runs = Runs(book, page, given.seed, 60 * given.minutes, given.one)
     print(f"seed {given.seed}, {len(kinds)} kinds", flush=True)
     asyncio.run(runs.all_of(kinds, 1 if given.one is not None else given.n))
     raise SystemExit(any(not one.passed for one in book.made))

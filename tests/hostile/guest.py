@@ -100,6 +100,14 @@ def nested(depth: int) -> Json:
     return made
 
 
+def deep_form(depth: int) -> bytes:
+    """Deeper than what writes JSON here goes."""
+    before, after = json.dumps(form({"type": "HERE"})).encode().split(b'{"type": "HERE"}')
+    return (
+        before + b'{"type":"array","items":' * depth + b'{"type":"string"}' + b"}" * depth + after
+    )
+
+
 def wide(n: int) -> Json:
     return {
         "type": "object",
@@ -189,7 +197,7 @@ def together(body: Any) -> Attack:
 
 ATTACKS: dict[str, Attack] = {
     "a form of arrays of itself": once(form(of_itself(2)), form(of_itself(8)), form(of_itself(30))),
-    "a form that is deep": once(form(nested(30)), form(nested(31)), form(nested(2000))),
+    "a form that is deep": once(form(nested(30)), form(nested(31)), deep_form(2000)),
     "a form that is wide": once(form(wide(300)), form(wide(1000))),
     "a form with a pattern": once(
         form({"type": "string", "pattern": "^(a+)+$"}),

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -35,11 +36,12 @@ NAMES = (HOST, HONEST, LIAR)
 LOAD = {"model": "guide", "split": [2, 2, 2, 2], "number": "f32"}
 N_TOKENS = 48
 ORDER = {
-    "prompt": "A question about computers at home: how do I add one to the household? " * 3, "raw": True,
+    "prompt": "What does pairing protect? " * 6, "raw": True,  # no token of whose answer is decided by rounding
     "max_tokens": N_TOKENS, "ignore_end": True, "sampling": {"temperature": 0},
 }  # fmt: skip
-ATTACK_SECONDS, END_SECONDS, BACK_SECONDS, LOAD_SECONDS = 8.0, 120.0, 30.0, 60.0
+ATTACK_SECONDS, END_SECONDS, BACK_SECONDS, LOAD_SECONDS = 5.0, 120.0, 30.0, 60.0
 BACK_BAR_S = 10.0
+PORTS = 20_000, 30_000  # below those that systems give to outgoing connections
 GROWTH_BAR_BYTES = 256 << 20  # of all nodes together, from the first run on
 # What is said of a machine that is not at fault.
 NO_BLAME = frozenset(
@@ -71,7 +73,9 @@ class Lab:
     nodes: dict[str, TestNode] = field(default_factory=dict)
     expected: list[int] = field(default_factory=list)
     attacker: asyncio.subprocess.Process | None = None
-    porch: Node | None = None  # an honest member that comes and goes
+    ports: dict[str, int] = field(
+        default_factory=dict
+    )  # of members: whoever starts again keeps its own
     used_bytes: int = 0  # by the nodes when all began
     read: dict[str, int] = field(default_factory=dict)  # of each node's log
     others: list[str] = field(default_factory=list)  # ids of members that hold no layers
@@ -82,9 +86,9 @@ class Lab:
         for name in NAMES[1:]:
             await self._pair(name)
         async with opened(self.folder / "porch") as nodes:
-            self.porch = await _prepared(nodes)
-            async with self.porch.network:
-                await joined(self.porch, self.nodes[HOST].root)
+            porch = await self._porch(nodes)
+            async with porch.network:
+                await joined(porch, self.nodes[HOST].root)
 
     def start(self, name: str) -> None:
         launch = (
@@ -92,7 +96,8 @@ class Lab:
             if name != LIAR
             else (sys.executable, "-m", "tests.hostile.lender", str(self._lie), "--")
         )
-        made = self.stack.enter_context(node(self.folder / name, name, launch=launch))
+        port = self.ports.setdefault(name, free_port())
+        made = self.stack.enter_context(node(self.folder / name, name, launch=launch, port=port))
         self.nodes[name] = replace(made, launch=())
 
     @property
@@ -171,7 +176,7 @@ class Lab:
         process.terminate()
         await asyncio.to_thread(process.wait, END_SECONDS)
         await self._start_again(name)
-        await self._linked()  # its port is another one now: who is started next must know it
+        await self._linked()
 
     async def restart_all(self) -> None:
         """One after the other. Raises AssertionError where one does not start or is not linked again."""
@@ -240,19 +245,27 @@ class Lab:
 
     # the attacker
 
-    async def order(self, **words: Any) -> str:
-        """Have it done; nothing, or what went wrong with the attacker itself."""
+    async def begin_attack(self, **words: Any) -> None:
+        """Returns once it is under way: the attacker is linked. Raises AssertionError."""
         attacker = self.attacker or await self._begin_attacker()
         assert attacker.stdin is not None
-        assert attacker.stdout is not None
         attacker.stdin.write(json.dumps(words).encode() + b"\n")
         await attacker.stdin.drain()
+        assert await self._said("begun"), "the attacker is not let in"
+
+    async def attack_ended(self) -> str:
+        """Nothing, or what went wrong with the attacker itself."""
+        return str(await self._said("ended"))
+
+    async def _said(self, what: str) -> Any:
+        assert self.attacker is not None
+        assert self.attacker.stdout is not None
         async with asyncio.timeout(END_SECONDS):
-            line = await attacker.stdout.readline()
+            line = await self.attacker.stdout.readline()
         if not line:
             self.attacker = None
             return "the attacker ended"
-        return str(json.loads(line)["ended"])
+        return json.loads(line)[what]
 
     async def _begin_attacker(self) -> asyncio.subprocess.Process:
         folder = self.folder / f"attacker-{random.randrange(1 << 30)}"
@@ -283,7 +296,7 @@ class Lab:
     async def returned_s(self) -> float:
         """How long an honest member takes that comes back now."""
         async with opened(self.folder / "porch") as nodes:
-            back = await _prepared(nodes)
+            back = await self._porch(nodes)
             began = time.monotonic()
             async with back.network:
                 with suppress(AssertionError):
@@ -292,6 +305,12 @@ class Lab:
                         BACK_SECONDS,
                     )
                 return time.monotonic() - began
+
+    async def _porch(self, nodes: Nodes) -> Node:
+        """An honest member that comes and goes."""
+        made = await nodes.prepare("porch", port=self.ports.setdefault("porch", free_port()))
+        made.__class__ = LendsNothing
+        return made
 
     async def paired_s(self, address: str, code: str) -> float:
         """How long a newcomer with the code takes, from its first knock on."""
@@ -305,10 +324,12 @@ class Lab:
         return time.monotonic() - began
 
 
-async def _prepared(nodes: Nodes) -> Node:
-    made = await nodes.prepare("porch")
-    made.__class__ = LendsNothing
-    return made
+def free_port() -> int:
+    """One that no outgoing connection takes while its node is away."""
+    while True:
+        port = random.randrange(*PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _is_whole(loaded: Json | None) -> bool:
@@ -412,15 +433,20 @@ async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
         "role": role, "name": name, "seed": seed, "victim": lab.nodes[victim].ready["id"], "port": port,
         "seconds": ATTACK_SECONDS,
     }  # fmt: skip
+    try:
+        await lab.begin_attack(**order)
+    except (AssertionError, TimeoutError) as error:
+        return _outcome(kind, seed, f"the attacker: {error}")
     named: set[str] = set()
-    lost = wrong = ""
+    lost, n_answers = "", 0
     async with asyncio.TaskGroup() as tasks:
-        attack = tasks.create_task(lab.order(**order), name="attack")
-        await asyncio.sleep(0.5)
+        attack = tasks.create_task(lab.attack_ended(), name="attack")
+        await asyncio.sleep(0.3)
         work = lab.paired_s(window["address"], window["code"]) if window else lab.returned_s()
         back = tasks.create_task(work, name="comes back")
         while True:
             heard = await lab.ask()
+            n_answers += 1
             lost = lost or lab.wrong(heard)
             named |= set(await lab.named(heard))
             if attack.done() and back.done():
@@ -439,7 +465,8 @@ async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
     if not why and back_s >= BACK_SECONDS:
         why = "a member did not come back"
     return _outcome(
-        kind, seed, why, in_time=back_s <= BACK_BAR_S, lost=float(bool(lost)), named=float(len(named)), back_s=back_s
+        kind, seed, why, in_time=back_s <= BACK_BAR_S, lost=float(bool(lost)), named=float(len(named)), back_s=back_s,
+        answers=float(n_answers),
     )  # fmt: skip
 
 

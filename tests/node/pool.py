@@ -113,9 +113,10 @@ def _is_worker(process: psutil.Process) -> bool:
 def node(
     root: Path, name: str, lend: str = "1GiB", launch: tuple[str, ...] = (),
     bind: tuple[str, ...] = ("--bind", "127.0.0.1"), found: tuple[str, ...] = ("--no-discovery",),
+    port: int = 0,
 ) -> Iterator[TestNode]:  # fmt: skip
     """A node until the end of the block; then it must end by itself, workers and all."""
-    process = _begun(root, name, lend, launch, bind, found)
+    process = _begun(root, name, lend, launch, bind, found, port)
     try:
         yield _ready(process, root, name, launch)
     finally:
@@ -125,12 +126,13 @@ def node(
 def _begun(
     root: Path, name: str, lend: str = "1GiB", launch: tuple[str, ...] = (),
     bind: tuple[str, ...] = ("--bind", "127.0.0.1"), found: tuple[str, ...] = ("--no-discovery",),
+    port: int = 0,
 ) -> subprocess.Popen[str]:  # fmt: skip
     root.mkdir(parents=True, exist_ok=True)
     with (root / "stderr.txt").open("a") as log:
         return subprocess.Popen(
             [*launch, sys.executable, "-m", "app", "node", "--home", str(root), "--name", name,
-             "--port", "0", *bind, *found, "--lend", lend, "--limit", lend, "--threads", "1"],
+             "--port", str(port), *bind, *found, "--lend", lend, "--limit", lend, "--threads", "1"],
             stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {"POOLHOUSE_KEYSTORE": "file"},
         )  # fmt: skip
 
