@@ -70,8 +70,10 @@ class Runs:
     async def _one(self, made: lab.Lab | None, kind: Kind, folder: Path) -> None:
         drawn, busy = self._chance.randrange(SEEDS), load()
         seed = drawn if self._only_seed is None else self._only_seed
+        began = monotonic()
         found = await lab.run(made, kind, seed, folder)
-        self._add(replace(found, load=busy))
+        facts = found.facts | {"took_s": monotonic() - began}
+        self._add(replace(found, load=busy, facts=facts))
 
     def _add(self, found: Outcome) -> None:
         self._book.add(found)
