@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.book import Book
 from tests.faults.outcome import Outcome
 from tests.hostile import admin, lab, report
 
@@ -35,6 +36,20 @@ async def test_an_admin_that_signs_anything_brings_no_node_down(tmp_path: Path, 
 
 def failed(found: Sequence[Outcome]) -> list[tuple[str, str]]:
     return [(one.name, one.why) for one in found if not one.passed]
+
+
+def test_books_of_runs_beside_each_other_are_put_together(tmp_path: Path) -> None:
+    one, other = Book(tmp_path / "one.jsonl", goes_on=True), tmp_path / "other.jsonl"
+    one.add(Outcome("admin", "names, again and again", "", True, seed=1, facts={"back_s": 0.25}))
+    beside = Book(other, goes_on=True)
+    beside.add(Outcome("lender", "silence", "", False, "den named", seed=2))
+    one.take(other.read_text("utf-8").splitlines())
+    again = Book(tmp_path / "one.jsonl", goes_on=True).outcomes
+    assert [(it.row, it.seed, it.passed) for it in again] == [
+        ("admin", 1, True),
+        ("lender", 2, False),
+    ]
+    assert again == one.outcomes
 
 
 def test_the_page_counts_what_came_of_it() -> None:
