@@ -40,6 +40,7 @@ ORDER = {
     "max_tokens": N_TOKENS, "ignore_end": True, "sampling": {"temperature": 0},
 }  # fmt: skip
 ATTACK_SECONDS, END_SECONDS, BACK_SECONDS, LOAD_SECONDS = 5.0, 120.0, 30.0, 60.0
+LINKED_SECONDS = 5.0
 BACK_BAR_S = 10.0
 PORTS = 20_000, 30_000  # below those that systems give to outgoing connections
 GROWTH_BAR_BYTES = 256 << 20  # of all nodes together, from the first run on
@@ -78,6 +79,7 @@ class Lab:
     )  # of members: whoever starts again keeps its own
     used_bytes: int = 0  # by the nodes when all began
     read: dict[str, int] = field(default_factory=dict)  # of each node's log
+    has_lied: bool = False  # since the last load: the host may have left the liar out
     others: list[str] = field(default_factory=list)  # ids of members that hold no layers
 
     async def begin(self) -> None:
@@ -105,6 +107,11 @@ class Lab:
         return self.folder / "lie.json"
 
     @property
+    def lie_is_told(self) -> bool:
+        """Whether the liar had occasion to."""
+        return lender.told_file(self._lie).exists()
+
+    @property
     def load(self) -> Json:
         """What is loaded: on the host and both lenders, whoever else is a member."""
         return LOAD | {"without": self.others}
@@ -121,6 +128,7 @@ class Lab:
 
     async def tell(self, lie: str, seed: int) -> None:
         """The liar tells it from now on."""
+        self.has_lied = True
         self._lie.write_text(json.dumps({"lie": lie, "seed": seed}), "utf-8")
         self.nodes[LIAR].process.send_signal(signal.SIGUSR1)
         await until(lambda: not self._lie.exists(), 30.0)
@@ -130,7 +138,10 @@ class Lab:
         for name, one in list(self.nodes.items()):
             if one.process.poll() is not None:
                 await self._start_again(name)
-        status = await self._linked()
+        try:
+            status = await self._linked(LINKED_SECONDS)
+        except AssertionError:  # who floods is cut off for a minute, unless its host starts again
+            status = await self.restart(HOST)
         if not _is_whole(status["loaded"]):
             await self._load()
         if not self.expected:
@@ -138,9 +149,9 @@ class Lab:
             assert heard.done is not None, heard.error
             self.expected, self.used_bytes = heard.ids, self.memory()
 
-    async def _linked(self) -> Json:
+    async def _linked(self, within_s: float = END_SECONDS) -> Json:
         """Everybody, as the host sees them: its status then."""
-        late = time.monotonic() + END_SECONDS
+        late = time.monotonic() + within_s
         while True:
             async with self.client() as asked:
                 status = await asked.get("/status")
@@ -153,30 +164,33 @@ class Lab:
             await asyncio.sleep(0.1)
 
     async def _load(self) -> None:
-        """Anew; whoever was left out for what it did is used again by a host that has just started."""
+        """Anew; whoever is left out for what it did is used again by a host that has just started."""
+        if self.has_lied:
+            await self.restart(HOST)
+        if not await self._loads():
+            await self.restart(HOST)
+            await self.restart(LIAR)
+            assert await self._loads(), "the model is not on three machines"
+        self.has_lied = False
+
+    async def _loads(self) -> bool:
+        """Whether it is on three machines then."""
         async with self.client() as asked:
             with suppress(AppError):
                 await asked.post("/unload")
             try:
                 async with asyncio.timeout(LOAD_SECONDS):
-                    loaded = (await asked.work("POST", "/load", self.load))["loaded"]
-                if _is_whole(loaded):
-                    return
+                    return _is_whole((await asked.work("POST", "/load", self.load))["loaded"])
             except (AppError, TimeoutError):
-                pass
-        await self.restart(HOST)
-        await self.restart(LIAR)
-        async with self.client() as asked:
-            loaded = (await asked.work("POST", "/load", self.load))["loaded"]
-        assert _is_whole(loaded), "the model is not on three machines"
+                return False
 
-    async def restart(self, name: str) -> None:
-        """As a person would."""
+    async def restart(self, name: str) -> Json:
+        """As a person would; the host's status once everybody is linked again."""
         process = self.nodes[name].process
         process.terminate()
         await asyncio.to_thread(process.wait, END_SECONDS)
         await self._start_again(name)
-        await self._linked()
+        return await self._linked()
 
     async def restart_all(self) -> None:
         """One after the other. Raises AssertionError where one does not start or is not linked again."""
@@ -387,10 +401,11 @@ async def _lied_to(lab: Lab, kind: Kind, seed: int) -> Outcome:
     if lie in lender.LOADING:
         return await _loaded(lab, kind, seed)
     heard = await lab.ask(chance.randrange(2, 12), lambda: lab.tell(lie, seed))
+    is_told = lab.lie_is_told
     await lab.tell("", 0)
     named = await lab.named(heard)
-    why = lab.wrong(heard)
-    lost = float(bool(why))
+    why = lab.wrong(heard) or ("" if is_told else "the lie was never told")
+    lost = float(bool(lab.wrong(heard)))
     if named and not why:
         told = [notice["text"] for _, notice in heard.notices if notice["machine"] in named]
         why = f"{', '.join(named)} named: {' '.join(told)[:200]}"
@@ -411,6 +426,7 @@ async def _loaded(lab: Lab, kind: Kind, seed: int) -> Outcome:
             named, why = float(len(honest)), f"{honest} named: {error.reason}" if honest else ""
         except TimeoutError:
             pass  # whoever asked hung up, as a person would
+        why = why or ("" if lab.lie_is_told else "the lie was never told")
         await lab.tell("", 0)
     return _outcome(kind, seed, why, named=named)
 

@@ -1,7 +1,7 @@
 """A patched lender: a real node, whose answers to hosts lie as others tell it to.
 
 `python -m tests.hostile.lender FILE -- PYTHON -m app node …` (POSIX): at SIGUSR1 it reads from FILE which lie it tells
-from then on, and removes FILE. An empty lie makes it honest again.
+from then on, and removes FILE. An empty lie makes it honest again. FILE.told is there once it has told it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,30 @@ class Liar:
         self.lie, self.chance, self.n_told = "", random.Random(0), 0
         self.has_spoken = False
         self.before = b""  # the last true answer
+        self._told: Path | None = None
 
     def take(self, file: Path) -> None:
         told = json.loads(file.read_text("utf-8"))
         self.lie, self.chance, self.n_told = told["lie"], random.Random(told["seed"]), 0
-        self.has_spoken = False
+        self.has_spoken, self._told = False, told_file(file)
+        self._told.unlink(missing_ok=True)
         file.unlink()
+
+    def tells(self) -> None:
+        """From now on it has done so."""
+        if self._told is not None:
+            self._told.touch()
+            self._told = None
 
     def now(self, answer: bytes) -> bool:
         """Whether this answer is lied about: after some true ones, so that an answer is under way."""
         self.n_told += 1
         return bool(self.lie) and is_output(answer) and self.n_told > 2
+
+
+def told_file(file: Path) -> Path:
+    """What is there once the lie of that file was told."""
+    return file.with_suffix(".told")
 
 
 LIAR = Liar()
@@ -151,7 +164,9 @@ class LyingChannel:
 
     async def send(self, data: bytes) -> None:
         lies = LIAR.now(data)
-        if not lies:
+        if lies:
+            LIAR.tells()
+        else:
             LIAR.before = data
         match LIAR.lie if lies else "":
             case "silence":
@@ -239,6 +254,8 @@ def patch() -> None:
 
     async def lying_offer(self: Lending, *rest: Any) -> bytes:
         answer = await offer(self, *rest)
+        if LIAR.lie in LOADING:
+            LIAR.tells()
         match LIAR.lie:
             case "nonsense about layers":
                 return LIAR.chance.randbytes(300)
@@ -267,6 +284,7 @@ def patch() -> None:
                 await asyncio.sleep(0.1)
                 if LIAR.lie in WORDS and not LIAR.has_spoken:
                     LIAR.has_spoken = True
+                    LIAR.tells()
                     await say_all(self)
 
         self._start(speak(), "lies")
