@@ -235,7 +235,11 @@ def apply(household: Household, event: Event) -> Household:
                 key: replace(m, layers=layers.get(key, ()), reason=replaced.get(key, m.reason))
                 for key, m in machines.items()
             }
-        case Came() | Told() | Doubted() | Left():
+        case Told():
+            if event.id in machines:
+                own = _own_name(event, machines)
+                machines[event.id] = _after(machines[event.id], replace(event, name=own))
+        case Came() | Doubted() | Left():
             if event.id in machines:
                 machines[event.id] = _after(machines[event.id], event)
         case Seen():
@@ -246,6 +250,18 @@ def apply(household: Household, event: Event) -> Household:
         case _:
             assert_never(event)
     return Household(machines, strangers, _former(household, machines))
+
+
+def _own_name(told: Told, machines: Mapping[MachineId, Machine]) -> str:
+    """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""
+    wanted = told.name.casefold()
+    taken = (
+        name.casefold()
+        for key, one in machines.items()
+        if key != told.id
+        for name in (one.name, one.log_name)
+    )
+    return machines[told.id].name if wanted in taken else told.name
 
 
 def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapping[str, MachineId]:

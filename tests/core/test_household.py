@@ -131,6 +131,15 @@ def test_a_reason_from_before_a_renaming_says_the_new_name() -> None:
     assert apply(household, Removed(ATTIC)).former == {}
 
 
+@pytest.mark.parametrize("name", ["den", "DEN", "the den"])
+def test_a_machine_that_calls_itself_as_another_keeps_its_name(name: str) -> None:
+    den = replace(Machine(DEN, "the den"), log_name="den")
+    before = Household({ATTIC: Machine(ATTIC, "attic"), DEN: den})
+    household = apply(before, named(name))
+    assert [one.name for one in household.machines.values()] == ["attic", "the den"]
+    assert apply(before, named("loft")).machines[ATTIC].name == "loft"
+
+
 def test_of_who_closed_it_is_not_said_that_its_connection_broke() -> None:
     broke = Reason("stage_unreachable", {"machine": "attic"})
     there = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()))
