@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,8 +39,8 @@ ORDER = {
     "prompt": "What does pairing protect? " * 6, "raw": True,  # no token of whose answer is decided by rounding
     "max_tokens": N_TOKENS, "ignore_end": True, "sampling": {"temperature": 0},
 }  # fmt: skip
-ATTACK_SECONDS, END_SECONDS, BACK_SECONDS, LOAD_SECONDS = 5.0, 120.0, 30.0, 60.0
-LINKED_SECONDS = 5.0
+ATTACK_SECONDS, END_SECONDS, BACK_SECONDS, LOAD_SECONDS = 4.0, 120.0, 30.0, 60.0
+LINKED_SECONDS = 2.0  # else who should be is cut off
 BACK_BAR_S = 10.0
 PORTS = 20_000, 30_000  # below those that systems give to outgoing connections
 GROWTH_BAR_BYTES = 256 << 20  # of all nodes together, from the first run on
@@ -79,7 +79,6 @@ class Lab:
     )  # of members: whoever starts again keeps its own
     used_bytes: int = 0  # by the nodes when all began
     read: dict[str, int] = field(default_factory=dict)  # of each node's log
-    has_lied: bool = False  # since the last load: the host may have left the liar out
     others: list[str] = field(default_factory=list)  # ids of members that hold no layers
 
     async def begin(self) -> None:
@@ -128,7 +127,6 @@ class Lab:
 
     async def tell(self, lie: str, seed: int) -> None:
         """The liar tells it from now on."""
-        self.has_lied = True
         self._lie.write_text(json.dumps({"lie": lie, "seed": seed}), "utf-8")
         self.nodes[LIAR].process.send_signal(signal.SIGUSR1)
         await until(lambda: not self._lie.exists(), 30.0)
@@ -165,13 +163,12 @@ class Lab:
 
     async def _load(self) -> None:
         """Anew; whoever is left out for what it did is used again by a host that has just started."""
-        if self.has_lied:
-            await self.restart(HOST)
-        if not await self._loads():
-            await self.restart(HOST)
-            await self.restart(LIAR)
-            assert await self._loads(), "the model is not on three machines"
-        self.has_lied = False
+        for again in ((), (HOST,), (HOST, LIAR)):
+            for name in again:
+                await self.restart(name)
+            if await self._loads():
+                return
+        raise AssertionError("the model is not on three machines")
 
     async def _loads(self) -> bool:
         """Whether it is on three machines then."""
@@ -191,12 +188,6 @@ class Lab:
         await asyncio.to_thread(process.wait, END_SECONDS)
         await self._start_again(name)
         return await self._linked()
-
-    async def restart_all(self) -> None:
-        """One after the other. Raises AssertionError where one does not start or is not linked again."""
-        for name in NAMES:
-            if self.nodes[name].process.poll() is None:
-                await self.restart(name)
 
     async def _start_again(self, name: str) -> None:
         if name == LIAR:
@@ -304,6 +295,7 @@ class Lab:
                     await self.attacker.wait()
             if self.attacker.returncode is None:
                 self.attacker.kill()
+        self.attacker = None
 
     # what is measured meanwhile
 
@@ -366,21 +358,35 @@ async def laboratory(folder: Path) -> AsyncIterator[Lab]:
             await lab.end()
 
 
-async def run(lab: Lab | None, kind: Kind, seed: int, folder: Path) -> Outcome:
-    """One seeded run. Only admins need no laboratory: each of theirs has a household of its own."""
-    role, name, _ = kind
-    if role == "admin":
-        return await admin.run(folder, name, seed)
-    assert lab is not None
+async def run(
+    lab: Lab | None, kind: Kind, seed: int, folder: Path, restarts: Sequence[str] = ()
+) -> Outcome:
+    """One seeded run, after which these nodes must start again, whatever it left on their disks.
+
+    Only admins need no laboratory: each of theirs has a household of its own.
+    """
+    try:
+        if lab is None:
+            return await admin.run(folder, kind[1], seed)
+        found = await _run(lab, kind, seed)
+        for one in restarts:
+            await lab.restart(one)
+    except AssertionError as error:
+        found = _outcome(kind, seed, f"does not start again: {error}"[:300], not_started=1.0)
+    except Exception as error:  # noqa: BLE001  whatever it is, that is the finding
+        found = _outcome(kind, seed, f"the run broke: {error!r}"[:300])
+    if lab is not None and found.why:
+        await lab.end()  # the next one has attackers of its own
+    return found
+
+
+async def _run(lab: Lab, kind: Kind, seed: int) -> Outcome:
     try:
         await lab.whole()
     except AssertionError as error:
         return _outcome(kind, seed, f"not there before it: {error}", not_started=1.0)
     lab.bugs()
-    if role == "lender":
-        found = await _lied_to(lab, kind, seed)
-    else:
-        found = await _attacked(lab, kind, seed)
+    found = await (_lied_to if kind[0] == "lender" else _attacked)(lab, kind, seed)
     ended = [one for one, it in lab.nodes.items() if it.process.poll() is not None]
     grown = lab.memory() - lab.used_bytes
     why = found.why or lab.bugs() or (f"{ended} ended" if ended else "")
