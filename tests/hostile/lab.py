@@ -40,6 +40,7 @@ ORDER = {
     "max_tokens": N_TOKENS, "ignore_end": True, "sampling": {"temperature": 0},
 }  # fmt: skip
 ATTACK_SECONDS, END_SECONDS, BACK_SECONDS, LOAD_SECONDS = 4.0, 120.0, 30.0, 60.0
+PATIENCE_SECONDS = 8.0  # of who waits for a load
 LINKED_SECONDS = 2.0  # else who should be is cut off
 BACK_BAR_S = 10.0
 PORTS = 20_000, 30_000  # below those that systems give to outgoing connections
@@ -425,7 +426,7 @@ async def _loaded(lab: Lab, kind: Kind, seed: int) -> Outcome:
     async with lab.client() as asked:
         await asked.post("/unload")
         try:
-            async with asyncio.timeout(LOAD_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await asked.work("POST", "/load", lab.load)
         except AppError as error:
             honest = [name for name in (HOST, HONEST) if name in error.reason.facts.values()]
