@@ -41,6 +41,8 @@ from bench.threads import threads
 from bench.transfer import transfer
 from bench.window import window
 
+BUSY_LOAD = 0.5  # processes that computed or waited for a core, on average over a minute
+
 
 def side_parts(bench: Bench) -> None:
     """The comparison itself: whole, RPC and pool, as far as they were asked for."""
@@ -106,6 +108,14 @@ def ensure_model(options: Options) -> None:
     subprocess.run([sys.executable, "-m", "bench.make_model", str(options.model)], check=True)
 
 
+def others_compute() -> str:
+    """What to say where other programs kept this computer busy in the last minute; nothing where they did not."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load < BUSY_LOAD:
+        return ""
+    return f"other programs compute here (load {load:.1f}): end them, or the figures say little"
+
+
 @contextlib.contextmanager
 def homes(keep: bool) -> Iterator[Path]:
     """A folder for the nodes' homes, gone afterwards unless kept."""
@@ -125,7 +135,12 @@ def run(options: Options) -> int:
         )
     ensure_model(options)
     model = model_facts(options.model)
-    facts = surroundings(model) | {"options": {k: str(v) for k, v in asdict(options).items()}}
+    if busy := others_compute():
+        say(busy)
+    facts = surroundings(model) | {
+        "busy": busy or "no",
+        "options": {k: str(v) for k, v in asdict(options).items()},
+    }
     with homes(options.keep) as folder:
         bench = Bench(options, model, facts, folder, tuned=known(options))
         for name, part in chosen_parts(options).items():
