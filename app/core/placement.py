@@ -35,6 +35,8 @@ class Candidate:
     None: not measured. engine: what computes there, with its version; empty: it did not say yet.
     device: its processor and what else computes, as it says. doubted: its numbers were found wrong.
     factor, way_factor: what was learned of it (core/correction.py) and is in its speed and its link already.
+    past_limit_bytes: of the host, how much more it would have without the limit that its owner set for all models
+    there; None: no limit bounds it, but its memory.
     """
 
     id: MachineId
@@ -47,6 +49,7 @@ class Candidate:
     doubted: bool = False
     factor: float = 1.0
     way_factor: float = 1.0
+    past_limit_bytes: int | None = None
 
     @property
     def unproved(self) -> bool:

@@ -198,7 +198,7 @@ def _forced(
     stages = split_stages(holders, edges, model, workload)
     for machine in dict.fromkeys(holders):
         need = sum(stage.total_bytes for stage in stages if stage.machine == machine.id)
-        if not machine.lends_bytes:
+        if not machine.lends_bytes and machine is not host:
             raise DoesNotFit("machine_lends_nothing", machine=machine.name)
         if need > machine.lends_bytes:
             raise DoesNotFit("machine_too_small", machine=machine.name, need_bytes=need,

@@ -147,13 +147,19 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "instead of {now_s:.1f} s.",
     "helps_context": "A context of {context} tokens fits.",
     "helps_here": "With {more_bytes} more on {machine} it would fit.",
+    "helps_limit": "With a limit that is {more_bytes} higher on {machine} it would fit.",
     "helps_machine": "One more machine that lends {more_bytes} would be enough.",
     "helps_smaller": "A smaller quantisation fits: a file of at most {file_bytes}; this one has {now_bytes}.",
     "helps_nothing": "Add machines, lend more, or choose a smaller model.",
-    "whole_too_big": "{model} runs only whole on one machine and needs {need_bytes}, but {machine} lends "
-    "{free_bytes}. {what_helps}",
-    "host_too_small": "{model} needs {need_bytes}, and {machine}, alone here, lends {lent_bytes}. {what_helps}",
-    "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here lend {lent_bytes} in all. "
+    "whole_too_big": "{model} runs only whole on one machine and needs {need_bytes}, but {machine} has "
+    "{free_bytes} free for models. {what_helps}",
+    "whole_over_limit": "{model} runs only whole on one machine and needs {need_bytes}, but the limit set on {machine} "
+    "leaves {free_bytes} for models. {what_helps}",
+    "host_too_small": "{model} needs {need_bytes}, and {machine}, alone here, has {lent_bytes} free for models. "
+    "{what_helps}",
+    "host_over_limit": "{model} needs {need_bytes}, and the limit set on {machine}, alone here, leaves {lent_bytes} for "
+    "models. {what_helps}",
+    "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here have {lent_bytes} for models in all. "
     "{what_helps}",
     "host_short_of_ends": "{model} needs {need_bytes}. The {machines} machines here have {lent_bytes} in all, but only "
     "{here_bytes} of it on {machine}, which computes the first and the last layers itself. {what_helps}",
@@ -161,7 +167,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "that are too small for its layers. {what_helps}",
     "machine_lends_nothing": "{machine} lends nothing now; `poolhouse status` says why. "
     "Wait until it does, or load the model without it.",
-    "machine_too_small": "{machine} would need {need_bytes} for its layers and lends {free_bytes}. "
+    "machine_too_small": "{machine} would need {need_bytes} for its layers and has {free_bytes} for them. "
     "Give it fewer layers, or choose a shorter context.",
     "kv_odd": "The context of {model} cannot be kept as {kv}: its heads are too small for that. Load it without --kv.",
     "load_stopped": "Loading {model} was stopped. Load it again when you want it.",

@@ -30,11 +30,14 @@ def does_not_fit(
     context = next((int(one.facts["context"]) for one in reasons if "context" in one.facts), 0)
     parts = {"weight_bytes": alone.weight_bytes, "kv_bytes": alone.kv_bytes,
              "work_bytes": alone.work_bytes, "fits_context": context}  # fmt: skip
+    limited = host.past_limit_bytes is not None
     if not model.boundaries:
-        return DoesNotFit("whole_too_big", model=model.name, machine=host.name, what_helps=helps,
+        code = "whole_over_limit" if limited else "whole_too_big"
+        return DoesNotFit(code, model=model.name, machine=host.name, what_helps=helps,
                           need_bytes=alone.total_bytes, free_bytes=host.lends_bytes, **parts)  # fmt: skip
     if not lenders:
-        return DoesNotFit("host_too_small", model=model.name, machine=host.name, what_helps=helps,
+        code = "host_over_limit" if limited else "host_too_small"
+        return DoesNotFit(code, model=model.name, machine=host.name, what_helps=helps,
                           need_bytes=alone.total_bytes, lent_bytes=host.lends_bytes, **parts)  # fmt: skip
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     code = "pool_too_small"
@@ -50,11 +53,15 @@ def does_not_fit(
 def what_helps(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
 ) -> list[Reason]:
-    """A shorter context, more of this machine, one more machine, a smaller file: whichever alone is enough."""
+    """A shorter context, more of this machine or a higher limit there, one more machine, a smaller file: whichever
+    alone is enough.
+    """
     found = []
     if context := longest_context(host, lenders, model, workload):
         found.append(Reason("helps_context", {"context": context}))
-    if lenders and (more_here := _more_here(host, lenders, model, workload)):
+    if higher := _higher_limit(host, lenders, model, workload):
+        found.append(Reason("helps_limit", {"more_bytes": higher, "machine": host.name}))
+    elif lenders and (more_here := _more_here(host, lenders, model, workload)):
         found.append(Reason("helps_here", {"more_bytes": more_here, "machine": host.name}))
     if model.boundaries:
         bytes_needed = _new_machine(host, lenders, model, workload)
@@ -135,6 +142,18 @@ def _more_here(
 
     n_too_few = _most(steps, lambda n: not enough(n))
     return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None
+
+
+def _higher_limit(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int | None:
+    """Bytes by which the host's own limit would have to be higher; None where it has none, or no memory for that."""
+    if host.past_limit_bytes is None:
+        return None
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    more = _more_here(host, lenders, model, workload) if lenders else None
+    more = more or alone.total_bytes - host.lends_bytes
+    return more if more <= host.past_limit_bytes else None
 
 
 def _smaller(model: Model, n: int) -> Model:

@@ -60,13 +60,26 @@ class MemoryRules:
         if self.limit_bytes:  # a promise of the owner: it holds whatever is free at this moment
             limit = min(self.limit_bytes, self._memory().total_bytes)
             return max(0, limit - used_bytes)
-        free = max(0, self._now().free_bytes - unloaded_bytes)
-        return int((free + own_bytes) * OWN_MODELS_SHARE)
+        return self._without_limit(unloaded_bytes, own_bytes)
+
+    def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
+        """How much more `own_bytes` would be without the limit; None where no limit below this machine's memory is set.
+
+        The arguments are those of `room`.
+        """
+        if not 0 < self.limit_bytes < self._memory().total_bytes:
+            return None
+        limited = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
+        return max(0, self._without_limit(unloaded_bytes, own_bytes) - limited)
 
     def spare_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
         """What could still be loaded here, for this machine's own user, beside all that `room` is told of."""
         most = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
         return max(0, min(most - own_bytes, self._now().free_bytes - unloaded_bytes))
+
+    def _without_limit(self, unloaded_bytes: int, own_bytes: int) -> int:
+        free = max(0, self._now().free_bytes - unloaded_bytes)
+        return int((free + own_bytes) * OWN_MODELS_SHARE)
 
     def _now(self) -> devices.Memory:
         now = self._memory()

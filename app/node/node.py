@@ -363,9 +363,12 @@ class Node:
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         """This machine and the lenders here; `released`: bytes of ours they are giving back now."""
         me, guest = self.network.id, self.rights.is_guest()
-        own_bytes, told = self.lending.memory.own_bytes(*self._uses()), self.hardware.told
-        gives = max(0, own_bytes - self.hosting.loaded.stays(me, released))
-        host = Candidate(me, self.settings.name, gives, engine=told[1][0], device=told[0])
+        memory, uses, told = self.lending.memory, self._uses(), self.hardware.told
+        gives = max(0, memory.own_bytes(*uses) - self.hosting.loaded.stays(me, released))
+        host = Candidate(
+            me, self.settings.name, gives, engine=told[1][0], device=told[0],
+            past_limit_bytes=memory.past_limit_bytes(*uses),
+        )  # fmt: skip
         return host, [] if guest else lenders_but(me, self._household, released)
 
     def _uses(self) -> tuple[int, int, int]:

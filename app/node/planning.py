@@ -53,7 +53,7 @@ class Planner:
             raise BadInput("host_not_left_out", machine=host.name)
         if order.anyway:
             total = devices.memory().total_bytes
-            host = replace(host, lends_bytes=max(host.lends_bytes, total))
+            host = replace(host, lends_bytes=max(host.lends_bytes, total), past_limit_bytes=None)
         known = with_proved(host, [one for one in lenders if one.id not in order.without])
         lenders = list(known.lenders)
         for place, lender in enumerate(lenders):

@@ -60,10 +60,51 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
         plan(host, [], model([100 * MIB] * 8), Workload(4096))
     assert caught.value.reason.code == "host_too_small"
     assert said(caught.value).startswith("made needs ")
-    assert "host, alone here, lends 500.0 MiB. One more machine" in said(caught.value)
+    assert "host, alone here, has 500.0 MiB free for models. One more machine" in said(caught.value)
     helps = str(caught.value.reason.facts["what_helps"])
     assert "One more machine that lends 768.0 MiB would be enough." in helps
     assert "A smaller quantisation fits: a file of at most" in helps
+
+
+@pytest.mark.parametrize("boundaries", [None, ()], ids=["split", "whole"])
+@pytest.mark.parametrize(
+    ("past_mib", "says"),
+    [
+        (None, "has 500.0 MiB free for models."),
+        (0, "the limit set on host"),
+        (4000, "the limit set on host"),
+    ],
+)
+def test_what_bounds_the_host_is_said(
+    boundaries: tuple[int, ...] | None, past_mib: int | None, says: str
+) -> None:
+    """Its memory, or the limit that its owner set; that one helps only where there is memory for it."""
+    past = None if past_mib is None else past_mib * MIB
+    host = replace(machine("host", 500, speed(0.01)), past_limit_bytes=past)
+    made = model([100 * MIB] * 8, boundaries=boundaries)
+    with pytest.raises(DoesNotFit) as caught:
+        plan(host, [], made, Workload(4096))
+    words = said(caught.value)
+    assert says in words
+    assert "host lends" not in words
+    assert "alone here, lends" not in words
+    higher = [one for one in what_helps(host, [], made, Workload(4096)) if one.code == "helps_limit"]
+    assert bool(higher) is (past_mib == 4000)
+    if higher:
+        assert "With a limit that is" in words
+        more = int(higher[0].facts["more_bytes"])
+        assert plan(replace(host, lends_bytes=host.lends_bytes + more), [], made, Workload(4096))
+        with pytest.raises(DoesNotFit):
+            plan(replace(host, lends_bytes=host.lends_bytes + more - 1), [], made, Workload(4096))
+
+
+def test_a_split_given_by_hand_says_what_the_host_has() -> None:
+    host, made = machine("host", 0, speed(0.01)), model([100 * MIB] * 4)
+    with pytest.raises(DoesNotFit) as caught:
+        plan(host, [machine("attic", 2000, speed(0.01))], made, Workload(512), [1, 2, 1])
+    words = said(caught.value)
+    assert words.startswith("host would need ")
+    assert "has 0 bytes for them" in words
 
 
 def test_a_host_too_small_for_its_own_layers_is_named_though_the_pool_has_enough() -> None:

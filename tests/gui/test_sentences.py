@@ -283,7 +283,14 @@ def test_the_file_names_nothing_twice(language: str) -> None:
         (
             Reason("whole_too_big", {"model": "m", "need_bytes": 3 << 30, "machine": "den",
                                      "free_bytes": 1 << 30, "what_helps": HELPS}),
-            f"m läuft nur ganz auf einem Gerät und braucht 3,0 GiB, aber den verleiht 1,0 GiB. {HILFT}",
+            f"m läuft nur ganz auf einem Gerät und braucht 3,0 GiB, aber auf den sind 1,0 GiB für Modelle frei. {HILFT}",
+        ),
+        (
+            Reason("host_over_limit", {"model": "m", "need_bytes": 3 << 30, "machine": "den",
+                                       "lent_bytes": 1 << 30, "what_helps":
+                                       "With a limit that is 2.0 GiB higher on den it would fit."}),
+            ("m braucht 3,0 GiB, und das Limit auf den, allein hier, lässt Modellen 1,0 GiB. "
+             "Mit einem um 2,0 GiB höheren Limit auf den würde es passen."),
         ),
         (
             Reason("recovery_short", {"machine": "attic", "what": f"Disks spin. {HELPS} Odd."}),

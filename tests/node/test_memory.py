@@ -65,6 +65,24 @@ def test_what_a_check_holds_is_as_good_as_free_and_what_is_promised_is_not_spare
     assert chosen.spare_bytes(0, 0, 0) == 4 * GIB, "no more than is free"
 
 
+@pytest.mark.parametrize(
+    ("limit", "free", "held", "past"),
+    [
+        (0, 16, 0, None),  # its memory alone bounds it
+        (32, 16, 0, None),
+        (4, 16, 0, 8.8),
+        (4, 10, 6, 8.8),  # what its own model holds would be free for another one
+        (4, 2, 0, 0),  # a higher limit would bring nothing
+    ],
+)
+def test_what_a_limit_keeps_from_own_models(
+    limit: int, free: float, held: float, past: float | None
+) -> None:
+    rules = MemoryRules(0, lambda: Memory(32 * GIB, int(free * GIB)), limit * GIB)
+    found = rules.past_limit_bytes(0, 0, int(held * GIB))
+    assert found is None if past is None else found == pytest.approx(past * GIB, abs=2)
+
+
 def test_a_small_machine_keeps_a_tenth() -> None:
     rules = MemoryRules(1 << 40, lambda: Memory(2 * GIB, GIB), 1 << 40)
     assert rules.own_bytes(0, 0, 0) == 2 * GIB, "no machine has more than it has"

@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.core.chat import ATTACHMENTS, THOUGHT, Chat, Message, path_to
+from app.core.chat import ATTACHMENTS, FULL, THOUGHT, Chat, Message, path_to
 from app.core.errors import AppError
 from app.gui.node_client import Call, NodeClient
 from app.gui.sentences import here
@@ -26,7 +26,7 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an answer ended: "stop", "length", "stopped" by a person, or "failed" with its error."""
+    """How an answer ended: "stop", "length", FULL for the context, "stopped" by a person, or "failed" with its error."""
 
     how: str
     figures: Mapping[str, Any]
@@ -126,6 +126,8 @@ class Answer(QObject):
         figures["tokens"] = len(done.get("token_ids") or ())
         self.thought_s = float(done.get("thought_s") or self.thought_s)  # also of what came before
         how = "length" if done.get("finish_reason") == "length" else "stop"
+        if done.get("cut_by") == "context":
+            how = FULL
         self._end(Ending(how, figures, done.get("model")))
 
     def _fail(self, error: AppError) -> None:

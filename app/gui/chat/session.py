@@ -323,10 +323,8 @@ class Session(QObject):
         self._note_cut(running, ending)
         known = self._history.chat(running.chat)
         if known is not None and running.message in known.messages:
-            if running.text or running.thought or ending.how in ("stop", "length"):
+            if running.text or running.thought or ending.how in ("stop", "length", FULL):
                 details = _details(known.messages[running.message], running, ending)
-                if self._is_full(running, ending):
-                    details[ENDED] = FULL
                 if ending.model is None and self._pool.hosts is None:  # a guest's host does not say
                     details[MODEL] = running.model
                 known = tree.say(known, running.message, running.text, details)
@@ -337,13 +335,6 @@ class Session(QObject):
         self.changed.emit(running.chat)
         self.ended.emit(running.chat, ending)
         running.answer.deleteLater()
-
-    def _is_full(self, running: Running, ending: Ending) -> bool:
-        """Whether it ended because the context has no room for more, and not at the longest answer allowed."""
-        name = ending.model or running.model
-        context = int((self._pool.model(name) or self._pool.loaded or {}).get("context") or 0)
-        used = figures.used_tokens(ending.figures) or 0
-        return ending.how == "length" and 0 < context <= used + FULL_TOKENS
 
     def _note_cut(self, running: Running, ending: Ending) -> None:
         """Whether it broke off with its model: by its error, or because it stood still already."""

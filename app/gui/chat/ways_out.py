@@ -26,7 +26,9 @@ TOO_BIG = (
     "pool_in_pieces",
     "host_short_of_ends",
     "host_too_small",
+    "host_over_limit",
     "whole_too_big",
+    "whole_over_limit",
 )
 
 AGAIN = QT_TRANSLATE_NOOP("ChatPage", "Try again")

@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, FULL, Message, Role
+from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.message_view import Deed
 from app.gui.chat.wrapped import Wrapped
@@ -59,6 +60,23 @@ def test_an_answer_that_filled_the_context_says_so(qtbot: QtBot, page: ChatPage)
     assert not page.session.running
     offered = [one.text() for one in page.notice.findChildren(QPushButton) if one.text()]
     assert offered == ["Edit the message"]  # the Guide reads no more, and nothing is older
+
+
+@pytest.mark.parametrize(
+    ("told", "how"),
+    [
+        ({"finish_reason": "length", "cut_by": "context"}, FULL),
+        ({"finish_reason": "length", "cut_by": "max_tokens"}, "length"),
+        ({"finish_reason": "stop", "cut_by": None}, "stop"),
+    ],
+)
+def test_which_limit_cut_an_answer_is_the_nodes_word(told: dict[str, str], how: str) -> None:
+    """However many tokens there are: the model may be loaded with another context by now."""
+    ended: list[Ending] = []
+    answer = Answer(None, "c.m", {})  # type: ignore[arg-type]
+    answer.ended.connect(ended.append)
+    answer._done({"token_ids": [1] * 8, "prompt_tokens": 4088, "model": "guide", **told})
+    assert [one.how for one in ended] == [how]
 
 
 def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPage) -> None:
