@@ -16,6 +16,7 @@ import hypothesis
 import psutil
 import pytest
 
+from tests.few_of_many import leave_most
 from tests.hangs import Hang
 
 CHILDREN_END_WITHIN_SECONDS = 20.0
@@ -143,7 +144,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first, so that no process waits for another in the end: a test that starts nodes or
     workers counts as much as many that only compute. Tests marked `root` run only where network namespaces can be made.
     """
-    _leave_most_of_many(items)
+    leave_most(items)
     seconds: Counter[Path] = Counter()
     usual = {path: _usual_seconds(path) for path in {item.path for item in items}}
     for item in items:
@@ -154,21 +155,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if marked and not _can_make_namespaces():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs root and network namespaces (Linux)"))
-
-
-def _leave_most_of_many(items: list[pytest.Item]) -> None:
-    """Of a test marked `many(keep=2)` two cases, the same each time and from all over, stay; the others are `long`."""
-    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("many"):
-            cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
-    for those in cases.values():
-        (mark,) = those[0].iter_markers("many")
-        keep, n = mark.kwargs["keep"], len(those)
-        stay = {(2 * one + 1) * n // (2 * keep) for one in range(keep)}
-        for at, item in enumerate(those):
-            if at not in stay:
-                item.add_marker(pytest.mark.long)
 
 
 def _usual_seconds(file: Path) -> int:

@@ -129,6 +129,12 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ranked = [(one.starter, one) for one in self.models if one.starter is not None]
         return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
 
+    def other_starters(self) -> list[Offer]:
+        """All others that chat and that anybody may download, the largest first: where no first model fits."""
+        chatty = (one for one in self.models if "chat" in one.good_at and one.starter is None)
+        free = (one for one in chatty if not one.gated)
+        return sorted(free, key=lambda one: -(one.parameters or 0))
+
     def named(self, name: str) -> tuple[Offer, OfferedFile]:
         """The model that a person means by its id, its name, or the beginning of either; its
         recommended file, or the one after a colon (`qwen3-8b:Q8_0`). Raises BadInput."""

@@ -159,9 +159,10 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.MEMORY),
         """
-        download_no_room helps_context helps_here helps_limit helps_machine helps_nothing helps_smaller history_full
-        host_over_limit host_short_of_ends host_too_small machine_too_small models_move_no_room no_room_left pool_in_pieces
-        pool_too_small recovery_short recovery_short_here recovery_waited speed_no_room whole_over_limit whole_too_big
+        download_no_room helps_context helps_here helps_limit helps_machine helps_nothing helps_smaller
+        history_full host_over_limit host_short_of_ends host_too_small machine_too_small models_move_no_room
+        no_room_left pool_in_pieces pool_too_small recovery_short recovery_short_here recovery_waited
+        speed_no_room whole_over_limit whole_too_big
         """,
     ),
     (

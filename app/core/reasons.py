@@ -157,10 +157,10 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "leaves {free_bytes} for models. {what_helps}",
     "host_too_small": "{model} needs {need_bytes}, and {machine}, alone here, has {lent_bytes} free for models. "
     "{what_helps}",
-    "host_over_limit": "{model} needs {need_bytes}, and the limit set on {machine}, alone here, leaves {lent_bytes} for "
-    "models. {what_helps}",
-    "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here have {lent_bytes} for models in all. "
-    "{what_helps}",
+    "host_over_limit": "{model} needs {need_bytes}, and the limit set on {machine}, alone here, leaves {lent_bytes} "
+    "for models. {what_helps}",
+    "pool_too_small": "{model} needs {need_bytes} and the {machines} machines here have {lent_bytes} for models "
+    "in all. {what_helps}",
     "host_short_of_ends": "{model} needs {need_bytes}. The {machines} machines here have {lent_bytes} in all, but only "
     "{here_bytes} of it on {machine}, which computes the first and the last layers itself. {what_helps}",
     "pool_in_pieces": "{model} needs {need_bytes}. The {machines} machines here have {lent_bytes} in all, but in parts "

@@ -106,6 +106,12 @@ class Pool(QObject):
         return str((self.snapshot.get("load_failed") or {}).get("model") or "")
 
     @property
+    def why_load_failed(self) -> str:
+        """In one sentence, as the node tells it; empty where none failed."""
+        facts = (self.snapshot.get("load_failed") or {}).get("facts") or {}
+        return str(facts.get("why") or "")
+
+    @property
     def models(self) -> list[Json]:
         """All that is loaded to write: what a question without a name is for first, and those beside it."""
         beside = map(self._still, self.snapshot.get("beside") or ())

@@ -29,6 +29,7 @@ _TOLD = frozenset(
     ("why", "cause", "what", "how", "detail", "where", "worker")
 )  # names of facts that are words
 _OF_OTHERS = (_TOLD - {"where", "worker"}) | {"error", "words"}  # may be an engine's, or a system's
+_FIRST = re.compile(r"\{(\w+)\}")  # of a template that begins with a fact
 _MEASURED = re.compile(r"seconds|milliseconds|megabits|ms|\w+_m?s|\w+_bytes")  # names of such facts
 _DECIMAL = re.compile(r"([0-9]+)\.([0-9]+(?: \w+)?)")
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
@@ -106,8 +107,12 @@ def _one_by_one(sentences: str, language: str) -> str:
 def _own(sentence: str, language: str) -> str | None:
     for pattern, own in _known(language):
         if found := pattern.fullmatch(sentence):
-            told = found.groupdict().items()
-            return own.format(**{name: _fact(name, fact, language) for name, fact in told})
+            facts = found.groupdict()
+            told = {name: _fact(name, fact, language) for name, fact in facts.items()}
+            sentence, first = own.format(**told), _FIRST.match(own)
+            if first and told[first[1]] != facts[first[1]]:  # a word of ours, and no name
+                sentence = sentence[:1].upper() + sentence[1:]
+            return sentence
     return None
 
 

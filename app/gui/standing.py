@@ -81,6 +81,10 @@ def standing(pool: Pool) -> Standing:
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
         return Standing(kind, _guest(pool.hosts), pages.CHAT if pool.hosts else pages.POOL)
+    if pool.load_failed:
+        text = _tr("{model} could not be loaded, so no model answers.")
+        sentence = text.format(model=model_name(pool.load_failed))
+        return Standing(Kind.ATTENTION, sentence, pages.MODELS)
     return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."), pages.MODELS)
 
 

@@ -24,7 +24,7 @@ async def starter(outlook: Outlook, released: Mapping[MachineId, int]) -> Json |
     host, lenders = outlook.machines(released, {})
     together = host.lends_bytes + sum(one.lends_bytes for one in lenders)
     versions: dict[str, tuple[Offer, OfferedFile]] = {}
-    for offer in known.starters():
+    for offer in (*known.starters(), *known.other_starters()):
         one = offer.version_for(together if offer.splits else host.lends_bytes)
         if one is not None:
             versions[offer.id] = offer, one

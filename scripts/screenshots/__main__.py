@@ -9,7 +9,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SCENES = (
-    "usual", "ten", "dialogs", "pseudo", "too-big", "folder-away", "no-node", "lost-node",
+    "usual", "ten", "dialogs", "pseudo", "thoughts", "limited", "failed-load", "too-big", "folder-away",
+    "no-node", "lost-node",
 )  # fmt: skip
 
 

@@ -14,7 +14,9 @@ from app.cli.asking import together
 from app.cli.demo_command import even_split
 from app.cli.demo_nodes import DemoNodes
 from app.client import NodeClient
+from app.core.errors import AppError
 from app.machine.paths import Home
+from testbed import tiny
 
 Json = dict[str, Any]
 PROJECT = Path(__file__).resolve().parents[2]
@@ -22,6 +24,8 @@ MACHINES = 3
 JOINED_TRIES, JOINED_S = 200, 0.1
 TOO_LITTLE = 16 << 20  # bytes, the least that a machine may give: not even the Guide fits
 ENOUGH = 512 << 20
+LIMIT = 768 << 20
+ODD, NEEDED, MISSING = "holiday-model", b"layer_norm_rms_epsilon", b"layer_norm_rms_epsilom"
 DISK, UNPLUGGED = "disk", "unplugged"
 QUESTIONS = (
     "What is a household?",
@@ -89,6 +93,12 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
     """The trouble that a scene shows comes about."""
     host = clients[0]
     match scene:
+        case "limited":
+            for one in clients:
+                await one.post("/lending", {"limit_bytes": LIMIT})
+            await loaded(host, MACHINES)
+        case "failed-load":
+            await _failed_load(host, root.parent)
         case "too-big":  # as when games take the memory of all
             await host.post("/unload", {})
             for one in clients:
@@ -100,6 +110,18 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
             disk.mkdir()
             await host.post("/folder", {"path": str(disk), "move": False})
             disk.rename(root.parent / UNPLUGGED)
+
+
+async def _failed_load(host: NodeClient, folder: Path) -> None:
+    """Of a file that lacks what its engine needs to know."""
+    path = tiny.llama(folder / f"{ODD}.gguf", layers=2)
+    path.write_bytes(path.read_bytes().replace(NEEDED, MISSING))
+    await host.work("POST", "/models", {"path": str(path), "name": ODD}, lambda _: None)
+    try:
+        await host.work("POST", "/load", {"model": ODD}, lambda _: None)
+    except AppError:
+        return
+    raise SystemExit(f"{ODD} was loaded")
 
 
 async def _photographed(scene: str, root: Path, words: Sequence[str]) -> int:

@@ -11,6 +11,8 @@ from PySide6.QtCore import QTranslator
 from PySide6.QtWidgets import QApplication
 
 from app.cli.window_node import NodeLauncher
+from app.core import chat as tree
+from app.core.chat import ENDED, FIGURES, MODEL, THOUGHT, THOUGHT_S, Message, Role
 from app.core.errors import AppError
 from app.gui import pages
 from app.gui.activity.activity_page import ActivityPage
@@ -28,6 +30,21 @@ from testbed.snapshots import household
 ANSWER_MS = 4000
 BENCH_S = 6.0
 MANY = 10
+HMM = """The person wants to know why **two** computers can be slower than one. Let me think.
+
+- each token crosses the network twice
+- the layers are computed one after the other, so the computers take turns
+
+So a fast link matters more than a fast processor. `ping` shows the time there and back."""
+WHY = (
+    "Each token has to travel to the other computer and back, and the two take turns. Over Wi-Fi that can take "
+    "longer than computing all layers on one."
+)
+DID = {
+    "tokens": 61, "ttft_s": 12.6, "decode_tok_s": 13.2, "prompt_tokens": 96,
+    "predicted": {"decode_tok_s": 12.8, "ttft_s": 11.9},
+}  # fmt: skip
+QUESTION = "Why are two computers slower than one here?"
 CHAT = ("How do I add a machine?", "What does a lender do?")
 
 
@@ -67,6 +84,47 @@ def too_big(camera: Camera) -> None:
         camera.shoot(f"too-big-{name}")
 
 
+def failed_load(camera: Camera) -> None:
+    """Nobody answers in the place of a model that could not be loaded, before and after one asks."""
+    chat = camera.page(pages.CHAT)
+    assert isinstance(chat, ChatPage)
+    chat.open_chat(chat.history.begin().id)
+    wait(SETTLE_MS)
+    camera.shoot("failed-load-empty")
+    _ask(camera, CHAT[0])
+    camera.shoot("failed-load-asked")
+    for name in (pages.MODELS, pages.POOL):
+        camera.page(name)
+        camera.shoot(f"failed-load-{name}")
+
+
+def limited(camera: Camera) -> None:
+    """All models on this computer together have a limit."""
+    for name in (pages.COMPUTER, pages.MODELS, pages.POOL):
+        camera.page(name)
+        camera.shoot(f"limited-{name}")
+
+
+def thoughts(camera: Camera) -> None:
+    """A thought that is folded and one that is opened; answers that some limit cut."""
+    page = camera.page(pages.CHAT)
+    assert isinstance(page, ChatPage)
+    for name, text, ended in (
+        ("whole", WHY, "stop"), ("cut", WHY[:96], "length"), ("full", WHY[:96], tree.FULL),
+    ):  # fmt: skip
+        chat, now, new = page.history.begin(), page.history.now(), page.history.new_message_id
+        asked = Message(new(), None, Role.USER, QUESTION, now)
+        details = {THOUGHT: HMM, THOUGHT_S: 12.4, ENDED: ended, MODEL: "thinker", FIGURES: DID}
+        said = Message(new(), asked.id, Role.ASSISTANT, text, now, details)
+        page.history.keep(tree.add(tree.add(chat, asked), said))
+        page.open_chat(chat.id)
+        wait(SETTLE_MS)
+        camera.shoot(f"thoughts-{name}")
+        page.conversation.views[-1].thought.turn()
+        wait(SETTLE_MS)
+        camera.shoot(f"thoughts-{name}-opened")
+
+
 def folder_away(camera: Camera) -> None:
     """The disk with the models is not plugged in."""
     for name in (pages.MODELS, pages.COMPUTER, pages.SETTINGS):
@@ -104,8 +162,9 @@ def talk_and_dialogs(camera: Camera) -> None:
 
 
 SCENES: dict[str, Callable[[Camera], None]] = {
-    "usual": usual, "ten": many, "pseudo": pseudo, "too-big": too_big,
-    "folder-away": folder_away, "no-node": no_node, "lost-node": lost_node, "dialogs": talk_and_dialogs,
+    "usual": usual, "ten": many, "pseudo": pseudo, "thoughts": thoughts,
+    "limited": limited, "failed-load": failed_load, "too-big": too_big, "folder-away": folder_away,
+    "no-node": no_node, "lost-node": lost_node, "dialogs": talk_and_dialogs,
 }  # fmt: skip
 
 

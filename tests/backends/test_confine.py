@@ -19,12 +19,8 @@ from tests.backends import cutting
 from tests.backends.worker_pipe import opened, worker
 
 ROOT = Path(__file__).resolve().parents[2]
-TRY = """
-import json, os, socket, subprocess, sys
-from backends import confine, process
-own, others, home, parent = sys.argv[1:]
-before = process.resident_bytes()
-told = {"level": confine.confine([own]).level}
+TRIED = """
+told = {}
 
 def tried(name, deed):
     try:
@@ -32,6 +28,13 @@ def tried(name, deed):
         told[name] = "done"
     except OSError:
         told[name] = "refused"
+"""
+TRY = """
+import json, os, socket, subprocess, sys
+from backends import confine, process
+own, others, home, parent = sys.argv[1:]
+before = process.resident_bytes()
+told["level"] = confine.confine([own]).level
 
 tried("read its own", lambda: open(own, "rb").read())
 tried("write its own", lambda: open(own, "r+b"))
@@ -55,19 +58,23 @@ has_all = pytest.mark.skipif(
 )
 
 
-@has_all
-def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
-    own, other = tmp_path / "own.gguf", tmp_path / "other.gguf"
-    for path in (own, other):
-        path.write_bytes(b"GGUF")
-    arguments = [str(own), str(other), str(tmp_path), str(os.getpid())]
-    run = subprocess.run(
-        [sys.executable, "-P", "-c", TRY, *arguments],
+def in_a_process(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`script`, which says last what came of all that it has `tried`, as JSON."""
+    return subprocess.run(
+        [sys.executable, "-P", "-c", TRIED + script, *arguments],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
+
+
+@has_all
+def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
+    own, other = tmp_path / "own.gguf", tmp_path / "other.gguf"
+    for path in (own, other):
+        path.write_bytes(b"GGUF")
+    run = in_a_process(TRY, str(own), str(other), str(tmp_path), str(os.getpid()))
     assert run.returncode == 0, run.stderr
     told = json.loads(run.stdout)
     assert told.pop("level") == confine.FULL
@@ -139,14 +146,6 @@ import ctypes, json, os, signal, sys, threading
 from backends import confine, process
 parent = int(sys.argv[1])
 assert confine.start_nothing()
-told = {}
-
-def tried(name, deed):
-    try:
-        deed()
-        told[name] = "done"
-    except OSError:
-        told[name] = "refused"
 
 def fork():
     if os.fork() == 0:
@@ -185,13 +184,7 @@ os.abort()
 @pytest.mark.skipif(not confine.means().seccomp, reason="needs seccomp, as Linux has it")
 def test_it_starts_no_process_and_reaches_into_none() -> None:
     """Nor does a kernel whose Landlock knows no signals let it; threads it has, and may end itself."""
-    run = subprocess.run(
-        [sys.executable, "-P", "-c", BESIDE, str(os.getpid())],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    run = in_a_process(BESIDE, str(os.getpid()))
     assert run.stdout, run.stderr
     told = json.loads(run.stdout)
     assert len(told) >= 6

@@ -283,7 +283,13 @@ def test_the_file_names_nothing_twice(language: str) -> None:
         (
             Reason("whole_too_big", {"model": "m", "need_bytes": 3 << 30, "machine": "den",
                                      "free_bytes": 1 << 30, "what_helps": HELPS}),
-            f"m läuft nur ganz auf einem Gerät und braucht 3,0 GiB, aber auf den sind 1,0 GiB für Modelle frei. {HILFT}",
+            ("m läuft nur ganz auf einem Gerät und braucht 3,0 GiB, aber auf den sind 1,0 GiB für Modelle frei. "
+             f"{HILFT}"),
+        ),
+        (
+            Reason("model_not_loaded", {"worker": "this computer", "cause": "odd"}),
+            ("Dieser Computer konnte das Modell nicht laden: odd. Nehmen Sie eine andere Datei davon oder ein "
+             "anderes Modell."),
         ),
         (
             Reason("host_over_limit", {"model": "m", "need_bytes": 3 << 30, "machine": "den",

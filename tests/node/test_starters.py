@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from app.catalog.catalogue import shipped
+from app.core.ids import MachineId
+from app.core.placement import Candidate
+from app.core.speed import Speed
+from app.node.starters import starter
+from testbed.households import machine
 from tests.node.pool import node
 
 GIB = 1 << 30
@@ -34,6 +40,28 @@ async def test_a_window_that_begins_asks_for_all_of_it_together(tmp_path: Path) 
     assert [one["name"] for one in shelf["models"]] == ["guide"]
     assert starter["starter"]["id"] in {one["id"] for one in offers["models"]}
     assert planned["done"]["fits"]
+
+
+class Around:
+    """An outlook on three machines of which nothing is measured."""
+
+    def machines(self, released: object, speeds: object) -> tuple[Candidate, list[Candidate]]:
+        return machine("den", 768, None), [machine(name, 512, None) for name in ("attic", "loft")]
+
+    async def speeds_like(self, *_: object, **__: object) -> dict[MachineId, Speed]:
+        return {}
+
+
+async def test_where_no_first_model_fits_another_that_does_is_named() -> None:
+    """The window and `pull` else said that none fits, above a list in which one does."""
+    outlook: Any = Around()
+    found = await starter(outlook, {})
+    assert found is not None
+    assert found["id"] in {one.id for one in shipped().other_starters()}
+    sketch = {one.id: one for one in shipped().models}[found["id"]]
+    assert "chat" in sketch.good_at
+    assert not sketch.gated
+    assert found["needs_bytes"] < found["lends_bytes"] == 1792 << 20
 
 
 async def test_where_nothing_fits_with_room_none_is_named(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an answer ended: "stop", "length", FULL for the context, "stopped" by a person, or "failed" with its error."""
+    """How an answer ended: "stop", "length", FULL (the context), "stopped" by a person, "failed" with its error."""
 
     how: str
     figures: Mapping[str, Any]

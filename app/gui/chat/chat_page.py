@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, MessageId
+from app.gui import pages
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.chat import highlight
@@ -40,7 +42,7 @@ from app.gui.parts.bounded import Bounded
 from app.gui.parts.drops import Drops
 from app.gui.parts.layouts import column, held, row
 from app.gui.places import AT
-from app.gui.sentences import GUIDE
+from app.gui.sentences import GUIDE, model_name
 from app.gui.services import Services
 from app.gui.settings import chat_defaults
 
@@ -72,9 +74,12 @@ class ChatPage(Page):
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         self.conversation = Conversation(look)
         buttons = Buttons(services.go, self._set_up_and_retry, self._leave_out,
-                          self.conversation.edit_question, self._retry)  # fmt: skip
+                          self.conversation.edit_question, self._retry,
+                          partial(self._use_smaller, GUIDE))  # fmt: skip
         self._ways = WaysOut(self.session, services.pool, self._models.reads, buttons)
-        self.suggestions = Suggestions(self._send_suggestion)
+        self.suggestions = Suggestions(
+            self._send_suggestion, partial(services.go, pages.MODELS), self._choose_guide
+        )
         kept = services.preferences
         self.hint = Hint(kept, lambda name: self._set_up(replace(self.chat, model=name)))
         self.composer = Composer(services.theme, self.fail, kept)
@@ -264,8 +269,11 @@ class ChatPage(Page):
         self.chat_head.tell(self.chat)
         pool = self.services.pool
         name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
-        waits = bool(pool.load_failed) and self.chat.model is None  # for a model that loads
-        self.suggestions.tell(is_guide=pool.hosts is None and name == GUIDE and not waits)
+        failed = pool.load_failed if self.chat.model is None and pool.hosts is None else ""
+        self.suggestions.tell(
+            is_guide=pool.hosts is None and name == GUIDE,
+            failed=model_name(failed) if failed else "",
+        )
         self._tell_hint()
         self._tell_state()
 
@@ -358,8 +366,13 @@ class ChatPage(Page):
         else:
             self.session.go_on(self.chat.id, end.id)
 
+    def _choose_guide(self) -> None:
+        """For this chat, where no model answers."""
+        self._set_up(replace(self.chat, model=GUIDE))
+        self.composer.field.setFocus()
+
     def _use_smaller(self, model: str) -> None:
-        """The answer waits for a machine: from where it is, another model goes on."""
+        """No model answers, or one waits for a machine: from where it is, another model goes on."""
         self.notice.clear()
         self.session.stop(self.chat.id)
         self._set_up(replace(self.chat, model=model))

@@ -14,19 +14,20 @@ from app.gui.parts.buttons import button
 from app.gui.parts.text import paragraph
 from app.gui.pool import Pool
 from app.gui.preferences import Preferences
-from app.gui.sentences import GUIDE
+from app.gui.sentences import GUIDE, model_name
 
 LAST_MODEL = "chat/last_model"  # that answered and is not the Guide
 
 
 class Hint(QWidget):
-    """`use(model)` when the model that answered last is wanted again."""
+    """`use(model)` when the model that answered last is wanted again, or the Guide where none answers."""
 
     def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
         super().__init__()
         self._preferences = preferences
         self.words = paragraph("", "caption")
-        self.other = button("", lambda: use(self.last), "link")
+        self._offered = ""
+        self.other = button("", lambda: use(self._offered), "link")
         self.setLayout(Beside(self.words, self.other, gap=sizes.S))
 
     @property
@@ -49,7 +50,7 @@ class Hint(QWidget):
         waits: bool = False,
     ) -> None:
         """About the next message of this chat. waits: it was sent while an answer comes."""
-        words, other = "", ""
+        words, other, self._offered = "", "", self.last
         is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
         speaker = (pool.model(chat.model) or pool.loaded or {}).get("model")
         by_guide = pool.hosts is None and (chat.model or speaker or GUIDE) == GUIDE
@@ -68,10 +69,10 @@ class Hint(QWidget):
         elif is_full:
             words = self.tr("The context is nearly full: the next answer may stop early.")
         elif not is_loaded and failed:
-            text = self.tr(
-                "{model} could not be loaded, so no model answers. Load another one, or choose the Guide above."
-            )
-            words = text.format(model=failed)
+            text = self.tr("{model} could not be loaded, so no model answers.")
+            words = text.format(model=model_name(failed))
+            if chat.messages:  # an empty chat offers it at length
+                other, self._offered = self.tr("Ask the Guide"), GUIDE
         elif not is_loaded and chat.model is None:
             words = f"{self.tr('No model is loaded, so the Guide answers.')} {only_english}".strip()
             if self.last in models:

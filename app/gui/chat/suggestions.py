@@ -24,9 +24,17 @@ MOST_CHARACTERS = 64  # of a line
 
 
 class Suggestions(QWidget):
-    """`chosen(question)` when one is pressed. The Guide knows Poolhouse and little else."""
+    """`chosen(question)` when one is pressed. The Guide knows Poolhouse and little else.
 
-    def __init__(self, chosen: Callable[[str], object]) -> None:
+    Where no model answers there are two ways on: `models` shows those there are, `guide` asks the Guide here.
+    """
+
+    def __init__(
+        self,
+        chosen: Callable[[str], object],
+        models: Callable[[], object],
+        guide: Callable[[], object],
+    ) -> None:
         super().__init__()
         self._chosen = chosen
         self.title = paragraph("", "title")
@@ -34,6 +42,10 @@ class Suggestions(QWidget):
         for one in (self.title, self.words):
             one.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.buttons = [button("", partial(self._press, n)) for n in range(3)]
+        self.ways = [
+            button(self.tr("Choose a model"), models),
+            button(self.tr("Ask the Guide"), guide),
+        ]
         self._questions: tuple[str, ...] = ()
         self._middle = QWidget()
         across = row(None, self.words, None)
@@ -41,7 +53,7 @@ class Suggestions(QWidget):
         inner = column(None, self.title, gap=sizes.M)
         inner.addLayout(across)
         inner.addSpacing(sizes.M)
-        inner.addLayout(row(None, column(*self.buttons, gap=sizes.S), None))
+        inner.addLayout(row(None, column(*self.buttons, *self.ways, gap=sizes.S), None))
         inner.addStretch(1)
         view = scrolled(self._middle)  # large text in a small window
         self._middle.setLayout(inner)
@@ -51,8 +63,21 @@ class Suggestions(QWidget):
     def _press(self, place: int) -> None:
         self._chosen(self._questions[place])
 
-    def tell(self, *, is_guide: bool) -> None:
-        """Questions that whoever answers can answer."""
+    def tell(self, *, is_guide: bool, failed: str = "") -> None:
+        """Questions that whoever answers can answer. failed: the model that could not be loaded, so nobody answers."""
+        for one in self.buttons:
+            one.setVisible(not failed)
+        for one in self.ways:
+            one.setVisible(bool(failed))
+        if failed:
+            self.title.setText(self.tr("No model answers"))
+            text = self.tr(
+                "{model} could not be loaded. Choose another model, or ask the Guide: a small model that comes with "
+                "Poolhouse and knows how it is used."
+            )
+            self.words.setText(text.format(model=failed))
+            self._wrap()
+            return
         self.title.setText(self.tr("What would you like to know?"))
         if is_guide:
             self.words.setText(

@@ -19,6 +19,7 @@ from app.gui.pool import Pool
 
 LONGER = "prompt_too_long"  # for the context that is loaded; the model may have a longer one
 TOO_LONG = (LONGER, "prompt_beyond_model", "text_too_long")  # the same would fail again
+NO_MODEL = "last_load_failed"
 CONTEXT = ("context_too_long", "context_too_short")  # that the chat asks for
 # a model that was never loaded
 TOO_BIG = (
@@ -36,6 +37,7 @@ CONTINUE = QT_TRANSLATE_NOOP("ChatPage", "Continue")
 LEAVE_OUT = QT_TRANSLATE_NOOP("ChatPage", "Leave out the oldest messages")
 LARGER = QT_TRANSLATE_NOOP("ChatPage", "Choose a larger context")
 OTHER_CONTEXT = QT_TRANSLATE_NOOP("ChatPage", "Choose another context")
+ASK_GUIDE = QT_TRANSLATE_NOOP("ChatPage", "Ask the Guide")
 OTHER_MODEL = QT_TRANSLATE_NOOP("ChatPage", "Choose another model")
 EDIT = QT_TRANSLATE_NOOP("ChatPage", "Edit the message")
 
@@ -49,6 +51,7 @@ class Buttons:
     leave_out: Callable[[], object]
     edit: Callable[[], object]
     again: Callable[[], object]
+    guide: Callable[[], object]
 
 
 class WaysOut:
@@ -68,8 +71,11 @@ class WaysOut:
         if code in CONTEXT:
             return [(_tr(OTHER_CONTEXT), do.settings)]
         again = (_tr(AGAIN if is_unanswered(chat) else CONTINUE), do.again)
+        other = (_tr(OTHER_MODEL), lambda: do.go(pages.MODELS))
+        if code == NO_MODEL:
+            return [other, (_tr(ASK_GUIDE), do.guide)]
         if code in TOO_BIG:
-            return [(_tr(OTHER_MODEL), lambda: do.go(pages.MODELS)), again]
+            return [other, again]
         return [again]
 
     def if_full(self, chat: Chat) -> list[Action]:

@@ -71,15 +71,19 @@ class Headline(QFrame):
 
     def show_pool(
         self, loaded: Json | None, expected: Expected, *, measuring: bool,
-        hosts: list[str] | None = None, beside: Sequence[str] = (),
+        hosts: list[str] | None = None, beside: Sequence[str] = (), failed: str = "", why: str = "",
     ) -> None:  # fmt: skip
         """`expected`: what the planner says now, of the model that is loaded or was. hosts: a guest's.
-        beside: what is said of other models."""
+        beside: what is said of other models. failed: a model that could not be loaded, and why."""
         state = str((loaded or {}).get("state") or "")
         stopping = bool((loaded or {}).get("stopping"))
         if not loaded and hosts is not None:
             expected = Expected()  # others answer: what this machine could do is not asked
             picture, colour, title, figures = _guest(self, hosts)
+        elif not loaded and failed:
+            text = self.tr("{model} could not be loaded")
+            picture, colour, title = "warning", "error", text.format(model=model_name(failed))
+            figures = here(why)
         else:
             picture, colour, title, figures = _told(self, loaded, expected)
         self._paint(picture, colour)

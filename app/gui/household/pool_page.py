@@ -235,7 +235,7 @@ class PoolPage(Page):
         self._show_alone(alone and may_change(self.machines))
         self.headline.show_pool(
             pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts,
-            beside=others_loaded(pool),
+            beside=others_loaded(pool), failed=pool.load_failed, why=pool.why_load_failed,
         )  # fmt: skip
         self.what_if.show_change(self.machines, outlook.now, outlook.then)
         is_loading = (pool.loaded or {}).get("state") == "loading"

@@ -124,8 +124,8 @@ class MemoryCard(QFrame):
             " is not lent."
         )
         limited = self.tr(
-            "All models here may take {limit} together, as you chose with `poolhouse lend --limit`; one that"
-            " you load here {size}."
+            "You limited all models on this computer to {limit} together (poolhouse lend --limit). One that you"
+            " load here may take {size}."
         )
         limit = int(self._lending.rules.get("limit_bytes") or 0)
         size = formats.size(self._lending.own_most_bytes)

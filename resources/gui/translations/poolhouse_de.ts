@@ -1304,6 +1304,10 @@
         <translation>Beantworten</translation>
     </message>
     <message>
+        <source>Ask the Guide</source>
+        <translation>Den Guide fragen</translation>
+    </message>
+    <message>
         <source>Choose a larger context</source>
         <translation>Größeren Kontext wählen</translation>
     </message>
@@ -2703,6 +2707,10 @@
         </translation>
     </message>
     <message>
+        <source>{model} could not be loaded</source>
+        <translation>{model} ließ sich nicht laden</translation>
+    </message>
+    <message>
         <source>{model} fits.</source>
         <translation>{model} passt.</translation>
     </message>
@@ -2734,6 +2742,10 @@
 <context>
     <name>Hint</name>
     <message>
+        <source>Ask the Guide</source>
+        <translation>Den Guide fragen</translation>
+    </message>
+    <message>
         <source>No model is loaded, so the Guide answers.</source>
         <translation>Es ist kein Modell geladen, daher antwortet der Guide.</translation>
     </message>
@@ -2758,8 +2770,8 @@
         <translation>Ihre Nachricht wird gesendet, sobald diese Antwort zu Ende ist.</translation>
     </message>
     <message>
-        <source>{model} could not be loaded, so no model answers. Load another one, or choose the Guide above.</source>
-        <translation>{model} ließ sich nicht laden, darum antwortet kein Modell. Laden Sie ein anderes, oder wählen Sie oben den Guide.</translation>
+        <source>{model} could not be loaded, so no model answers.</source>
+        <translation>{model} ließ sich nicht laden, darum antwortet kein Modell.</translation>
     </message>
 </context>
 <context>
@@ -4245,10 +4257,6 @@
         <translation>Alle</translation>
     </message>
     <message>
-        <source>All models here may take {limit} together, as you chose with `poolhouse lend --limit`; one that you load here {size}.</source>
-        <translation>Alle Modelle hier dürfen zusammen {limit} belegen, wie mit `poolhouse lend --limit` gewählt; eines, das Sie hier laden, {size}.</translation>
-    </message>
-    <message>
         <source>Always kept for you</source>
         <translation>Bleibt immer für Sie</translation>
     </message>
@@ -4319,6 +4327,10 @@
     <message>
         <source>Used by others</source>
         <translation>Von anderen genutzt</translation>
+    </message>
+    <message>
+        <source>You limited all models on this computer to {limit} together (poolhouse lend --limit). One that you load here may take {size}.</source>
+        <translation>Sie haben alle Modelle auf diesem Computer zusammen auf {limit} begrenzt (poolhouse lend --limit). Eines, das Sie hier laden, darf {size} belegen.</translation>
     </message>
     <message>
         <source>Your own model</source>
@@ -6634,6 +6646,10 @@
         <translation>Auch {model} antwortet.</translation>
     </message>
     <message>
+        <source>{model} could not be loaded, so no model answers.</source>
+        <translation>{model} ließ sich nicht laden, darum antwortet kein Modell.</translation>
+    </message>
+    <message>
         <source>{model} is being stopped, and gives its memory back.</source>
         <translation>{model} wird beendet und gibt seinen Speicher zurück.</translation>
     </message>
@@ -6710,8 +6726,20 @@
 <context>
     <name>Suggestions</name>
     <message>
+        <source>Ask the Guide</source>
+        <translation>Den Guide fragen</translation>
+    </message>
+    <message>
+        <source>Choose a model</source>
+        <translation>Modell wählen</translation>
+    </message>
+    <message>
         <source>Explain how a rainbow forms, in three sentences.</source>
         <translation>Erkläre in drei Sätzen, wie ein Regenbogen entsteht.</translation>
+    </message>
+    <message>
+        <source>No model answers</source>
+        <translation>Kein Modell antwortet</translation>
     </message>
     <message>
         <source>Plan a weekend in the mountains with two children.</source>
@@ -6732,6 +6760,10 @@
     <message>
         <source>Write a Python function that finds duplicate files.</source>
         <translation>Schreibe eine Python-Funktion, die doppelte Dateien findet.</translation>
+    </message>
+    <message>
+        <source>{model} could not be loaded. Choose another model, or ask the Guide: a small model that comes with Poolhouse and knows how it is used.</source>
+        <translation>{model} ließ sich nicht laden. Wählen Sie ein anderes Modell, oder fragen Sie den Guide: ein kleines Modell, das mit Poolhouse kommt und weiß, wie man es benutzt.</translation>
     </message>
 </context>
 <context>

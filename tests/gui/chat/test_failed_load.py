@@ -11,6 +11,7 @@ from app.core import chat as tree
 from app.core.chat import MODEL
 from app.core.errors import AppError
 from app.gui.chat.chat_page import ChatPage
+from app.gui.standing import standing
 from tests.families.changed import rewritten
 from tests.families.fixtures import families
 from tests.gui.chat.test_chat_page import ask, page
@@ -39,12 +40,17 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         )
         assert not any("Guide answers" in one for one in told)
         assert told[0] == "No model answers: odd could not be loaded"
+        assert [one.isVisibleTo(page) for one in page.suggestions.buttons] == [False] * 3
+        assert [one.isVisibleTo(page) for one in page.suggestions.ways] == [True] * 2
+        assert standing(pool).sentence == "odd could not be loaded, so no model answers."
+        assert pool.why_load_failed.startswith("The model could not be loaded")
         ask(qtbot, page, "Hello?")
         assert [one.text for one in tree.path(page.chat)] == ["Hello?"]  # it stays, and waits
         assert page.notice.sentence.startswith("odd could not be loaded")
         assert "key not found in model" in page.notice.sentence
         lone.control("POST", "/unload", {})  # whoever wants the Guide says so
         qtbot.waitUntil(lambda: "Guide answers" in page.hint.words.text(), timeout=10_000)
+        assert all(one.isVisibleTo(page.suggestions) for one in page.suggestions.buttons)
         page._retry()
         qtbot.waitUntil(lambda: not page.session.running, timeout=30_000)
         assert tree.path(page.chat)[-1].details[MODEL] == "guide"

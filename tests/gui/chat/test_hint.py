@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import Chat, ChatId, Message, MessageId, Role
+from app.core.chat import Chat, ChatId, Message, MessageId, Role, add
 from app.gui.chat.hint import Hint
 from app.gui.preferences import Preferences
 from tests.gui.speaking import speaking
@@ -72,9 +72,15 @@ def test_after_a_failed_load_it_promises_no_answer_of_the_guide(
     qtbot: QtBot, tmp_path: Path
 ) -> None:
     pool: Any = Around(None, load_failed="odd")
-    hint = Hint(Preferences(tmp_path), lambda _: None)
+    used: list[str] = []
+    hint = Hint(Preferences(tmp_path), used.append)
     qtbot.addWidget(hint)
     hint.tell(Chat(ChatId("7")), (), pool, is_full=False)
     assert hint.words.text().startswith("odd could not be loaded, so no model answers.")
     hint.tell(Chat(ChatId("7"), model="guide"), (), pool, is_full=False)
     assert hint.words.text() == "", "it was chosen for this chat, and answers"
+    chat = add(Chat(ChatId("7")), Message(MessageId("1"), None, Role.USER, "Why?", 0.0))
+    hint.tell(chat, (), pool, is_full=False)
+    assert hint.other.text() == "Ask the Guide"
+    hint.other.click()
+    assert used == ["guide"]

@@ -14,7 +14,7 @@ from app.core.errors import AppError
 from app.gui import pages
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.chat_settings import ChatSettings
-from app.gui.chat.ways_out import CONTEXT, LONGER, TOO_BIG, TOO_LONG, Buttons, WaysOut
+from app.gui.chat.ways_out import CONTEXT, LONGER, NO_MODEL, TOO_BIG, TOO_LONG, Buttons, WaysOut
 from tests.gui.chat.test_chat_page import ask, page, rested
 
 __all__ = ["page"]  # a fixture
@@ -42,6 +42,7 @@ CASES = [
     *((code, AFTER, False, False, [OLDEST, EDIT]) for code in TOO_LONG if code != LONGER),
     *((code, ALONE, False, False, ["Choose another context"]) for code in CONTEXT),
     *((code, ALONE, False, False, ["Choose another model", "Try again"]) for code in TOO_BIG),
+    (NO_MODEL, ALONE, False, False, ["Choose another model", "Ask the Guide"]),
     ("bug", ALONE, False, False, ["Try again"]),
     ("bug", asked("Why?", "Bec"), False, False, ["Continue"]),
 ]
@@ -54,7 +55,7 @@ def test_only_what_can_help_is_offered(
     went = list[str]()
     session: Any = SimpleNamespace(leaves_out=lambda _: leaves_out)
     pool: Any = SimpleNamespace(hosts=["den"] if is_guest else None)
-    buttons = Buttons(went.append, list, list, list, list)
+    buttons = Buttons(went.append, list, list, list, list, list)
     found = dict(WaysOut(session, pool, lambda _: None, buttons).of(AppError(code), chat))
     assert list(found) == offered
     if "Choose another model" in found:

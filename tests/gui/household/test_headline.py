@@ -82,6 +82,16 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
     assert head.figures.text() == planned
 
 
+def test_a_load_that_failed_is_told_with_its_cause(head: Headline) -> None:
+    why = "llama.cpp cannot load it."
+    head.show_pool(None, MEASURED, measuring=False, failed="odd", why=why)
+    assert head.title.whole() == "odd could not be loaded"
+    assert head.figures.text() == why
+    assert head.choose.isVisible()
+    head.show_pool(loaded(2), MEASURED, measuring=False, failed="", why="")
+    assert head.title.whole().startswith("Ready. ")
+
+
 def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline) -> None:
     plan = {"model": MODEL, "why": WHY, "forecast": None, "stages": []}
     head.show_pool(None, read(plan), measuring=False)
