@@ -17,6 +17,7 @@ class Case:
     """What pytest knows of one case of a test."""
 
     originalname: str
+    name: str = "a case"
     path: Path = Path("test_a.py")
     marks: list[pytest.Mark] = field(default_factory=list)
 
@@ -32,7 +33,7 @@ class Case:
 
 def cases(name: str, n: int, keep: int | None, file: str = "test_a.py") -> list[Any]:
     marks = [] if keep is None else [pytest.mark.many(keep=keep).mark]
-    return [Case(name, Path(file), list(marks)) for _ in range(n)]
+    return [Case(name, path=Path(file), marks=list(marks)) for _ in range(n)]
 
 
 def staying(found: list[Any]) -> list[int]:
