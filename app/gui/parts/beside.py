@@ -27,6 +27,11 @@ class Beside(Items):
         super().__init__(words, *controls)
         self._gap, self._below, self._side, self._characters = gap, below, side, least
 
+    def set_least(self, characters: int) -> None:
+        """So long are lines of the words at least; where there is no room for that, the controls go below."""
+        self._characters = characters
+        self.invalidate()
+
     def height_at(self, width: int) -> int:
         edges = self.contentsMargins()
         inner = QRect(0, 0, width - edges.left() - edges.right(), 0)

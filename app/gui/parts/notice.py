@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 from app.core.errors import AppError
 from app.gui import theme as sizes
 from app.gui.announce import announce
-from app.gui.parts.beside import Beside
+from app.gui.parts.beside import LEAST, Beside
 from app.gui.parts.buttons import IconButton, wrapping
 from app.gui.parts.layouts import column
 from app.gui.parts.remark import Technical
@@ -19,6 +19,8 @@ from app.gui.sentences import said
 from app.gui.theme import Theme, set_role
 
 Action = tuple[str, Callable[[], object]]
+LONG = 160  # characters of a sentence that is no narrow column beside its buttons
+LINE = 56  # characters of a line of such a sentence, at least
 KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 
 
@@ -61,6 +63,7 @@ class Notice(QFrame):
         picture.setEnabled(closable)
         self._words.setText(sentence)
         self._words.setAccessibleName(sentence)
+        self._row.set_least(LINE if len(sentence) > LONG else LEAST)
         for name, act in actions:
             self._row.addWidget(wrapping(name, act))
         if closable:

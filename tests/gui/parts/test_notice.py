@@ -7,7 +7,9 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, bug
 from app.gui.page import Page
+from app.gui.parts.buttons import WrappingButton
 from app.gui.parts.fold import Fold
+from app.gui.parts.notice import LINE
 from app.gui.places import LOG
 from tests.gui.desk import Desk
 
@@ -54,3 +56,17 @@ def test_what_a_person_can_mend_has_none(qtbot: QtBot, away: Desk) -> None:
 def test_an_answer_that_a_fault_of_ours_ended_has_them_too(qtbot: QtBot, away: Desk) -> None:
     _, folds = failed(qtbot, away, AppError("pipeline_fault"))
     assert len(folds) == 1
+
+
+def test_a_long_sentence_is_no_narrow_column_beside_its_buttons(qtbot: QtBot, away: Desk) -> None:
+    page, _ = failed(qtbot, away, BadInput("name_empty"))
+    buttons = ("Choose another model", list), ("Ask the Guide", list)
+    page.notice.say("The model could not be loaded. " * 9, "error", *buttons)
+    words = page.notice.findChild(QLabel)
+    assert words is not None
+    line = LINE * words.fontMetrics().averageCharWidth()
+    shown = page.notice.findChildren(WrappingButton)
+    qtbot.waitUntil(lambda: all(one.isVisible() for one in shown))
+    assert len(shown) == len(buttons)
+    assert words.width() >= line
+    assert min(one.geometry().top() for one in shown) >= words.geometry().bottom()
