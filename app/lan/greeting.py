@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Mapping
 
-from app.core.errors import Refused, Unreachable
+from app.core.errors import Fact, Refused, Unreachable
 from app.core.membership import Member
 from app.core.operations import clean_name
 from app.lan.messages import (
@@ -21,22 +22,24 @@ from app.lan.messages import (
 from app.lan.peer import Socket, receive
 
 HELLO_SECONDS = 2.0
+NAMING = frozenset({"name", "machine", "older", "newer"})  # facts that name a machine
 
 log = logging.getLogger(__name__)
 
 
 async def say_hello(
-    socket: Socket, mine: Hello, member: Member, within_seconds: float = HELLO_SECONDS
-) -> HelloAck:
+    socket: Socket, mine: Hello, member: Member, within_seconds: float = HELLO_SECONDS,
+    our_name: str = "",
+) -> HelloAck:  # fmt: skip
     """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable.
 
-    within_seconds: the other side may have to end an old link of ours first.
+    within_seconds: the other side may have to end an old link of ours first. our_name: in the household.
     """
     await socket.send_str(encode(mine).decode("utf-8"))
     answer = await _first(socket, member, within_seconds)
     if isinstance(answer, Refuse):
         reason = understood(answer)
-        raise Refused(reason.code, **reason.facts)
+        raise Refused(reason.code, **_of_us_two(reason.facts, {mine.name, our_name}, member))
     if not isinstance(answer, HelloAck):
         raise Refused("peer_speaks_oddly", name=member.name)
     check_greeting(answer, mine, member)
@@ -59,11 +62,13 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
     """
     if theirs.id == mine.id:
         code = "peer_is_this" if theirs.instance == mine.instance else "identity_copied"
-        raise Refused(code, name=clean_name(theirs.name))
+        facts = {"name": clean_name(theirs.name)}
+        raise Refused(code, **_of_us_two(facts, {mine.name}, member))
     if theirs.id != member.id:
         raise Refused("peer_speaks_oddly", name=member.name)
     if not speak_together(theirs.protocol, mine.protocol):
-        raise Refused("version_differs", **version_facts(theirs, mine))
+        versions = version_facts(theirs, mine)
+        raise Refused("version_differs", **_of_us_two(versions, {mine.name}, member))
 
 
 def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]:
@@ -74,6 +79,15 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]
         "older_build": old.build,
         "newer": clean_name(new.name),
         "newer_build": new.build,
+    }
+
+
+def _of_us_two(facts: Mapping[str, Fact], ours: Collection[str], member: Member) -> dict[str, Fact]:
+    """As another machine tells them, but nobody is named except it and us: it may lie."""
+    known = {clean_name(name) for name in ours if name} | {member.name}
+    return {
+        key: member.name if key in NAMING and fact not in known else fact
+        for key, fact in facts.items()
     }
 
 

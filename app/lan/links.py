@@ -7,7 +7,7 @@ import ipaddress
 import logging
 import ssl
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,6 +18,7 @@ from aiohttp import web
 from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Member
+from app.core.operations import clean_name
 from app.lan.allowance import Allowance
 from app.lan.client import CLOSE_SECONDS, PeerClient
 from app.lan.greeting import HELLO_SECONDS, hear_hello, say_hello
@@ -58,6 +59,8 @@ class LinkOwner(Owner, Protocol):
     def kept_out(self, machine: MachineId) -> None:
         """Whether a machine answers and lets no link come up is otherwise than before: see `Links.kept_out`."""
 
+    @property
+    def members(self) -> Mapping[MachineId, Member]: ...
     def hello(self) -> Hello: ...
     def dialling_context(self, member: Member) -> ssl.SSLContext: ...
     def addresses(self, machine: MachineId) -> Sequence[Address]: ...
@@ -162,7 +165,10 @@ class Links:
                 raise
             client, socket = await self._race(member, tried, None)
         try:
-            theirs = await say_hello(socket, self._owner.hello(), member, ACK_SECONDS)
+            mine, us = self._owner.hello(), self._owner.members.get(self._me)
+            theirs = await say_hello(
+                socket, mine, member, ACK_SECONDS, us.name if us is not None else mine.name
+            )
         except BaseException as error:
             await asyncio.shield(client.close())
             if isinstance(error, OSError | aiohttp.ClientError):
@@ -175,9 +181,20 @@ class Links:
     ) -> PeerLink:
         member = client.member.id
         return PeerLink(
-            socket, client, theirs, dialled, self._clock, lambda: self.hears(member),
-            self._allowance(member),
+            socket, client, theirs, self._name(client.member, theirs), dialled, self._clock,
+            lambda: self.hears(member), self._allowance(member),
         )  # fmt: skip
+
+    def _name(self, member: Member, theirs: Hello | HelloAck) -> str:
+        """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""
+        wanted = clean_name(theirs.name)
+        taken = {
+            *(one.name for key, one in self._owner.members.items() if key != member.id),
+            *(link.name for key, link in self.up.items() if key != member.id),
+            clean_name(self._owner.hello().name),
+        }
+        is_free = wanted.casefold() not in map(str.casefold, taken)
+        return wanted if is_free else member.name
 
     def _allowance(self, machine: MachineId) -> Allowance:
         return self._allowances.setdefault(machine, Allowance(self._clock))

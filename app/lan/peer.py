@@ -21,7 +21,6 @@ from aiohttp import web
 
 from app.core.errors import AppError, Reason, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.core.operations import clean_name
 from app.lan.allowance import Allowance, Flood, Kind
 from app.lan.call_back import CallBack
 from app.lan.channel import FrameChannel
@@ -97,12 +96,14 @@ class PeerLink:
         socket: Socket,
         client: PeerClient,
         theirs: Hello | HelloAck,
+        name: str,
         dialled: bool,
         clock: Callable[[], float] = time.monotonic,
         hears: Callable[[], bool | None] = lambda: None,
         allowance: Allowance | None = None,
     ) -> None:
         self.hello = theirs
+        self.name = name  # fit to be shown
         self._allowance = allowance or Allowance(clock)
         self.dialled = dialled  # by us
         self.ended: Reason | None = None
@@ -129,11 +130,6 @@ class PeerLink:
     def peer(self) -> MachineId:
         """Who is at the other end."""
         return self._client.member.id
-
-    @property
-    def name(self) -> str:
-        """What the peer calls itself now, fit to be shown."""
-        return clean_name(self.hello.name)
 
     @property
     def address(self) -> Address:

@@ -397,6 +397,31 @@ async def test_the_dialling_side_checks_the_answer_too(nodes: Nodes) -> None:
         assert refused.value.reason.code == code
 
 
+async def test_who_calls_itself_as_another_is_called_as_the_household_calls_it(
+    nodes: Nodes,
+) -> None:
+    den, attic, _ = await nodes.paired("den", "attic", "kitchen")
+    for name, shown in (("Kitchen", "attic"), ("DEN", "attic"), ("loft", "loft")):
+        attic.name = name
+        before = den.network.link(attic.network.id)
+        await before.close(Reason("shutting_down"))
+        links = den.network.links
+        await until(lambda: links.get(attic.network.id) not in (None, before))  # noqa: B023  waited for here
+        assert den.network.link(attic.network.id).name == shown
+
+
+@pytest.mark.parametrize("code", ["identity_copied", "link_doubled", "peer_floods"])
+async def test_who_refuses_a_link_names_nobody_but_itself_and_us(nodes: Nodes, code: str) -> None:
+    den = await nodes.open("den")
+    await den.network._log.found_if_none("den")
+    member, mine = den.network.members[den.network.id], Hello(**HELLO)  # type: ignore[arg-type]
+    for told, named in (("kitchen", "den"), (mine.name, mine.name), ("renamed", "renamed")):
+        refuse = encode(Refuse(code=code, facts={"name": told})).decode()
+        with pytest.raises(Refused) as error:
+            await say_hello(Replies(refuse), mine, member, our_name="renamed")  # type: ignore[arg-type]
+        assert error.value.reason == Reason(code, {"name": named})
+
+
 async def test_another_machine_at_that_address_on_the_chosen_interface_is_gone_around(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
