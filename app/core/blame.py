@@ -325,6 +325,11 @@ OF_ONE_MACHINE = frozenset(
 )  # not of those beside it
 
 
+# Facts that name machines: in every reason, and in those that speak of machines.
+ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "older", "newer"})
+OF_WHO_ASKS = frozenset({"role_missing"})  # told to the machine that it names
+
+
 def cause(reason: Reason) -> str:
     """The code; of what a lender says, the code of that."""
     return str(reason.facts.get("cause", "")) if reason.code == "lender_said" else reason.code
@@ -348,6 +353,17 @@ def is_said_of_layers(code: str) -> bool:
 def comes_again(reason: Reason) -> bool:
     """Whether trying again would end the same way."""
     return of(reason).retry is Retry.NEVER
+
+
+def of_itself(reason: Reason, name: str) -> Reason:
+    """What the machine `name` gave as its reason: whatever it says, it speaks of no machine but itself.
+
+    Elsewhere than in reasons of machines, a "name" is one of a model or an option.
+    """
+    speaks_of_one = of(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
+    others = OTHERS if speaks_of_one and reason.code not in OF_WHO_ASKS else frozenset()
+    its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | others), name)
+    return Reason(reason.code, {**reason.facts, **its_own})
 
 
 def lost(reason: Reason) -> StageLost:

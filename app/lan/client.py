@@ -19,6 +19,7 @@ import aiohttp
 import msgspec
 from aiohttp import ClientTimeout, ClientWSTimeout
 
+from app.core import blame
 from app.core.errors import KINDS, AppError, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.membership import Member
@@ -264,7 +265,9 @@ class PeerClient:
                         return answer
         except (aiohttp.ClientError, OSError, RuntimeError, TooSlow, TooLong) as error:
             raise explained(self.member, self.address, error) from error
-        raise problem(answer)
+        told = problem(answer)
+        reason = blame.of_itself(told.reason, self.member.name)
+        raise type(told)(reason.code, **reason.facts)
 
 
 def explained(member: Member, address: Address, error: Exception) -> AppError:

@@ -106,9 +106,7 @@ def _error(
     machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost
 ) -> AppError:
     """The lender's own reason, as far as this version has a sentence for it, and who gave it: it names no other one."""
-    reason = messages.understood(message)
-    its_own = dict.fromkeys(reason.facts.keys() & {"machine", "worker"}, name)
-    reason = Reason(reason.code, {**reason.facts, **its_own})
+    reason = blame.of_itself(messages.understood(message), name)
     what = said(reason)
     facts: dict[str, Fact] = {"machine": name, "what": what, "cause": reason.code}
     if blame.of(reason).fault is not Fault.MEMORY:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from app.catalog.shelf import Entry, Shelf
+from app.core import blame
 from app.core.errors import AppError, Reason, Refused, StageLost
 from app.core.household import Household
 from app.core.ids import MachineId
@@ -283,7 +284,7 @@ class Measuring:
             answer = await self._asked(machine, question, again=key in self._doubted)
             if isinstance(answer, messages.SpeedMeasured):
                 break
-            reason = messages.understood(answer)
+            reason = blame.of_itself(messages.understood(answer), name)
             if reason.code != "speed_busy":
                 raise Refused(reason.code, **reason.facts)
             await asyncio.sleep(RETRY_S)

@@ -32,6 +32,22 @@ def test_what_would_come_again_is_not_tried_again(code: str) -> None:
     assert blame.of(Reason(code)).fault not in (Fault.MACHINE, Fault.LINK)
 
 
+def test_what_a_machine_gives_as_its_reason_names_no_other_one() -> None:
+    for code, fact in (
+        ("stage_silent", "machine"),
+        ("worker_died", "worker"),
+        ("peer_floods", "name"),
+        ("version_differs", "older"),
+        ("machine_removed", "name"),
+    ):
+        told = blame.of_itself(Reason(code, {fact: "kitchen", "seconds": 3}), "attic")
+        assert told == Reason(code, {fact: "attic", "seconds": 3})
+    of_a_model = Reason("model_gone", {"name": "guide", "path": "x"})
+    assert blame.of_itself(of_a_model, "attic") == of_a_model
+    of_who_asks = Reason("role_missing", {"name": "den"})
+    assert blame.of_itself(of_who_asks, "attic") == of_who_asks
+
+
 @pytest.mark.parametrize(
     "code", ["worker_died", "worker_hung", "stage_silent", "stage_unreachable", "lend_taken_back"]
 )

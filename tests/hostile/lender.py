@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import AppError
+from app.core.errors import AppError, StageLost
 from app.inference.lend import Lender
 from app.lan import messages
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel
@@ -31,6 +31,11 @@ from backends.frames import HEADER, Frame, Kind, decode, encode
 INNOCENT = "kitchen"
 FLOOD = 2000  # messages or frames, at most
 DRIP_SECONDS, HELD_SECONDS = 0.1, 60.0
+# Reasons, and which fact of them names a machine.
+ERRORS = (
+    ("stage_silent", "machine"), ("stage_lost", "machine"), ("worker_died", "worker"), ("peer_floods", "name"),
+    ("peer_offline", "name"), ("machine_removed", "name"),
+)  # fmt: skip
 KIND_AT, PIPELINE_AT, EPOCH_AT, SEQ_AT = 3, 4, 20, 24  # bytes of a header
 
 
@@ -155,6 +160,11 @@ def _more_rows(data: bytes) -> bytes:
     )
 
 
+def _naming_error(chance: random.Random) -> AppError:
+    code, fact = chance.choice(ERRORS)
+    return StageLost(code, seconds=3, **{fact: INNOCENT})
+
+
 class LyingChannel:
     """A channel to a host."""
 
@@ -231,7 +241,10 @@ WORDS = (
     "a flood of status", "a flood of pings", "pongs that nobody asked for", "others lost, it says",
     "goodbyes, and it stays", "others live elsewhere, it says", "links of others, it says",
 )  # fmt: skip
-LOADING = ("nonsense about layers", "nesting about layers", "layers that are never loaded")
+LOADING = (
+    "nonsense about layers", "nesting about layers", "layers that are never loaded",
+    "layers refused, and an innocent machine is named", "layers not loaded, and an innocent machine is named",
+)  # fmt: skip
 LIES = (*FRAMES, "silence", "each answer late", "hung up at each answer", *WORDS, *LOADING)
 
 
@@ -261,12 +274,18 @@ def patch() -> None:
                 return LIAR.chance.randbytes(300)
             case "nesting about layers":
                 return b'{"wanted":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+            case "layers refused, and an innocent machine is named":
+                raise _naming_error(LIAR.chance)
             case _:
                 return answer
 
     async def lying_open(self: Lending, *rest: Any) -> None:
         if LIAR.lie == "layers that are never loaded":
             await asyncio.sleep(HELD_SECONDS)
+            return
+        if LIAR.lie == "layers not loaded, and an innocent machine is named":
+            member, order, send = rest
+            await send(self._failed(member, order, _naming_error(LIAR.chance)))
             return
         await opened(self, *rest)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.core.errors import AppError, Refused, Unreachable
+from app.core.errors import AppError, Refused, StageLost, Unreachable
 from app.core.ids import PipelineId
 from app.core.operations import Role
 from app.lan import body, listener
@@ -134,6 +134,20 @@ async def test_a_removed_machine_that_does_not_leave_is_cut_off(nodes: Nodes) ->
             await channel.receive()
     await channel.close()
     await client.close()
+
+
+async def test_who_refuses_layers_names_no_machine_but_itself(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den, attic = await nodes.paired("den", "attic")
+
+    async def refuse(*_: object) -> bytes:
+        raise StageLost("stage_silent", machine="kitchen", seconds=3)
+
+    monkeypatch.setattr(attic, "stage_offer", refuse)
+    with pytest.raises(StageLost) as refused:
+        await den.network.link(attic.network.id).offer_stage(PIPELINE, b"{}")
+    assert refused.value.reason.facts == {"machine": "attic", "seconds": 3}
 
 
 async def no_stages_for(machine: Node, at_: Node) -> None:
