@@ -17,7 +17,8 @@ HEAD = """# Hostile members and strangers
 
 Written by `make hostile` (tests/hostile), from the runs in `hostile.jsonl`. Each run has a seed. Lenders are real nodes
 with lies patched in; hosts, guests and strangers are programs beside them, while a host and an honest lender answer
-without a pause and an honest member comes back. Each admin has a household of its own, which is started again after it.
+without a pause and an honest member comes back. After every tenth run of these a node is stopped and must start again,
+in turn, and all of them at the end. Each admin has a household of its own, which is started again after it.
 
 *Not started*: nodes that did not start again. *Named*: honest machines that were told to be at fault. *Lost*: answers
 of others that ended with an error or said something else. *Back*: until a member that came back meanwhile was linked
@@ -51,7 +52,8 @@ def _sum(counted: Sequence[Outcome]) -> str:
         f"{sum(one.passed for one in counted)} passed. "
         f"{_total(counted, 'not_started')} nodes that did not start again, "
         f"{_total(counted, 'named')} honest machines named, {_total(counted, 'lost')} answers of others lost; "
-        f"a member was back after {_s(quantile(back, 0.5))}, at most {_s(longest)}.\n"
+        f"a member was back after {_s(quantile(back, 0.5))}, at most {_s(longest)} "
+        f"({sum(one.passed and not one.in_time for one in counted)} times later than 10 s).\n"
     )
 
 
