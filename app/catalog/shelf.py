@@ -103,7 +103,9 @@ class Shelf:
         wanted = name.casefold()
         if wanted == GUIDE and not self._guide.exists():
             raise BadInput("model_builtin_missing", path=str(self._guide))
-        exact = [entry for entry in entries if entry.name == name] or _by_id(entries, name, loaded)
+        exact = [entry for entry in entries if entry.name == name] or self._by_id(
+            entries, name, loaded
+        )
         same = [entry for entry in entries if entry.name.casefold() == wanted]
         begins = [entry for entry in entries if name and entry.name.casefold().startswith(wanted)]
         found = exact or same or begins
@@ -261,6 +263,20 @@ class Shelf:
         self._stages.remove_model(entry.model.id)
         return entry
 
+    def _by_id(
+        self, entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None
+    ) -> list[Entry]:
+        """The model of this id. The same bytes under several names are one model: by preference the one that is
+        loaded, then one whose file is there."""
+        found = [entry for entry in entries if entry.model.id == wanted]
+        if len(found) > 1:
+            found.sort(key=lambda one: (one.name not in (loaded or ()), not self._is_there(one)))
+        return found[:1]
+
+    def _is_there(self, entry: Entry) -> bool:
+        path = Path(entry.path)
+        return not self.why_away(path) and path.exists()
+
     def _check_near(self, entry: Entry) -> None:
         if why := self.why_away(Path(entry.path)):
             raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
@@ -302,12 +318,6 @@ class Shelf:
 
     def _entry_path(self, name: str) -> Path:
         return self._folder / f"{name}.json"
-
-
-def _by_id(entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None) -> list[Entry]:
-    """The model of this id; the same bytes under several names are one model, by preference the one that is loaded."""
-    found = [entry for entry in entries if entry.model.id == wanted]
-    return sorted(found, key=lambda entry: entry.name not in (loaded or ()))[:1]
 
 
 def _read(path: Path) -> Entry | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import sys
 import threading
@@ -138,7 +139,9 @@ def _stop_when_stdin_ends() -> None:
     """End like Ctrl-C once whoever started us is gone: the one sign every system gives."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(1024):
+        while os.read(
+            sys.stdin.fileno(), 1024
+        ):  # not by its buffer: Python aborts if it is locked at the end
             pass
         _thread.interrupt_main(signal.SIGINT)
 

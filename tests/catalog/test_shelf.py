@@ -174,6 +174,20 @@ def test_a_file_that_is_gone_says_so(home: Home) -> None:
     assert home.shelf.entries() == ()
 
 
+def test_a_lost_file_of_another_name_is_no_matter_of_a_model_that_is_there(home: Home) -> None:
+    """The same bytes under two names: the id means the one whose file is there, also where it comes later."""
+    path = tiny.llama(home.folder / "a.gguf", layers=2)
+    copy = home.folder / "b.gguf"
+    copy.write_bytes(path.read_bytes())
+    gone, there = home.shelf.import_file(path), home.shelf.import_file(copy, name="b")
+    assert (gone.name, there.name) == ("a", "b")
+    assert home.shelf.get(gone.model.id) == gone
+    path.unlink()
+    assert home.shelf.get(gone.model.id) == there
+    assert home.shelf.verify(home.shelf.get(gone.model.id)) == there
+    assert home.shelf.get(gone.model.id, ["a"]) == gone, "it is loaded, and answers"
+
+
 def test_what_is_refused_leaves_nothing(home: Home) -> None:
     cases = {"a": b"no model", "b": small(block_count=0).bytes(), "c": small().bytes()[:-1]}
     for name, data in cases.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -484,3 +486,14 @@ def test_help_names_options_in_full(
     assert max(map(len, said.out.splitlines())) <= 80
     for name in names:
         assert name in said.out
+
+
+def test_a_node_that_is_told_to_end_while_its_parent_lives_ends_well() -> None:
+    """The thread that waits for the parent's end held the buffer of standard input, and Python aborted at its end."""
+    ends = "from app.cli.node_command import _stop_when_stdin_ends as watch; watch(); import time; time.sleep(0.1)"
+    with subprocess.Popen(
+        [sys.executable, "-c", ends], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        assert run.wait(timeout=30) == 0
+        assert run.stderr is not None
+        assert run.stderr.read() == b""

@@ -29,7 +29,7 @@ from app.gui.shelf.rows import ITEM_ROLE, Row, Rows
 from app.gui.shelf.size_filter import CLASSES, SizeClass
 
 ALL, FITS, HERE = "all", "fits", "here"
-SEARCH_WIDTH = 170  # at least, before the filters go on in the next line
+SEARCH_SIGNS = 48  # the glass before it, and the cross behind it
 LEAST_WORDS = 2  # characters of an online search
 LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
 
@@ -136,7 +136,7 @@ class ModelList(Whole):
 
     def _make_fields(self) -> None:
         self.search = QLineEdit()
-        self.search.setPlaceholderText(self.tr("Search models"))
+        self.search.setPlaceholderText(self.tr("Search"))
         self.search.setAccessibleName(self.tr("Search models"))
         self.search.setClearButtonEnabled(True)
         self.search.setMaxLength(200)
@@ -163,6 +163,11 @@ class ModelList(Whole):
         self.search.textChanged.connect(self._searched)
         find = QShortcut(QKeySequence.StandardKey.Find, self, self.search.setFocus)
         find.setContext(Qt.ShortcutContext.WindowShortcut)
+
+    def _fit_search(self) -> None:
+        """As narrow as its own word before the filters go on in a second line."""
+        words = self.search.fontMetrics().horizontalAdvance(self.search.placeholderText())
+        self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_SIGNS))
 
     def _make_list(self) -> None:
         self.rows = Rows(self)
@@ -276,7 +281,7 @@ class ModelList(Whole):
 
     def _paint(self) -> None:
         self._glass.setIcon(icon("search", self._services.theme.colours.muted))
-        self.search.setMinimumWidth(self._services.theme.px(SEARCH_WIDTH))
+        self._fit_search()
         self.view.setMinimumHeight(LEAST_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
         self.view.doItemsLayout()
         self.view.viewport().update()

@@ -121,8 +121,7 @@ class ModelsPage(Page):
         self.starter = StarterCard()
         self.none_fits = paragraph(
             self.tr(
-                "No model of the catalogue fits with room to spare in what your computers lend now. Close large "
-                "programs, lend more on the page This computer, or add a computer."
+                "No catalogue model fits with room to spare. Close large programs, lend more, or add a computer."
             ),
             "muted",
         )

@@ -4522,6 +4522,10 @@
         <translation>Empfohlen</translation>
     </message>
     <message>
+        <source>Search</source>
+        <translation>Suchen</translation>
+    </message>
+    <message>
         <source>Search Hugging Face for “{words}”</source>
         <translation>Auf Hugging Face nach „{words}“ suchen</translation>
     </message>
@@ -5014,12 +5018,12 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>No larger model fits the memory that is free for models now. Add a machine, or lend more.</source>
-        <translation>Kein größeres Modell passt in den Speicher, der jetzt für Modelle frei ist. Fügen Sie ein Gerät hinzu oder verleihen Sie mehr.</translation>
+        <source>No catalogue model fits with room to spare. Close large programs, lend more, or add a computer.</source>
+        <translation>Kein Modell des Katalogs passt bequem. Schließen Sie große Programme, verleihen Sie mehr oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
-        <source>No model of the catalogue fits with room to spare in what your computers lend now. Close large programs, lend more on the page This computer, or add a computer.</source>
-        <translation>Kein Modell des Katalogs passt bequem in das, was Ihre Computer jetzt verleihen. Schließen Sie große Programme, verleihen Sie auf der Seite „Dieser Computer“ mehr, oder fügen Sie einen Computer hinzu.</translation>
+        <source>No larger model fits the memory that is free for models now. Add a machine, or lend more.</source>
+        <translation>Kein größeres Modell passt in den Speicher, der jetzt für Modelle frei ist. Fügen Sie ein Gerät hinzu oder verleihen Sie mehr.</translation>
     </message>
     <message>
         <source>Show it</source>
