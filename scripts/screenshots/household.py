@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,8 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
             await _failed_load(host, root.parent)
         case "too-big":  # as when games take the memory of all
             await host.post("/unload", {})
+            with suppress(AppError):  # only where nothing is on the shelf, a model is recommended
+                await host.delete(f"/models/{ODD}")
             for one in clients:
                 await one.post("/lending", {"memory_bytes": TOO_LITTLE, "limit_bytes": TOO_LITTLE})
         case "folder-away":
