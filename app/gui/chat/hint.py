@@ -69,9 +69,9 @@ class Hint(QWidget):
         elif is_full:
             words = self.tr("The context is nearly full: the next answer may stop early.")
         elif not is_loaded and failed:
-            text = self.tr("{model} could not be loaded, so no model answers.")
-            words = text.format(model=model_name(failed))
-            if chat.messages:  # an empty chat offers it at length
+            if chat.messages:  # an empty chat says it at length
+                text = self.tr("{model} could not be loaded, so no model answers.")
+                words = text.format(model=model_name(failed))
                 other, self._offered = self.tr("Ask the Guide"), GUIDE
         elif not is_loaded and chat.model is None:
             words = f"{self.tr('No model is loaded, so the Guide answers.')} {only_english}".strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,12 @@ def test_after_a_failed_load_it_promises_no_answer_of_the_guide(
     hint = Hint(Preferences(tmp_path), used.append)
     qtbot.addWidget(hint)
     hint.tell(Chat(ChatId("7")), (), pool, is_full=False)
-    assert hint.words.text().startswith("odd could not be loaded, so no model answers.")
-    hint.tell(Chat(ChatId("7"), model="guide"), (), pool, is_full=False)
-    assert hint.words.text() == "", "it was chosen for this chat, and answers"
+    assert hint.words.text() == "", "the empty chat's invitation says it"
     chat = add(Chat(ChatId("7")), Message(MessageId("1"), None, Role.USER, "Why?", 0.0))
+    hint.tell(replace(chat, model="guide"), (), pool, is_full=False)
+    assert hint.words.text() == "", "it was chosen for this chat, and answers"
     hint.tell(chat, (), pool, is_full=False)
+    assert hint.words.text() == "odd could not be loaded, so no model answers."
     assert hint.other.text() == "Ask the Guide"
     hint.other.click()
     assert used == ["guide"]
