@@ -17,7 +17,7 @@ from app.catalog.download_book import PartFacts, Record, joint_hash
 from app.catalog.files import write_whole
 from app.catalog.gguf_names import part_names
 from app.catalog.hub_address import checked
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Damaged
 from app.decoding import decode
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Pins:
         self._path = path
 
     def of(self, repository: str, file: str) -> Pin | None:
-        """Reads the disk."""
+        """Reads the disk. Raises Damaged."""
         found = (one for one in self._all() if (one.repository, one.file) == (repository, file))
         return next(found, None)
 
@@ -84,7 +84,7 @@ class Pins:
             found = decode(self._path.read_bytes(), list[Pin])
         except FileNotFoundError:
             return []
-        except (OSError, ValueError):
-            log.warning("the pins of models in %s cannot be read", self._path)
-            return []
+        except (OSError, ValueError) as error:
+            log.warning("the pins of models in %s cannot be read: %s", self._path, error)
+            raise Damaged("pins_damaged", path=str(self._path)) from None
         return [one for one in found if one.is_sound]

@@ -213,6 +213,11 @@ def _lines(one: Json) -> list[str]:
         here if here == there else f"{here} (there: {there})" for here, there in pairs
     )
     spent = f"{one['spent_tokens']:,} of {one['cap_tokens']:,} tokens are spent"
+    if not one.get("is_counted", True):
+        spent = (
+            "what it has cost is no longer known, so it is sent nothing; "
+            f"`poolhouse upstream change {name} --forget-spent` counts anew"
+        )
     return [
         f"{name}, at {safe_text.name(one['url'])}: {state}.",
         f"  For {models}; {spent}. Key: {KEY_SHOWN[one['has_key']]}.",

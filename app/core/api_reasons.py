@@ -87,6 +87,8 @@ API_SENTENCES: dict[str, str] = {
     "upstream_busy": "{name} has too much to do. Ask again in {seconds} s.",
     "upstream_spent": "{name} has the model, but its {most} tokens are spent. "
     "`poolhouse upstream change {name} --forget-spent` begins anew.",
+    "upstream_uncounted": "{name} has the model, but what it has cost is no longer known: the file of it was damaged. "
+    "`poolhouse upstream change {name} --forget-spent` counts anew and lets it answer again.",
     "upstream_short": "{name} has the model, but {tokens} of its {most} tokens are left, and this request needs "
     "about {asked}. Shorten it, or raise the cap: `poolhouse upstream change {name} --cap-tokens`.",
     "upstream_tokens": "Token ids mean something else at {name}, which has the model. "

@@ -224,7 +224,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         hub_gated hub_held_up hub_mirror_held_up hub_mirror_unreached hub_odd hub_parts_missing hub_redirect_odd
         hub_slow hub_stalled hub_token_needed hub_token_wrong hub_unknown hub_unreached pull_ended
         updates_no_place updates_unreached upstream_certificate upstream_failed upstream_off upstream_short
-        upstream_spent upstream_test_failed
+        upstream_spent upstream_test_failed upstream_uncounted
         """,
     ),
     (
@@ -250,7 +250,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.APP),
         """
-        api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
+        pins_damaged api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
         catalogue_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
         check_confined_network check_confined_none check_confined_unknown check_home_unwritable cure_confined
         cure_home_unwritable demo_without_model erase_away erase_keyring erase_left erase_while_running
@@ -282,6 +282,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         log_model_broken_off log_model_downloaded log_model_failed log_model_goes_on log_model_goes_on_after
         log_model_lost log_model_mended log_model_mended_late log_model_ready log_model_stopped
         log_model_unloaded log_model_with log_model_without log_node_newer log_node_started log_node_upstream
+        log_node_uncounted log_doubts_lost
         machine_replaced pace_link pace_machine pace_memory plan_alone_faster plan_beside plan_engine
         plan_estimated plan_fits_host plan_forced plan_kept plan_measured plan_measured_links plan_replicas
         plan_replicas_chosen plan_replicas_chosen_mixed plan_replicas_mixed plan_sketched plan_split

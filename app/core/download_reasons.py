@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 DOWNLOAD_SENTENCES: dict[str, str] = {
+    "pins_damaged": "{path} is damaged: it holds which bytes were taken first of models that no catalogue knows. Put a "
+    "copy of it back, or delete it to trust the next download of each anew.",
     # the hub
     "hub_address_odd": "HF_ENDPOINT is set to {address}, which is no https address. Change it, then start again.",
     "hub_name_odd": "{name} cannot be a GGUF file or repository of the hub. Check it, or search for the model.",

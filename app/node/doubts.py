@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from app.catalog.transfer import to_its_end
 from app.core.errors import BadInput, Reason
 from app.core.household import Machine
 from app.core.ids import MachineId
-from app.machine.kept_file import read_or
+from app.machine.kept_file import decoded
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,21 @@ class Doubts:
     ) -> None:  # fmt: skip
         self._file, self._note, self._changed, self._now = file, note, changed, now
         self._turn = asyncio.Lock()  # what is said last is written last
-        self._since = dict(read_or(file, _File, "machines that are doubted").since)
+        self._since = dict(self._read().since)
+
+    def _read(self) -> _File:
+        """What was kept. What is damaged stays beside it, and is told: who was doubted is used again."""
+        try:
+            return decoded(self._file, _File)
+        except FileNotFoundError:
+            return _File()
+        except (OSError, ValueError) as error:
+            log.warning("which machines are doubted cannot be read: %s", error)
+            aside = self._file.with_suffix(".damaged")
+            with suppress(OSError):
+                self._file.replace(aside)
+            self._note(Reason("log_doubts_lost", {"path": str(aside)}))
+            return _File()
 
     def __contains__(self, machine: object) -> bool:
         return machine in self._since

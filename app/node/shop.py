@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from app.catalog.other_apps import Other, OtherApps, app_of
 from app.catalog.pins import Pin, Pins
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import BadInput, Reason
+from app.core.errors import BadInput, Damaged, Reason
 from app.core.ids import machine_id
 from app.lan.network import Network
 from app.machine.models_folders import ModelsFolders
@@ -86,11 +87,17 @@ class Shop:
 
     async def _pin(self, repository: str, file: str) -> Pin | None:
         """What this machine took first of a file, else what another one of the household did."""
-        mine = await asyncio.to_thread(self.pins.of, repository, file)
+        try:
+            mine = await asyncio.to_thread(self.pins.of, repository, file)
+        except Damaged:
+            if found := await self._copies.pin(repository, file):
+                return found
+            raise
         return mine or await self._copies.pin(repository, file)
 
     async def _keep_pin(self, pin: Pin) -> None:
-        await asyncio.to_thread(self.pins.keep, pin)
+        with suppress(Damaged):  # told to who wants a file that only these know
+            await asyncio.to_thread(self.pins.keep, pin)
 
     async def catalogue(self) -> Json:
         """What comes with the app; nothing is asked of anybody."""

@@ -105,3 +105,17 @@ async def test_a_damaged_file_doubts_nobody(tmp_path: Path) -> None:
     file = tmp_path / "doubts.json"
     file.write_text('{"since": 3}')
     assert ATTIC not in Doubts(file)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"since": {"a": "x"}}'])
+async def test_a_damaged_file_is_told_and_kept_aside(tmp_path: Path, content: bytes) -> None:
+    file, told = tmp_path / "doubts.json", list[str]()
+    file.write_bytes(content)
+    doubts = Doubts(file, lambda why: told.append(said(why)))
+    assert ATTIC not in doubts
+    (sentence,) = told
+    aside = tmp_path / "doubts.damaged"
+    assert str(aside) in sentence
+    assert aside.read_bytes() == content
+    await doubts.differs(ATTIC, "attic")
+    assert ATTIC in Doubts(file)

@@ -12,7 +12,7 @@ from app.catalog.catalogue import Catalogue
 from app.catalog.download_book import PartFacts, joint_hash
 from app.catalog.hub_address import MAIN
 from app.catalog.pins import Pin, Pins
-from app.core.errors import Reason
+from app.core.errors import Damaged, Reason
 from app.core.reasons import said
 from app.lan.listener import MODELS_PATH
 from app.node.copies import Copies
@@ -130,3 +130,18 @@ def test_a_pin_that_does_not_hold_together_counts_for_nothing(tmp_path: Path) ->
         assert Pins(path).of(odd.repository, odd.file) is None
     path.write_text("{")
     assert Pins(path).of(REPOSITORY, FILE) is None
+
+
+async def test_damaged_pins_are_told_and_neither_passed_over_nor_written_over(
+    server: HubServer, tmp_path: Path
+) -> None:
+    place = Place(server, tmp_path / "first", unknown(server))
+    async with running(place):
+        pins = place.pins
+        pins.keep(PIN)
+        pins._path.write_bytes(damaged := pins._path.read_bytes()[:-9])
+        with pytest.raises(Damaged, match="pins_damaged"):
+            pins.of(REPOSITORY, FILE)
+        with pytest.raises(Damaged, match="pins_damaged"):
+            pins.keep(msgspec.structs.replace(PIN, file="another.gguf"))
+        assert pins._path.read_bytes() == damaged

@@ -63,6 +63,17 @@ def test_a_start_clears_what_a_killed_node_was_checking(tmp_path: Path) -> None:
         assert not left.parent.exists()
 
 
+def test_damaged_books_of_a_node_are_told_in_its_journal(tmp_path: Path) -> None:
+    household = Home.at(tmp_path / "home").create().household
+    household.mkdir(exist_ok=True)
+    for book in household / "doubts.json", household / "upstreams.json":
+        book.write_bytes(b"{")
+    with node(tmp_path / "home", "den") as begun:
+        told = [one["code"] for one in begun.control("GET", "/journal")["events"]]
+    assert "log_doubts_lost" in told
+    assert "log_node_uncounted" not in told  # there is none that could be sent anything
+
+
 def test_an_interface_that_comes_later_is_waited_for_and_that_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,11 +47,15 @@ class Upstreams:
         for name, (_, setting) in self._rows.items():
             setting.gone = name not in self._names
         words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
+        uncounted = _tr(
+            "What it has cost is no longer known, so it is sent nothing. Remove and add it to count anew."
+        )
         for one in those:
             switch, setting = self._rows[one["name"]]
             switch.show_on(one["on"])
             spent, cap = (formats.number(one[what]) for what in ("spent_tokens", "cap_tokens"))
-            setting.tell(f"{_reached(one)} {words.format(spent=spent, cap=cap)}")
+            told = words.format(spent=spent, cap=cap) if one.get("is_counted", True) else uncounted
+            setting.tell(f"{_reached(one)} {told}")
         self._group.search_again()
 
     def reset(self) -> None:

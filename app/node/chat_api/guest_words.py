@@ -17,6 +17,7 @@ FOR_GUESTS = {
     "reranker_missing": "guest_reranker_missing",
     "upstream_spent": "guest_upstream_spent",
     "upstream_short": "guest_upstream_spent",
+    "upstream_uncounted": "guest_upstream_spent",
     "upstream_off": "guest_upstream_off",
 }
 

@@ -112,6 +112,7 @@ class ChatApi:
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Listen, if the owner wants it. A node serves its household also without it."""
         self._group = group
+        self.upstreams.tell_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
         self._node.hosting.rested = self.answering.queue.look
         self._node.hosting.ended = self.figures.count

@@ -16,6 +16,7 @@ from app.machine.api_choice import Upstream
 from app.node import requests as asked
 from app.node.chat_api.upstreams import Upstreams
 
+MOST_SPENT = 1 << 50  # the largest cap: what is told of one whose count is lost
 MOST_TOLD = 200  # models of an upstream, to a face
 
 Json = dict[str, Any]
@@ -44,7 +45,8 @@ class UpstreamDesk:
                 "models": one.models,
                 "on": one.on,
                 "cap_tokens": one.cap_tokens,
-                "spent_tokens": self._upstreams.spent.get(name, 0),
+                "spent_tokens": min(self._upstreams.spent.get(name, 0), MOST_SPENT),
+                "is_counted": self._upstreams.is_counted(name),
                 "last_contact": self._upstreams.reached.get(name),
                 "own_certificate": bool(one.certificate),
                 "has_key": None if keys is None else name in keys,

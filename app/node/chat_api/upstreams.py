@@ -24,7 +24,7 @@ from app.decoding import decode
 from app.lan.body import TooLong, TooSlow, whole_body
 from app.lan.tls import upstream_context
 from app.machine.api_choice import Upstream
-from app.machine.kept_file import read_or
+from app.machine.kept_file import decoded
 from app.machine.paths import write_atomically
 from app.machine.secret_map import SecretMap
 from app.node.chat_api.event_stream import MOST_LINE_BYTES, Odd, chunks
@@ -42,6 +42,9 @@ UNUSABLE = frozenset(
 )  # the request is at fault: asked again later it would be no better
 MOST_WORDS = 200
 CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
+# What counts as spent where the count is damaged: more than any cap, so that the cap stays closed until the owner
+# has it counted anew.
+UNCOUNTED = 1 << 52
 USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
 ID = "X-Request-Id"
 PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
@@ -87,7 +90,7 @@ class Upstreams:
         note: Callable[[Reason], None],
     ) -> None:
         self._choice, self.keys, self._file, self._note = choice, keys, file, note
-        self.spent: dict[str, int] = _load(file)
+        self.spent = self._loaded()
         self.mark = secrets.token_hex(8)  # goes with what is sent on, and tells not who we are
         self.reached: dict[str, float] = {}  # when it answered last, since the start
         self._promised = Counter[str]()
@@ -221,11 +224,36 @@ class Upstreams:
         self.spent.pop(name, None)
         await self._save()
 
+    def is_counted(self, name: str) -> bool:
+        """Whether it is known what it has cost."""
+        return self.spent.get(name, 0) < UNCOUNTED
+
+    def tell_uncounted(self) -> None:
+        """Say which of them are sent nothing for that."""
+        if names := [name for name in self._choice() if not self.is_counted(name)]:
+            facts: dict[str, Any] = {"path": str(self._file), "names": ", ".join(names)}
+            self._note(Reason("log_node_uncounted", facts))
+
+    def _loaded(self) -> dict[str, int]:
+        """What was kept. Where that is damaged nobody knows what is left: none of them is asked."""
+        try:
+            found = decoded(self._file, dict[str, int])
+            if any(count < 0 for count in found.values()):
+                raise ValueError("less than nothing was spent")
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            log.warning("what upstreams have cost, in %s, cannot be read: %s", self._file, error)
+            return dict.fromkeys(self._choice(), UNCOUNTED)
+        return found
+
     def _left(self, name: str, one: Upstream) -> int:
         return one.cap_tokens - self.spent.get(name, 0) - self._promised[name]
 
     def _no_more(self, name: str, one: Upstream, needs: int = 1) -> AppError:
         """Why it gets no further request, or none that needs so many tokens. What is promised may come back."""
+        if not self.is_counted(name):
+            return BadInput("upstream_uncounted", name=name)
         left, most = one.cap_tokens - self.spent.get(name, 0), one.cap_tokens
         if left <= 0:
             return BadInput("upstream_spent", name=name, most=most)
@@ -340,7 +368,3 @@ def _why(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "its certificate is not known here"
     return "it cannot be reached" if isinstance(error, OSError) else "it hung up"
-
-
-def _load(file: Path) -> dict[str, int]:
-    return read_or(file, dict[str, int], "what upstreams have cost")

@@ -7262,6 +7262,10 @@
         <translation>Vertraut wird allein {file}.</translation>
     </message>
     <message>
+        <source>What it has cost is no longer known, so it is sent nothing. Remove and add it to count anew.</source>
+        <translation>Was er gekostet hat, ist nicht mehr bekannt, deshalb wird ihm nichts geschickt. Entfernen Sie ihn und fügen Sie ihn wieder hinzu, um neu zu zählen.</translation>
+    </message>
+    <message>
         <source>What you call it</source>
         <translation>Wie Sie ihn nennen</translation>
     </message>

@@ -209,3 +209,28 @@ async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
     assert paid == [GUESS]
     there.go.set()
     await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b'{"barn": -5000}', b'{"barn": "1"}', b"[" * 9999]
+)
+async def test_a_damaged_count_closes_the_cap_until_the_owner_has_it_counted_anew(
+    upstreams: Upstreams, tmp_path: Path, content: bytes
+) -> None:
+    file, told = tmp_path / "spent.json", list[str]()
+    file.write_bytes(content)
+    again = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: told.append(said(why)))
+    assert again.serving("m") is None
+    again.tell_uncounted()
+    (sentence,) = told
+    assert str(file) in sentence
+    assert sentence.endswith("barn.")
+    with pytest.raises(BadInput, match="upstream_uncounted"):
+        again.check_lacked("m", BadInput("model_unknown"))
+    await again.forget("other")  # of another one alone: it is written, and what is unknown stays so
+    later = Upstreams(upstreams._choice, upstreams.keys, file, lambda why: told.append(said(why)))
+    assert not later.is_counted("barn")
+    await later.forget("barn")
+    assert later.serving("m") is not None
+    later.tell_uncounted()
+    assert len(told) == 1
