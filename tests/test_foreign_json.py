@@ -43,11 +43,31 @@ def calls(folder: str) -> Iterator[tuple[str, str, int]]:
                     yield name, f"json.{attr}", node.lineno
                 case ast.ImportFrom(module="json", names=names):
                     yield from ((name, f"json.{one.name}", node.lineno) for one in names)
+                case ast.Import(names=names):
+                    yield from ((name, f"json.{how}", node.lineno) for how in hidden(names))
+                case ast.ImportFrom(module="msgspec", names=names):
+                    ways = hidden(names, in_msgspec=True)
+                    yield from ((name, f"json.{how}", node.lineno) for how in ways)
+                case ast.Await(value=ast.Call(func=ast.Attribute(attr="json"))):
+                    yield name, "json.json() of an answer", node.lineno
                 case ast.Attribute(
                     value=ast.Attribute(value=ast.Name(id="msgspec"), attr="json"),
                     attr="decode" | "Decoder" as attr,
                 ):
                     yield name, f"msgspec.json.{attr}", node.lineno
+
+
+def hidden(names: list[ast.alias], *, in_msgspec: bool = False) -> Iterator[str]:
+    """Readers of JSON under a name by which they would not be found above."""
+    for one in names:
+        if one.name in ("orjson", "ujson", "simplejson"):
+            yield one.name
+        elif one.name == "json" and in_msgspec:
+            yield "msgspec's, by another name"
+        elif one.name.rpartition(".")[2] == "json" and one.asname is not None:
+            yield f"{one.name} as {one.asname}"
+        elif one.name == "msgspec" and one.asname not in (None, "msgspec"):
+            yield f"msgspec as {one.asname}"
 
 
 def test_only_these_read_json_in_another_way() -> None:

@@ -128,8 +128,6 @@ def test_a_pin_that_does_not_hold_together_counts_for_nothing(tmp_path: Path) ->
         path = tmp_path / "pins.json"
         path.write_bytes(msgspec.json.encode([odd]))
         assert Pins(path).of(odd.repository, odd.file) is None
-    path.write_text("{")
-    assert Pins(path).of(REPOSITORY, FILE) is None
 
 
 async def test_damaged_pins_are_told_and_neither_passed_over_nor_written_over(
