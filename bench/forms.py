@@ -1,0 +1,94 @@
+"""`python -m bench.forms MODEL`: what a form costs, one answer of a node with a JSON schema and without, in turns."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.api import opened
+from bench.children import Children, Place
+from bench.pool import Node
+
+ROUNDS, N_TOKENS = 7, 64
+ASK: dict[str, Any] = {
+    "messages": [{"role": "user", "content": "List the rooms of a house, and what is in each of them."}],
+    "max_tokens": N_TOKENS, "temperature": 0, "stream": True, "stream_options": {"include_usage": True},
+}  # fmt: skip
+ITEM = {
+    "type": "object",
+    "properties": {
+        "room": {"type": "string"},
+        "things": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["room", "things"],
+    "additionalProperties": False,
+}
+SCHEMA = {
+    "type": "object",
+    "properties": {"rooms": {"type": "array", "items": ITEM, "minItems": 20}},
+    "required": ["rooms"],
+    "additionalProperties": False,
+}
+FORM = {
+    "response_format": {"type": "json_schema", "json_schema": {"name": "rooms", "schema": SCHEMA}}
+}
+
+
+def asked(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
+    """Seconds to the first words, and tokens a second from then on."""
+    connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=300)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    begun, times, n_tokens = time.perf_counter(), list[float](), 0
+    connection.request("POST", "/v1/chat/completions", json.dumps(body).encode(), headers)
+    with connection.getresponse() as answer:
+        while line := answer.readline():
+            if line.startswith(b"data: {"):
+                told = json.loads(line[6:])
+                n_tokens = (told.get("usage") or {}).get("completion_tokens", n_tokens)
+                if told["choices"] and told["choices"][0]["delta"].get("content"):
+                    times.append(time.perf_counter())
+    return times[0] - begun, (n_tokens - 1) / (times[-1] - times[0])
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(prog="python -m bench.forms", description=__doc__)
+    words.add_argument("model", type=Path)
+    words.add_argument("--rounds", type=int, default=ROUNDS)
+    given = words.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="poolhouse-forms") as folder,
+        Children(Path(folder)) as family,
+    ):
+        node = Node(family, "forms", Path(folder) / "home", Place())
+        path = str(given.model.absolute())
+        node.control.finish("/models", {"path": path, "name": "model"})
+        node.control.finish("/load", {"model": "model", "shape": "one"})
+        base, keys = opened(node)
+        kinds = {"plain": ASK, "form": ASK | FORM}
+        found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+        for turn in range(given.rounds + 1):  # the first one warms up
+            for kind, body in kinds.items():
+                told = asked(base, keys[0], body)
+                if turn:
+                    found[kind].append(told)
+    for kind, each in found.items():
+        first, rate = ([one[at] for one in each] for at in (0, 1))
+        print(
+            f"{kind}: first words after {1000 * median(first):.0f} ms "
+            f"({1000 * min(first):.0f} to {1000 * max(first):.0f}), then {median(rate):.1f} tok/s "
+            f"({min(rate):.1f} to {max(rate):.1f})"
+        )
+    ratios = [form[1] / plain[1] for plain, form in zip(found["plain"], found["form"], strict=True)]
+    print(
+        f"with a form to without, turn by turn: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    )
+
+
+if __name__ == "__main__":
+    main()
