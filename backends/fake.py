@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -46,6 +47,9 @@ class Options:
     die_at: int = 0  # the n-th step ends the process
     error_from: int = 0  # a row at this position or later raises StageError; 0: none does
     die_from: int = 0  # a row at this position or later ends the process; 0: none does
+    vanish_from: int = (
+        0  # a row at this position or later ends it as the system ends a process; 0: none does
+    )
     hang_at: int = 0  # the n-th step takes an hour
 
 
@@ -91,6 +95,8 @@ class FakeStage:
         rows = self._given(batch) + np.float32(len(self._config.layers))
         if any(0 < self.options.die_from < segment.end for segment in batch.segments):
             os.abort()
+        if any(0 < self.options.vanish_from < segment.end for segment in batch.segments):
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
         if any(0 < self.options.error_from < segment.end for segment in batch.segments):
             raise StageError("the fake engine was asked to fail")
         for segment, part in _split(batch.segments, rows):

@@ -81,7 +81,7 @@ def test_a_broken_file_is_named_and_no_machine(what: str, home: Household) -> No
     make, meanwhile, alone, end = FILES[what]
     make(home.path)
     told = asyncio.run(
-        home.tell(Told(0, what), alone=alone, meanwhile=meanwhile or (lambda _: None))
+        home.tell(Told(1, what), alone=alone, meanwhile=meanwhile or (lambda _: None))
     )
     assert (told.end, told.wrong) == (end, [])
     assert re.search("other file|Put it back|import it again", told.sentence)

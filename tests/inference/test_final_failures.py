@@ -182,6 +182,31 @@ async def test_an_answer_that_crashes_processes_ends_alone(place: int) -> None:
         assert not built.rebuild.failures.left_out()
 
 
+@pytest.mark.parametrize(
+    ("sampling", "code", "rebuilt"),
+    [
+        (replace(GREEDY, logit_bias=((5, -1.0),)), "answer_ends_process", 2),
+        (replace(GREEDY, repeat_penalty=1.1), "answer_ends_process", 2),
+        (GREEDY, "recovery_too_often", 4),  # any answer is computed so: no sign of this one
+    ],
+)
+async def test_a_process_that_vanishes_is_the_doing_of_an_answer_that_asks_for_more_than_a_draw(
+    sampling: Sampling, code: str, rebuilt: int
+) -> None:
+    expected = await undisturbed()
+    path = f"fake:vanish_from=60,{SLOW}"
+    async with pool(8, paths=[path], rebuilds=True) as built:
+        other = asyncio.gather(hear(built.pipeline, request("x", SHORT)))
+        await asyncio.sleep(0.1)
+        ids, _, error = await hear(built.pipeline, request("x" * 55, 30, sampling=sampling))
+        assert error is not None
+        assert error.reason.code == code
+        assert len(built.rebuild.planned) == rebuilt
+        assert len(ids) == 6
+        [(one, _, ended)] = await other
+        assert code != "answer_ends_process" or (one, ended) == (expected, None)
+
+
 async def test_what_fails_at_once_ends_the_answer_whose_it_is_and_not_who_shared_its_step() -> None:
     expected, paths = await undisturbed(), [f"fake:error_from=60,{SLOW}", f"fake:{SLOW}"]
     async with pool(2, 4, 2, paths=paths, rebuilds=True) as built:
