@@ -187,7 +187,7 @@ async def test_an_answer_that_crashes_processes_ends_alone(place: int) -> None:
     [
         (replace(GREEDY, logit_bias=((5, -1.0),)), "answer_ends_process", 2),
         (replace(GREEDY, repeat_penalty=1.1), "answer_ends_process", 2),
-        (GREEDY, "recovery_too_often", 4),  # any answer is computed so: no sign of this one
+        (GREEDY, "recovery_too_often", 3),  # any answer is computed so: no sign of this one
     ],
 )
 async def test_a_process_that_vanishes_is_the_doing_of_an_answer_that_asks_for_more_than_a_draw(
