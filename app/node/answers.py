@@ -85,13 +85,8 @@ def _may_be_chance(error: AppError) -> bool:
 
 
 def of_model(error: AppError, model: str) -> AppError:
-    """Why this model could not be loaded, or tried: what its file did to an engine is told of the file. Where another
-    machine says that it did, either may be at fault, and both are named."""
-    cause = blame.cause(error.reason)
-    if error.reason.code == "lender_said" and cause in ("worker_crashed", "numbers_not_finite"):
-        machine = error.reason.facts.get("machine", "")
-        return StageFailed("model_fails_there", model=model, machine=machine)
-    match cause:
+    """Why this model could not be loaded, or tried: what its file did to an engine is told of the file."""
+    match blame.cause(error.reason):
         case "worker_crashed":
             return StageFailed("model_ends_process", model=model)
         case "numbers_not_finite":

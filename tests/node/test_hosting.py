@@ -15,7 +15,7 @@ import pytest
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.blame import lost
-from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageLost
 from app.core.household import About, Told
 from app.core.ids import MachineId
 from app.core.plan import Candidate
@@ -308,18 +308,6 @@ async def test_only_what_may_have_been_chance_is_loaded_again(
     scene.errors += [lost(Reason(code, {**facts, "seconds": 1}))] * 9
     assert await load(hosting, "one") == told
     assert len(scene.placed) == tries
-    scene.errors.clear()
-
-
-@pytest.mark.parametrize("cause", ["numbers_not_finite", "worker_crashed"])
-async def test_a_lenders_word_alone_makes_no_file_damaged_and_it_is_named(
-    hosting: Hosting, scene: Scene, cause: str
-) -> None:
-    facts = {"machine": "attic", "what": "It is so.", "cause": cause}
-    scene.errors += [lost(Reason("lender_said", facts))] * 9
-    with pytest.raises(StageFailed) as found:
-        await hosting.load(asked.LoadModel(model="one"), lambda _: None)
-    assert found.value.reason == Reason("model_fails_there", {"model": "one", "machine": "attic"})
     scene.errors.clear()
 
 
