@@ -181,13 +181,13 @@ class Links:
     ) -> PeerLink:
         member = client.member.id
         return PeerLink(
-            socket, client, theirs, self._name(client.member, theirs), dialled, self._clock,
+            socket, client, theirs, lambda name: self._name(client.member, name), dialled, self._clock,
             lambda: self.hears(member), self._allowance(member),
         )  # fmt: skip
 
-    def _name(self, member: Member, theirs: Hello | HelloAck) -> str:
+    def _name(self, member: Member, told: str) -> str:
         """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""
-        wanted = clean_name(theirs.name)
+        wanted = clean_name(told)
         taken = {
             *(one.name for key, one in self._owner.members.items() if key != member.id),
             *(link.name for key, link in self.up.items() if key != member.id),

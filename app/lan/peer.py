@@ -96,14 +96,15 @@ class PeerLink:
         socket: Socket,
         client: PeerClient,
         theirs: Hello | HelloAck,
-        name: str,
+        named: Callable[[str], str],
         dialled: bool,
         clock: Callable[[], float] = time.monotonic,
         hears: Callable[[], bool | None] = lambda: None,
         allowance: Allowance | None = None,
     ) -> None:
         self.hello = theirs
-        self.name = name  # fit to be shown
+        self._named = named  # from what it calls itself
+        self.name = named(theirs.name)  # fit to be shown
         self._allowance = allowance or Allowance(clock)
         self.dialled = dialled  # by us
         self.ended: Reason | None = None
@@ -319,6 +320,7 @@ class PeerLink:
                 self._leaves = self._leaves or isinstance(message, Leaving)
                 if isinstance(message, Status):  # it may have a new name
                     self.hello = msgspec.structs.replace(self.hello, name=message.name)
+                    self.name = self._named(message.name)
                 try:
                     async with asyncio.timeout(ROOM_SECONDS):
                         await self._inbox.put(message)

@@ -51,7 +51,7 @@ class Doubts:
             aside = self._file.with_suffix(".damaged")
             with suppress(OSError):
                 self._file.replace(aside)
-            self._note(Reason("log_doubts_lost", {"path": str(aside)}))
+            self._note(Reason("log_machine_doubts_lost", {"path": str(aside)}))
             return _File()
 
     def __contains__(self, machine: object) -> bool:

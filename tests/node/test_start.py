@@ -70,7 +70,7 @@ def test_damaged_books_of_a_node_are_told_in_its_journal(tmp_path: Path) -> None
         book.write_bytes(b"{")
     with node(tmp_path / "home", "den") as begun:
         told = [one["code"] for one in begun.control("GET", "/journal")["events"]]
-    assert "log_doubts_lost" in told
+    assert "log_machine_doubts_lost" in told
     assert "log_node_uncounted" not in told  # there is none that could be sent anything
 
 
