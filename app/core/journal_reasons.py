@@ -30,8 +30,8 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_model_lost": "{model} was lost. {why}",
     "log_node_uncounted": "What other servers have cost is no longer known, as {path} is damaged. These are sent "
     "nothing until you have them counted anew (`poolhouse upstream change NAME --forget-spent`): {names}.",
-    "log_machine_doubts_lost": "Which machines gave wrong numbers is no longer known, as the file of it was damaged; it "
-    "is kept as {path}. They are used again until a check finds them again.",
+    "log_machine_doubts_lost": "Which machines gave wrong numbers is no longer known, as the file of it was damaged; "
+    "it is kept as {path}. They are used again until a check finds them again.",
     "log_node_upstream": "{upstream} answered in place of the pool: {tokens} tokens of {model}.",
     "log_lending_off": "Lending is off.",
     "log_lending_on": "Lending is on.",
