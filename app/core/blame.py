@@ -55,6 +55,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         gguf_control_vector gguf_imatrix gguf_lora gguf_lora_of gguf_mmproj gguf_pictures gguf_vocabulary
         model_not_loaded numbers_not_finite model_changed model_gone source_changed cut_illegal kv_odd
         template_failed template_slow template_large engine_knows_not model_ends_process model_not_finite
+        model_fails_there model_not_finite_over
         """,
     ),
     (

@@ -339,6 +339,10 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "that this engine does not survive. Take another file of it, or another model.",
     "model_not_finite": "{model} computes numbers that are not finite, so its file is damaged or was made wrongly. "
     "Take another file of it, or another model.",
+    "model_not_finite_over": "{model} computed numbers that are not finite over {machines}: its file is damaged, or "
+    "one of these machines computes wrongly. Load it on one machine alone, or take another file of it.",
+    "model_fails_there": "{machine} could not compute {model}: its engine crashed, or its numbers were not finite. "
+    "The file may be damaged, or {machine} at fault. Load it without {machine}, or take another file of it.",
     "answer_ends_process": "{times} times a process ended while it computed this answer, so this answer was ended and "
     "no other one. The last time: {why} Change the question, its sampling settings or the form asked for; if that "
     "ends it as well, use another file of the model.",

@@ -96,7 +96,7 @@ async def recovered(
                         stages = await rebuilder.build()
                         event = recovery.Built()
                     except AppError as error:
-                        event = _failed(rebuilder, error, clock)
+                        event = loss_of(error, rebuilder, clock)
                         rebuilder.failed(event)
                 case recovery.Wait(until_s) if not waits:
                     event = recovery.Waited()
@@ -122,11 +122,14 @@ async def _planned(
     except DoesNotFit as error:
         return rebuilder.short(loss, error)
     except AppError as error:
-        return _failed(rebuilder, error, clock)
+        return loss_of(error, rebuilder, clock)
 
 
-def _failed(rebuilder: Rebuilder, error: AppError, clock: Callable[[], float]) -> Loss:
-    log.warning("the placement could not be made again: %s", error.reason)
+def loss_of(
+    error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic
+) -> Loss:
+    """Why stages could not be opened, and whose they were."""
+    log.warning("the stages could not be opened: %s", error.reason)
     machine, name, is_gone = rebuilder.blames(error)
     return Loss(machine, name, error.reason, clock(), is_gone=is_gone)
 

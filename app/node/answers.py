@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from app.core import blame
-from app.core.blame import Fault, Retry
-from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageFailed, StageLost
+from app.core.blame import Fault
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.reasons import said
 from app.lan import messages
@@ -58,40 +58,6 @@ class StageAnswers:
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
-
-
-def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
-    """The lender that had less free than this machine believed, and how much it has: where it says only that it was
-    too little, none of it is counted on."""
-    facts = error.reason.facts
-    machine = facts.get("machine_id")
-    if error.reason.code != "lender_said" or machine is None:
-        return None
-    return MachineId(str(machine)), max(0, int(facts.get("free_bytes", 0)))
-
-
-def worth_again(error: AppError, before: AppError | None = None) -> bool:
-    """Whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
-    if _may_be_chance(error):
-        return before is None or not _may_be_chance(before)
-    found = blame.of(error.reason)
-    return found.fault in (Fault.MACHINE, Fault.LINK) and found.retry is not Retry.NEVER
-
-
-def _may_be_chance(error: AppError) -> bool:
-    """Once, and not twice. What hung took minutes to be noticed."""
-    is_hung = blame.cause(error.reason) == "worker_hung"
-    return is_hung or blame.of(error.reason).retry is Retry.ONCE
-
-
-def of_model(error: AppError, model: str) -> AppError:
-    """Why this model could not be loaded, or tried: what its file did to an engine is told of the file."""
-    match blame.cause(error.reason):
-        case "worker_crashed":
-            return StageFailed("model_ends_process", model=model)
-        case "numbers_not_finite":
-            return StageFailed("model_not_finite", model=model)
-    return error
 
 
 async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.StageReady:

@@ -21,8 +21,8 @@ from app.core.room import reading_bytes, stage
 from app.inference.embedder import Embedder, Score, Text, Vector
 from app.machine import devices
 from app.node import requests as asked
-from app.node.answers import of_model
 from app.node.check_room import CheckRoom
+from app.node.load_tries import of_model
 from app.node.ndjson import Progress, hashing
 from app.node.snapshot import plan_json, with_limits
 from app.node.stoppable import in_thread, unless

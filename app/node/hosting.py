@@ -17,21 +17,18 @@ from app.core.advice import advise
 from app.core.errors import (
     AppError,
     BadInput,
-    DoesNotFit,
     Fact,
     Reason,
     StageLost,
-    Unreachable,
 )
 from app.core.household import Told
 from app.core.ids import MachineId
 from app.core.plan import Plan
 from app.core.reasons import said
-from app.core.recovery import MAX_RECOVERIES, Notice
+from app.core.recovery import Notice
 from app.core.threads import Threads
 from app.inference.chats import Delta, Question
 from app.node import requests as asked
-from app.node.answers import of_model, short_lender, worth_again
 from app.node.asking import always, by_another, delta_json, question_of
 from app.node.company import Company
 from app.node.elsewhere import Elsewhere
@@ -39,6 +36,7 @@ from app.node.embeddings import Embeddings
 from app.node.journal import Journal
 from app.node.lender_news import LenderNews, wants_back
 from app.node.lenders import Lenders
+from app.node.load_tries import LoadTries
 from app.node.load_turn import LoadTurn
 from app.node.loaded import MOST_MODELS, Loaded, alive, releases, to_load, with_others
 from app.node.loads import Load, Loads
@@ -343,10 +341,7 @@ class Hosting:
             raise BadInput("models_enough", most=MOST_MODELS)
         with self._turn.sparing(stays), self._quiet.broken(), self._company.joined():
             # nothing is done ahead, or learnt
-            try:
-                running = await self._planned_and_placed(entry, order, stays, report)
-            except AppError as error:
-                raise of_model(error, entry.name) from error
+            running = await self._planned_and_placed(entry, order, stays, report)
         self._load_failed = None
         return running
 
@@ -361,30 +356,14 @@ class Hosting:
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
         await self._planner.plan(entry.model, order, self.released(stays), speeds)
         await self._end(goes := self.loaded.but(*stays))
-        limits: dict[MachineId, int] = {}
-        before: AppError | None = None
-        no_memory: DoesNotFit | None = None
-        for _ in range(MAX_RECOVERIES):
+        tries = LoadTries(entry.name)
+        while True:
             try:
-                return await self._place(entry, order, goes, speeds, report, limits)
-            except DoesNotFit as error:
-                if error.reason.code == "beside_no_room":
-                    continue
-                short = short_lender(error)
-                if short is None or short[0] in limits:
-                    raise (no_memory or error) from None
-                if (
-                    "free_bytes" not in error.reason.facts
-                ):  # the plan without it cannot say what was short
-                    no_memory = error
-                limits |= dict([short])
-                before = error
-            except (StageLost, Unreachable) as error:
-                if not worth_again(error, before):
-                    raise
-                before = error
-            log.warning("%s is loaded again: %s", entry.name, before.reason)
-        return await self._place(entry, order, goes, speeds, report, limits)
+                return await self._place(entry, order, goes, speeds, report, tries)
+            except AppError as error:
+                if not tries.go_on(error):
+                    raise tries.told(error) from error
+                log.warning("%s is loaded again: %s", entry.name, error.reason)
 
     async def _place(
         self,
@@ -393,11 +372,12 @@ class Hosting:
         gone: Sequence[Running],
         speeds: Speeds,
         report: Progress,
-        limits: Mapping[MachineId, int] | None = None,
+        tries: LoadTries,
     ) -> Running:
         async with self.rooms.choosing:
             back = releases(gone, self._turn.spared)
-            chosen = await self._chosen(entry, order, back, speeds, limits)
+            chosen = await self._chosen(entry, order, back, speeds, tries)
+            tries.begin(chosen)
             chosen = with_others(chosen, self._turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
@@ -411,6 +391,7 @@ class Hosting:
         try:
             await running.ready()
         except BaseException:
+            tries.lost = running.failed
             running.stop()
             self._changed()
             await asyncio.wait({task})
@@ -428,17 +409,20 @@ class Hosting:
         order: asked.LoadModel,
         back: Mapping[MachineId, int],
         speeds: Speeds,
-        limits: Mapping[MachineId, int] | None,
+        tries: LoadTries,
     ) -> Plan:
-        """Where it shall be: where that can be, without machines that failed it again and again just now."""
-        failed = self.outlook.failures.left_out() - set(order.without)
-        if failed:
+        """Where it shall be: where that can be, without machines that failed it just now. Raises AppError."""
+        again_and_again = self.outlook.failures.left_out() | tries.without
+        for failed in dict.fromkeys((again_and_again, frozenset(tries.without))):
+            if not (failed := failed - set(order.without)):
+                continue
             fewer = msgspec.structs.replace(order, without=[*order.without, *sorted(failed)])
             try:
-                return await self._planner.plan(entry.model, fewer, back, speeds, limits)
+                return await self._planner.plan(entry.model, fewer, back, speeds, tries.limits)
             except AppError as error:
                 log.info("it cannot be without machines that failed: %s", error.reason)
-        return await self._planner.plan(entry.model, order, back, speeds, limits)
+        tries.check_may_repeat()
+        return await self._planner.plan(entry.model, order, back, speeds, tries.limits)
 
     def give_back(self, running: Running) -> None:
         """Nobody asks it: it answers nothing from now on, and its memory is given back in a moment."""

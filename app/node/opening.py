@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
+from app.core.errors import AppError
 from app.core.plan import Plan
+from app.core.recovery import Loss
 from app.inference.pipeline import Pipeline
 from app.inference.proof import Proof, is_asked_whole, prove
+from app.inference.recovering import loss_of
 from app.inference.samples import Samples
 from app.inference.shape import Shape
 from app.node.checking import Checks
@@ -49,13 +52,13 @@ class Opener:
         self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
         self._known = Proof(entry.proof) if entry.proof else None
         self.fetched_bytes = 0  # weights that crossed the network
+        self.failed: Loss | None = None  # what the last `open` that failed was about
 
     async def open(
         self, plan: Plan, stack: AsyncExitStack, rebuilding: Callable[[Placing], Rebuilding]
     ) -> Pipeline:
         """Raises AppError."""
-        began, sizes, model = time.monotonic(), self._sizes, self._entry.model
-        given = self._sources
+        began, given, sizes = time.monotonic(), self._sources, self._sizes
         placing = Placing(
             self._entry, given.shelf, given.stages, given.lenders, sizes, stack, self._tell,
             given.room,
@@ -63,20 +66,36 @@ class Opener:
         self._placings.append(placing)
         stack.callback(self._placings.remove, placing)
         rebuilder = rebuilding(placing)
-        clients = await placing.open(plan)
+        rebuilder.failures = given.outlook.failures
+        try:
+            pipeline = await self._opened(plan, stack, placing, rebuilder)
+        except AppError:
+            self.failed = rebuilder.last_failed
+            raise
+        loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)
+        rebuilder.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)
+        self.fetched_bytes += placing.fetched.bytes
+        return pipeline
+
+    async def _opened(
+        self, plan: Plan, stack: AsyncExitStack, placing: Placing, rebuilder: Rebuilding
+    ) -> Pipeline:
+        """Open the stages and prove them. Who failed is noted."""
+        given, sizes, model = self._sources, self._sizes, self._entry.model
+        try:
+            clients = await placing.open(plan)
+        except AppError as error:
+            rebuilder.failed(loss_of(error, rebuilder))
+            raise
         shape = Shape(
             sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
             recurrent=model.later.recurrent, keep=sizes.keep, trained=model.context_length,
         )  # fmt: skip
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
         again = ComputingAgain(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
-        rebuilder.failures = given.outlook.failures
         rebuilder.checks = Checks(samples, placing, again, given.outlook.doubts)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
         await self._prove(plan, pipeline, shape)
-        loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)
-        rebuilder.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)
-        self.fetched_bytes += placing.fetched.bytes
         return pipeline
 
     async def _prove(self, plan: Plan, pipeline: Pipeline, shape: Shape) -> None:

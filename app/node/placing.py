@@ -141,6 +141,10 @@ class Placing:
                     raise StageLost("pipeline_closed")
                 self._keep(held, closing.pop_all())
 
+    def is_here(self, stage: PlannedStage) -> bool:
+        """Whether this machine holds it, or shall."""
+        return stage.machine == self._host
+
     def held(self) -> list[PlannedStage]:
         """What is in memory for it."""
         return [held.stage for held in self._held.values() if self._stays(held)]

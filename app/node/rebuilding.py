@@ -53,6 +53,7 @@ class Rebuilding:
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
         self.checks: Checks | None = None  # of what lenders compute for it
         self.failures = Failures(time.monotonic)  # all models of a host share theirs
+        self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
@@ -75,6 +76,7 @@ class Rebuilding:
         return intended
 
     def failed(self, loss: Loss) -> None:
+        self.last_failed = loss
         self.failures.note(loss)
 
     def forgive(self, machines: Sequence[str]) -> None:
@@ -186,9 +188,8 @@ class Rebuilding:
         stage = self.placing.failed
         if stage is None:
             return "", "", False
-        own = self._chosen is not None and stage.machine == self._chosen[0].stages[0].machine
         is_gone = isinstance(error, Unreachable | Refused | DoesNotFit)
-        return "" if own else stage.machine, stage.name, is_gone
+        return "" if self.placing.is_here(stage) else stage.machine, stage.name, is_gone
 
     def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
         return recovery.Misfit(recovery.short_of(loss, said(error)))

@@ -78,6 +78,7 @@ class Running:
         self._made_s = self.placed_s = time.monotonic()
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop, self._news = asyncio.Event(), asyncio.Event()  # the household is another
+        self.failed: Loss | None = None  # who kept it from being ready
         self._lost: Reason | None = None
         self._blamed: Reason | None = None  # why it was lost, better than its end shows
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
@@ -341,6 +342,7 @@ class Running:
                     changed()
                     await self._until_over(replicas, changed)
                 except AppError as error:  # here: the group would wrap it
+                    self.failed = opener.failed
                     self._fail(error)
         except Exception:  # the outer wall of this task
             log.exception("the placement of %s", self.entry.name)

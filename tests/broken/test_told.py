@@ -48,8 +48,8 @@ FILES: dict[str, tuple[Make, Make | None, bool, str]] = {
         None, False, "load: engine_gave_up there",
     ),
     "the lender's engine crashes at the first token": (
-        partial(retyped, GEMMA, tensor="blk.1.attn_k.weight", kind=CRASHES),
-        None, False, "load: model_ends_process",
+        partial(retyped, GEMMA, tensor="blk.2.attn_k.weight", kind=CRASHES),
+        None, False, "load: model_fails_there",
     ),
     "the host's engine crashes at the first token": (
         partial(retyped, GEMMA, tensor="blk.0.attn_k.weight", kind=CRASHES),
@@ -61,7 +61,7 @@ FILES: dict[str, tuple[Make, Make | None, bool, str]] = {
     ),
     "the lender's numbers are none": (
         partial(without_numbers, LLAMA, tensor="blk.1.attn_norm.weight"),
-        None, False, "load: model_not_finite",
+        None, False, "load: model_fails_there",
     ),
     "the file vanishes": (plain, Path.unlink, False, "load: model_gone"),
     "the file is cut": (plain, halved, False, "load: model_changed"),

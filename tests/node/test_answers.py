@@ -11,7 +11,8 @@ from app.core.errors import AppError, DoesNotFit, Fact, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.reasons import said
 from app.lan import messages
-from app.node.answers import StageAnswers, short_lender
+from app.node.answers import StageAnswers
+from app.node.load_tries import short_lender
 
 ATTIC = MachineId("a" * 64)
 ONE = PipelineId(b"1" * 16)

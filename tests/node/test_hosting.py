@@ -15,7 +15,7 @@ import pytest
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.blame import lost
-from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
 from app.core.household import About, Told
 from app.core.ids import MachineId
 from app.core.plan import Candidate
@@ -51,6 +51,7 @@ class Scene:
         self.may_answer.set()
         self.answering = asyncio.Event()
         self.errors: list[AppError] = []  # of the next loads
+        self.blames: tuple[MachineId, str] | None = None  # another machine that they are about
         self.den = Candidate(DEN, "den", 1 << 40)
         self.attic = Candidate(ATTIC, "attic", 1 << 40)
         self.released: list[Mapping[MachineId, int]] = []
@@ -116,7 +117,10 @@ class FakeRunning(Running):
         self.scene.placed.append(self)
         try:
             if self.scene.errors:
-                raise self.scene.errors.pop(0)
+                error = self.scene.errors.pop(0)
+                if self.scene.blames is not None:
+                    self.failed = Loss(*self.scene.blames, error.reason, 0.0)
+                raise error
             await self._unless_stopped(self.scene.may_load.wait())
             self.answerer = FakeAnswerer(self, self.scene)  # type: ignore[assignment]
             self._outcome.set_result(None)
@@ -309,6 +313,58 @@ async def test_only_what_may_have_been_chance_is_loaded_again(
     assert await load(hosting, "one") == told
     assert len(scene.placed) == tries
     scene.errors.clear()
+
+
+def lender_says(cause: str) -> AppError:
+    facts: dict[str, Fact] = {"machine": "attic", "what": "It is so.", "cause": cause}
+    return lost(Reason("lender_said", facts))
+
+
+@pytest.mark.parametrize(
+    ("cause", "tries", "told"),
+    [
+        ("numbers_not_finite", 1, "model_fails_there"),
+        ("worker_crashed", 2, "model_fails_there"),
+        ("engine_gave_up", 1, "lender_said"),
+    ],
+)
+async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
+    hosting: Hosting,
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+    cause: str,
+    tries: int,
+    told: str,
+) -> None:
+    kitchen = Candidate(MachineId("c" * 64), "kitchen", 1 << 40)
+    scene.blames = (ATTIC, "attic")
+    scene.errors += [lender_says(cause)]
+    with monkeypatch.context() as patch:
+        patch.setattr(scene, "candidates", lambda _: (scene.den, [scene.attic, kitchen]))
+        assert await load(hosting, "one", shape="split") == "loaded"
+    assert [{stage.machine for stage in placed.plan.stages} for placed in scene.placed] == [
+        {DEN, ATTIC},
+        {DEN, kitchen.id},
+    ]
+    begun = len(scene.placed)
+    scene.errors += [lender_says(cause)] * 9
+    with pytest.raises(AppError) as found:
+        await hosting.load(asked.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
+    assert found.value.reason.code == told
+    assert found.value.reason.facts["machine"] == "attic"
+    assert len(scene.placed) == begun + tries
+    scene.errors.clear()
+
+
+async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of_the_file_alone(
+    hosting: Hosting, scene: Scene
+) -> None:
+    scene.errors += [lost(Reason("numbers_not_finite"))]
+    with pytest.raises(AppError) as found:
+        await hosting.load(asked.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
+    assert found.value.reason == Reason(
+        "model_not_finite_over", {"model": "one", "machines": "den and attic"}
+    )
 
 
 async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can_be(
