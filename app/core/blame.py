@@ -275,11 +275,11 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         check_engine_with check_hears check_hears_one check_home check_household check_ipv6 check_ipv6_off
         check_key check_lending check_link check_link_busy check_link_limited check_link_untested
         check_listening check_memory check_model_loading check_model_ready check_no_virtual check_no_vpn
-        check_nobody_to_call check_plugged check_reached left_out_doubted left_out_engine left_out_longer
-        left_out_room left_out_same left_out_slower left_out_unmeasured log_lending_draining log_lending_off
-        log_lending_on log_lending_paused log_lending_unused log_lending_used log_machine_added log_machine_came
-        log_machine_doubted log_machine_left log_machine_lost log_machine_removed log_machine_renamed
-        log_machine_unclear log_machine_used_again log_model_alone log_model_begun log_model_broken
+        check_nobody_to_call check_plugged check_reached left_out_doubted left_out_engine left_out_failed
+        left_out_longer left_out_room left_out_same left_out_slower left_out_unmeasured log_lending_draining
+        log_lending_off log_lending_on log_lending_paused log_lending_unused log_lending_used log_machine_added
+        log_machine_came log_machine_doubted log_machine_failed log_machine_left log_machine_lost log_machine_removed
+        log_machine_renamed log_machine_unclear log_machine_used_again log_model_alone log_model_begun log_model_broken
         log_model_broken_off log_model_downloaded log_model_failed log_model_goes_on log_model_goes_on_after
         log_model_lost log_model_mended log_model_mended_late log_model_ready log_model_stopped
         log_model_unloaded log_model_with log_model_without log_node_newer log_node_started log_node_upstream

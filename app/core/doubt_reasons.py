@@ -5,6 +5,7 @@ from __future__ import annotations
 DOUBT_SENTENCES: dict[str, str] = {
     "machine_doubted": "{machine} gave wrong numbers in a check, so it gets no layers from this machine. "
     "Look after it; `poolhouse use-again {machine}` takes it back.",
+    "left_out_failed": "{machine} left out: it failed while the model was loaded. {why}",
     "left_out_doubted": "{machine} left out: it gave wrong numbers in a check. "
     "Look after it, then use it again.",
     "doubt_in_the_way": "{machine} gave wrong numbers in a check and is left out. "

@@ -25,6 +25,7 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_model_mended": "{machine} was gone during an answer of {model}, which went on after {seconds} seconds.",
     "log_model_mended_late": "{machine} was gone during an answer of {model}: noticed after {noticed_s} seconds, and "
     "{seconds} seconds later it went on.",
+    "log_machine_failed": "{machine} failed while {model} was loaded, which goes on without it. {why}",
     "log_model_without": "{machine} answers with {model} no more. The other machines go on.",
     "log_model_with": "{machine} answers with {model} again.",
     "log_model_lost": "{model} was lost. {why}",

@@ -359,11 +359,15 @@ class Hosting:
         tries = LoadTries(entry.name)
         while True:
             try:
-                return await self._place(entry, order, goes, speeds, report, tries)
+                running = await self._place(entry, order, goes, speeds, report, tries)
+                break
             except AppError as error:
                 if not tries.go_on(error):
                     raise tries.told(error) from error
                 log.warning("%s is loaded again: %s", entry.name, error.reason)
+        for event in tries.events(running.plan):
+            self._journal.note(event)
+        return running
 
     async def _place(
         self,
@@ -412,15 +416,17 @@ class Hosting:
         tries: LoadTries,
     ) -> Plan:
         """Where it shall be: where that can be, without machines that failed it just now. Raises AppError."""
-        again_and_again = self.outlook.failures.left_out() | tries.without
-        for failed in dict.fromkeys((again_and_again, frozenset(tries.without))):
+        often = self.outlook.failures.left_out()
+        for failed in dict.fromkeys((often | tries.without, tries.without)):
             if not (failed := failed - set(order.without)):
                 continue
             fewer = msgspec.structs.replace(order, without=[*order.without, *sorted(failed)])
             try:
-                return await self._planner.plan(entry.model, fewer, back, speeds, tries.limits)
+                found = await self._planner.plan(entry.model, fewer, back, speeds, tries.limits)
             except AppError as error:
                 log.info("it cannot be without machines that failed: %s", error.reason)
+            else:
+                return tries.explained(found)
         tries.check_may_repeat()
         return await self._planner.plan(entry.model, order, back, speeds, tries.limits)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.core import blame
 from app.core.blame import Fault, Retry
 from app.core.errors import (
     AppError,
     DoesNotFit,
+    Fact,
     Reason,
     Refused,
     StageFailed,
@@ -15,6 +18,7 @@ from app.core.errors import (
 )
 from app.core.ids import MachineId
 from app.core.plan import Plan
+from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Loss
 
 ENOUGH_MACHINES = 2  # say that the model does them harm: then it is the model
@@ -26,7 +30,7 @@ class LoadTries:
     def __init__(self, model: str) -> None:
         self._model = model
         self.limits: dict[MachineId, int] = {}  # bytes, of who has less free than was believed
-        self.without: set[MachineId] = set()  # who failed: the next try does without them
+        self._failed: dict[MachineId, Reason] = {}  # who is left out for it, and what is said of it
         self.lost: Loss | None = None  # what kept the last one from being ready
         self._machines: list[str] = []  # names of those that it was over
         self._n = 0
@@ -51,6 +55,24 @@ class LoadTries:
         else:
             is_worth_it = False
         return is_worth_it and self._n <= MAX_RECOVERIES
+
+    @property
+    def without(self) -> frozenset[MachineId]:
+        """Machines that failed: the next try does without them."""
+        return frozenset(self._failed)
+
+    def explained(self, plan: Plan) -> Plan:
+        """The plan, with why it is without them."""
+        return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
+
+    def events(self, plan: Plan) -> list[Reason]:
+        """What the journal says of those that failed, once it is loaded without them."""
+        used = {stage.machine for stage in plan.stages}
+        return [
+            Reason("log_machine_failed", {"model": self._model, **why.facts})
+            for machine, why in self._failed.items()
+            if machine not in used
+        ]
 
     def check_may_repeat(self) -> None:
         """Raises how the last one ended, where the next cannot be without those that failed and would end the same."""
@@ -91,7 +113,9 @@ class LoadTries:
             self._may_repeat = False
             return False
         if is_by_model or blame.of(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
-            self.without.add(MachineId(other.machine))
+            words = error.reason.facts.get("what") if error.reason.code == "lender_said" else None
+            facts: dict[str, Fact] = {"machine": other.name, "why": words or said(error)}
+            self._failed[MachineId(other.machine)] = Reason("left_out_failed", facts)
             return True
         return False
 

@@ -346,6 +346,9 @@ async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
         {DEN, ATTIC},
         {DEN, kitchen.id},
     ]
+    assert scene.placed[-1].plan.reasons[-1].code == "left_out_failed"
+    event = hosting._journal.json()["events"][-1]
+    assert event["sentence"].startswith("attic failed while one was loaded")
     begun = len(scene.placed)
     scene.errors += [lender_says(cause)] * 9
     with pytest.raises(AppError) as found:
