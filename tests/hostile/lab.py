@@ -407,6 +407,8 @@ async def _lied_to(lab: Lab, kind: Kind, seed: int) -> Outcome:
     chance = random.Random(f"{lie} {seed}")
     if lie in lender.LOADING:
         return await _loaded(lab, kind, seed)
+    if lie == lender.BLAMES_MODEL:
+        return await _blamed(lab, kind, seed)
     heard = await lab.ask(chance.randrange(2, 12), lambda: lab.tell(lie, seed))
     is_told = lab.lie_is_told
     await lab.tell("", 0)
@@ -436,6 +438,32 @@ async def _loaded(lab: Lab, kind: Kind, seed: int) -> Outcome:
         why = why or ("" if lab.lie_is_told else "the lie was never told")
         await lab.tell("", 0)
     return _outcome(kind, seed, why, named=named)
+
+
+async def _blamed(lab: Lab, kind: Kind, seed: int) -> Outcome:
+    """A load that cannot be without it names it beside the model; one that can goes on without it."""
+    order: Json = {"model": LOAD["model"], "shape": "split", "without": lab.others}
+    await lab.tell(kind[1], seed)
+    why, used = "", set[str]()
+    async with lab.client() as asked, asyncio.timeout(LOAD_SECONDS):
+        await asked.post("/unload")
+        try:
+            await asked.work("POST", "/load", lab.load)
+            why = "it was loaded"
+        except AppError as error:
+            blames_file = error.reason.code in ("model_ends_process", "model_not_finite")
+            if blames_file or error.reason.facts.get("machine") != LIAR:
+                why = f"{LIAR} is not named: {error.reason}"
+        why = why or ("" if lab.lie_is_told else "the lie was never told")
+        try:
+            loaded = (await asked.work("POST", "/load", order))["loaded"]
+            used = {str(stage["machine"]) for stage in loaded["stages"]}
+        except AppError as error:
+            why = why or f"it was not loaded without {LIAR}: {error.reason}"
+        await lab.tell("", 0)
+    if not why and used != {HOST, HONEST}:
+        why = f"it is on {', '.join(sorted(used))}"
+    return _outcome(kind, seed, why, named=float("is not named" in why))
 
 
 async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:

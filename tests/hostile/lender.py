@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import AppError, StageLost
+from app.core.errors import AppError, Fact, StageLost
 from app.inference.lend import Lender
 from app.lan import messages
 from app.lan.channel import MAX_FRAME_BYTES, FrameChannel
@@ -160,6 +160,9 @@ def _more_rows(data: bytes) -> bytes:
     )
 
 
+MODEL_ERRORS = ("numbers_not_finite", "worker_crashed", "engine_gave_up")  # said of the model
+
+
 def _naming_error(chance: random.Random) -> AppError:
     code, fact = chance.choice(ERRORS)
     return StageLost(code, seconds=3, **{fact: INNOCENT})
@@ -245,7 +248,16 @@ LOADING = (
     "nonsense about layers", "nesting about layers", "layers that are never loaded",
     "layers refused, and an innocent machine is named", "layers not loaded, and an innocent machine is named",
 )  # fmt: skip
-LIES = (*FRAMES, "silence", "each answer late", "hung up at each answer", *WORDS, *LOADING)
+BLAMES_MODEL = "layers not loaded, and the model is blamed"
+LIES = (
+    *FRAMES,
+    "silence",
+    "each answer late",
+    "hung up at each answer",
+    *WORDS,
+    *LOADING,
+    BLAMES_MODEL,
+)
 
 
 async def say_all(network: Network) -> None:
@@ -283,8 +295,14 @@ def patch() -> None:
         if LIAR.lie == "layers that are never loaded":
             await asyncio.sleep(HELD_SECONDS)
             return
+        member, order, send = rest
+        if LIAR.lie == BLAMES_MODEL:
+            LIAR.tells()
+            code = LIAR.chance.choice(MODEL_ERRORS)
+            facts: dict[str, Fact] = {"worker": "it", "how": "signal 11", "words": ""}
+            await send(messages.StageFailed(pipeline=order.pipeline, code=code, facts=facts))
+            return
         if LIAR.lie == "layers not loaded, and an innocent machine is named":
-            member, order, send = rest
             await send(self._failed(member, order, _naming_error(LIAR.chance)))
             return
         await opened(self, *rest)
