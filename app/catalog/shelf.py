@@ -6,8 +6,8 @@ import hashlib
 import logging
 import re
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+TURN_SECONDS = 0.2  # between two looks whether somebody else still hashes
 FORMAT = 4  # of the stored entries; higher when Model or the families table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of Windows
@@ -80,7 +81,10 @@ class Shelf:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._guide, self._stages = folder, guide, stages
         self._lock = threading.RLock()
-        self._unkept: Entry | None = None  # the Guide's, where the disk did not take it
+        self._unkept: dict[str, Entry] = {}  # by name, where the disk did not take them
+        # by path: which model it no longer is, and how the file looked then; it is not hashed for that again
+        self._changed: dict[str, tuple[str, tuple[int, int, int]]] = {}
+        self._turns: dict[str, threading.Lock] = {}  # by path: who hashes
         self.why_away: Callable[[Path], Reason | None] = reachable  # without a look at its disk
         self.changes = 0  # grows whenever a model comes or goes
 
@@ -154,30 +158,16 @@ class Shelf:
         return entry
 
     def verify(self, entry: Entry, progress: Progress = silent) -> Entry:
-        """Make sure the file is still what was imported; hashes it again only when it was touched.
+        """Make sure the file is still what was imported; hashes it again only when it was touched, and once for each
+        time. Other rights, or a backup that was put back, are no change of its bytes, but look like one.
 
         Raises BadInput when the file is gone, Damaged when it is another one.
         """
-        path = Path(entry.path)
         self._check_near(entry)
-        try:
-            size, *touched = _seen(path)
-        except OSError:
-            raise BadInput("model_gone", name=entry.name, path=entry.path) from None
-        if entry.is_as_hashed(size, *touched):
-            return entry
-        changed = Damaged("model_changed", name=entry.name, path=entry.path)
-        if size != entry.model.file_bytes:
-            raise changed
-        try:
-            again = _hashed(read_header(path), path, entry.name, progress, whole=bool(entry.sha256))
-        except BadInput:
-            raise changed from None
-        if again.model.id != entry.model.id:
-            raise changed
-        again = replace(again, builtin=entry.builtin)
-        self._write(again)
-        return again
+        if known := self._untouched(entry):
+            return known
+        with self._alone(entry, progress):  # of two that ask at once, one hashes
+            return self._untouched(entry) or self._hashed_again(entry, progress)
 
     def whole_hash(self, entry: Entry) -> str | None:
         """The SHA-256 of the file of an imported model that nobody touched since. Reads the disk."""
@@ -263,6 +253,67 @@ class Shelf:
         self._stages.remove_model(entry.model.id)
         return entry
 
+    def _untouched(self, entry: Entry) -> Entry | None:
+        """What is known of the file, if nobody touched it since it was hashed. Raises BadInput and Damaged as `verify`
+        does."""
+        try:
+            seen = _seen(Path(entry.path))
+        except OSError:
+            raise BadInput("model_gone", name=entry.name, path=entry.path) from None
+        stored = self._unkept.get(entry.name) or _read(self._entry_path(entry.name))
+        same = stored is not None and _same_file(stored, entry)
+        for known in (entry, stored) if entry.ctime_ns or not same else (stored,):
+            if known is None or not _same_file(known, entry) or not known.is_as_hashed(*seen):
+                continue
+            return known if known.ctime_ns else self._kept(known, seen)
+        if seen[0] != entry.model.file_bytes or self._changed.get(entry.path) == (
+            entry.model.id,
+            seen,
+        ):
+            raise Damaged("model_changed", name=entry.name, path=entry.path)
+        return None
+
+    def _hashed_again(self, entry: Entry, progress: Progress) -> Entry:
+        path, changed = Path(entry.path), Damaged("model_changed", name=entry.name, path=entry.path)
+        try:
+            again = _hashed(read_header(path), path, entry.name, progress, whole=bool(entry.sha256))
+        except BadInput:
+            raise changed from None
+        seen = (again.model.file_bytes, again.mtime_ns, again.ctime_ns)
+        if again.model.id != entry.model.id:
+            self._changed[entry.path] = (entry.model.id, seen)
+            raise changed
+        return self._kept(replace(entry, sha256=again.sha256), seen)
+
+    def _kept(self, entry: Entry, seen: tuple[int, int, int]) -> Entry:
+        """The entry of a file that was found to be the same, with when it was touched: kept, unless it went by now."""
+        _, mtime_ns, ctime_ns = seen
+        with self._lock:
+            stored = _read(self._entry_path(entry.name))
+            is_there = stored is not None and _same_file(stored, entry)
+            proof = stored.proof if stored is not None and is_there else entry.proof
+            now = replace(entry, mtime_ns=mtime_ns, ctime_ns=ctime_ns, proof=proof)
+            self._unkept.pop(entry.name, None)
+            try:
+                if not is_there:
+                    raise BadInput("model_unknown", name=entry.name, there="none")
+                self._write(now)
+            except AppError as error:  # a full disk: it is loaded all the same, and hashed again after the next start
+                log.warning("what was seen of %s is not kept: %s", entry.name, said(error))
+                self._unkept[entry.name] = now
+        return now
+
+    @contextmanager
+    def _alone(self, entry: Entry, progress: Progress) -> Iterator[None]:
+        """Wait until nobody else hashes this file."""
+        turn = self._turns.setdefault(entry.path, threading.Lock())
+        while not turn.acquire(timeout=TURN_SECONDS):
+            progress(0, entry.model.file_bytes)  # whoever waits may be stopped
+        try:
+            yield
+        finally:
+            turn.release()
+
     def _by_id(
         self, entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None
     ) -> list[Entry]:
@@ -287,7 +338,7 @@ class Shelf:
             entry = _read(self._entry_path(GUIDE))
             found = self._guide.stat()
             seen = (str(self._guide.absolute()), found.st_size, found.st_mtime_ns)
-            for known in (entry, self._unkept):
+            for known in (entry, self._unkept.get(GUIDE)):
                 if known and (known.path, known.model.file_bytes, known.mtime_ns) == seen:
                     return known
             path = self._guide.absolute()
@@ -296,7 +347,7 @@ class Shelf:
                 self._write(entry)
             except AppError as error:  # a full disk: the Guide answers all the same
                 log.warning("what is known of the built-in model is not kept: %s", said(error))
-                self._unkept = entry
+                self._unkept[GUIDE] = entry
             return entry
 
     def _same(self, new: Entry) -> Entry | None:
@@ -318,6 +369,10 @@ class Shelf:
 
     def _entry_path(self, name: str) -> Path:
         return self._folder / f"{name}.json"
+
+
+def _same_file(one: Entry, other: Entry) -> bool:
+    return (one.path, one.model.id) == (other.path, other.model.id)
 
 
 def _read(path: Path) -> Entry | None:

@@ -23,7 +23,8 @@ from app.catalog.files import Disk, Tell, hash_range, sync_folder, write_whole
 from app.catalog.gguf_check import read_header
 from app.catalog.manifest import Manifest
 from app.catalog.receiver import RESERVE_BYTES, Donor, Receiver, StagePaths
-from app.core.errors import BadInput, Busy, DoesNotFit
+from app.core.errors import AppError, BadInput, Busy, DoesNotFit
+from app.core.reasons import said
 from app.decoding import decode
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class StageStore:
         self.limit_bytes, self.reserve_bytes = limit_bytes, reserve_bytes
         self._lock = threading.RLock()
         self._held: Counter[str] = Counter()
+        self._unkept: dict[str, _Index] = {}  # by stage, where the disk did not take it
         self._receiving: dict[str, int] = {}  # and how large each becomes
 
     def path(self, stage_id: str) -> Path | None:
@@ -89,7 +91,7 @@ class StageStore:
         try:
             if not self._is_as_it_was(index, paths.whole.stat()):
                 self._check(index.manifest, paths.whole)
-                self._remember(index.manifest, paths.whole)
+                self._remember_if_there_is_room(index.manifest, paths.whole)
             os.utime(paths.index)  # its time is when the stage was last used
         except FileNotFoundError:
             return None
@@ -149,6 +151,7 @@ class StageStore:
         with self._lock:
             if stage_id in self._held or stage_id in self._receiving:
                 return
+            self._unkept.pop(stage_id, None)
             paths = self._paths(stage_id)
             for path in (paths.whole, paths.index, paths.part, paths.journal):
                 with contextlib.suppress(OSError):  # open elsewhere on Windows: next time
@@ -305,6 +308,18 @@ class StageStore:
         found = path.stat()
         index = _Index(manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock())
         write_whole(self._paths(manifest.id).index, msgspec.json.encode(index))
+        self._unkept.pop(manifest.id, None)
+
+    def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
+        """What a full disk does not take is known until this store goes: the stage is whole all the same."""
+        try:
+            self._remember(manifest, path)
+        except AppError as error:
+            log.warning("when stage %s was checked is not kept: %s", manifest.id, said(error))
+            found = path.stat()
+            self._unkept[manifest.id] = _Index(
+                manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock()
+            )
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
         """Tell whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""
@@ -321,6 +336,8 @@ class StageStore:
     def _index(self, stage_id: str) -> _Index | None:
         if not _STAGE_ID.fullmatch(stage_id):
             return None
+        if stage_id in self._unkept:
+            return self._unkept[stage_id]
         try:
             return decode(self._paths(stage_id).index.read_bytes(), _Index)
         except (OSError, ValueError):

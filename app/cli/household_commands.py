@@ -52,6 +52,8 @@ IS_GUEST = (
     "machine's memory, lends none, and cannot change the household."
 )
 
+RENAMED = "Another machine there has the name of this one, which is called {name} from now on."
+
 
 class RoleName(StrEnum):
     """What a new machine may do."""
@@ -168,7 +170,11 @@ def _join(face: Face, home: Path | None, address: str, code: str) -> None:
 
     paired = read(answer, PairedWith)
     about = IS_GUEST if answer.get("guest") else TRUST
-    face.result(answer, lambda: f"Paired with {safe_text.name(paired.machine.name)}. {about}")
+    called = (
+        f"{RENAMED.format(name=safe_text.name(str(new)))} " if (new := answer.get("called")) else ""
+    )
+    name = safe_text.name(paired.machine.name)
+    face.result(answer, lambda: f"Paired with {name}. {called}{about}")
 
 
 def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -111,7 +111,10 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     ),
     (
         Blame(Fault.HOUSEHOLD, Retry.ELSEWHERE),
-        "machine_removed removed_from_household role_missing version_differs peer_refused_us peer_is_another",
+        """
+        machine_removed removed_from_household role_missing role_missing_here version_differs peer_refused_us
+        peer_is_another
+        """,
     ),
     (Blame(Fault.MACHINE), "proof_unsteady proof_differs worker_not_started"),
     (
@@ -327,9 +330,10 @@ OF_ONE_MACHINE = frozenset(
 )  # not of those beside it
 
 
+# What is told to the machine that it names, and what that one says of it: a name that another gave would be anybody's.
+OF_WHO_ASKS = {"role_missing": "role_missing_here"}
 # Facts that name machines: in every reason, and in those that speak of machines.
 ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "older", "newer"})
-OF_WHO_ASKS = frozenset({"role_missing"})  # told to the machine that it names
 
 
 def cause(reason: Reason) -> str:
@@ -363,9 +367,9 @@ def of_itself(reason: Reason, name: str) -> Reason:
     Elsewhere than in reasons of machines, a "name" is one of a model or an option.
     """
     speaks_of_one = of(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
-    others = OTHERS if speaks_of_one and reason.code not in OF_WHO_ASKS else frozenset()
+    others = OTHERS if speaks_of_one else frozenset()
     its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | others), name)
-    return Reason(reason.code, {**reason.facts, **its_own})
+    return Reason(OF_WHO_ASKS.get(reason.code, reason.code), {**reason.facts, **its_own})
 
 
 def lost(reason: Reason) -> StageLost:

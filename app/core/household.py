@@ -8,6 +8,7 @@ from typing import assert_never
 
 from app.core.errors import Reason
 from app.core.ids import MachineId
+from app.core.machine_names import same_name, unless_taken
 from app.core.operations import Role
 from backends.contract import Layers
 
@@ -226,6 +227,9 @@ def apply(household: Household, event: Event) -> Household:
         case Member(id, name, roles, seen_at):
             known = machines.get(id, Machine(id, name, log_name=name, seen_at=seen_at))
             shown = known.name if known.log_name == name else name  # else it was renamed
+            for key, one in machines.items():
+                if key != id and same_name(one.name, name):  # the log's word goes first
+                    machines[key] = replace(one, name=one.log_name)
             machines[id] = replace(known, name=shown, log_name=name, roles=roles)
             strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}
         case Removed(id):
@@ -237,7 +241,9 @@ def apply(household: Household, event: Event) -> Household:
             }
         case Told():
             if event.id in machines:
-                own = _own_name(event, machines)
+                others = (one for key, one in machines.items() if key != event.id)
+                taken = [name for one in others for name in (one.name, one.log_name)]
+                own = unless_taken(event.name, machines[event.id].name, taken)
                 machines[event.id] = _after(machines[event.id], replace(event, name=own))
         case Came() | Doubted() | Left():
             if event.id in machines:
@@ -250,18 +256,6 @@ def apply(household: Household, event: Event) -> Household:
         case _:
             assert_never(event)
     return Household(machines, strangers, _former(household, machines))
-
-
-def _own_name(told: Told, machines: Mapping[MachineId, Machine]) -> str:
-    """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""
-    wanted = told.name.casefold()
-    taken = (
-        name.casefold()
-        for key, one in machines.items()
-        if key != told.id
-        for name in (one.name, one.log_name)
-    )
-    return machines[told.id].name if wanted in taken else told.name
 
 
 def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapping[str, MachineId]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.core.ids import MachineId
+from app.core.machine_names import clean_name, free_name
 from app.core.operations import (
     MAX_TURN,
     NO_HOUSEHOLD,
@@ -22,7 +23,6 @@ from app.core.operations import (
     Rename,
     Role,
     SetRoles,
-    clean_name,
     household_of,
     signed_bytes,
 )
@@ -117,15 +117,29 @@ def founder(log: Log) -> MachineId | None:
 
 
 def members(log: Log) -> Mapping[MachineId, Member]:
-    """Everyone who belongs to the household now, from the log alone, in four passes."""
+    """Everyone who belongs to the household now, from the log alone, in four passes. No two have one name."""
     found, removed = _found(log)
     changes = _changes(log, found, removed)
     roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
-    return {
+    now = {
         machine: _changed(member, roles.get(machine), names.get(machine))
         for machine, member in found.items()
         if machine not in removed
     }
+    return _told_apart(now, founder(log))
+
+
+def _told_apart(
+    now: Mapping[MachineId, Member], first: MachineId | None
+) -> Mapping[MachineId, Member]:
+    """The same, with a number behind a name that two have: two admins may have let them in at the same time.
+
+    Who keeps it does not depend on the order of arrival: the first machine, else the one of the lower id.
+    """
+    names: dict[MachineId, str] = {}
+    for machine in sorted(now, key=lambda one: (one != first, one)):
+        names[machine] = free_name(now[machine].name, names.values())
+    return {machine: replace(member, name=names[machine]) for machine, member in now.items()}
 
 
 def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, Operation]:

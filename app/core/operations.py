@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 import json
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -135,15 +134,6 @@ def decode(text: bytes | str) -> Operation:
 def household_of(first: Operation) -> HouseholdId:
     """The household that `first` founds: the hash of what its founder signed."""
     return HouseholdId(hashlib.sha256(signed_bytes(first.body, first.signer)).hexdigest())
-
-
-NO_NAME = "unnamed"
-
-
-def clean_name(text: str) -> str:
-    """A machine's name fit to be shown: ≤ 64 characters, no control or direction characters."""
-    shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
-    return " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip() or NO_NAME
 
 
 def _fields(body: Body) -> dict[str, object]:

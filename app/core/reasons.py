@@ -260,6 +260,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Say what becomes of that: add --keep-added, or --remove-added.",
     "role_missing": "{name} may not use other machines. `poolhouse roles` changes that, "
     "on a machine that may change the household.",
+    "role_missing_here": "{name} says that this machine may not use other machines. `poolhouse roles` changes that, "
+    "on a machine that may change the household.",
     "machine_unknown": "There is no machine {name} in this household. "
     "`poolhouse machines` lists them.",
     "address_wrong": "{address} is no address with a port, and nobody nearby is called so. "

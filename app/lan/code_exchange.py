@@ -27,7 +27,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from app.core.errors import Refused
 from app.core.ids import MachineId
-from app.core.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES, clean_name
+from app.core.machine_names import clean_name
+from app.core.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES
 from app.lan.identity import BadCertificate, Identity, check_profile, verify
 from app.lan.messages import (
     MAX_DEPTH,

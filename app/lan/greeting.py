@@ -7,8 +7,8 @@ import logging
 from collections.abc import Collection, Mapping
 
 from app.core.errors import Fact, Refused, Unreachable
+from app.core.machine_names import clean_name, name_key
 from app.core.membership import Member
-from app.core.operations import clean_name
 from app.lan.messages import (
     BadMessage,
     Hello,
@@ -84,9 +84,9 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]
 
 def _of_us_two(facts: Mapping[str, Fact], ours: Collection[str], member: Member) -> dict[str, Fact]:
     """As another machine tells them, but nobody is named except it and us: it may lie."""
-    known = {clean_name(name) for name in ours if name} | {member.name}
+    known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
     return {
-        key: member.name if key in NAMING and fact not in known else fact
+        key: known.get(name_key(str(fact)), member.name) if key in NAMING else fact
         for key, fact in facts.items()
     }
 

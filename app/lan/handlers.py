@@ -10,8 +10,8 @@ from app import __version__
 from app.core import pairing
 from app.core.ids import MachineId
 from app.core.link import End
+from app.core.machine_names import clean_name
 from app.core.membership import Member
-from app.core.operations import clean_name
 from app.lan.listener import StageHandlers
 from app.lan.messages import PROTOCOL, Hello, Message
 from app.lan.peer import PeerLink, Work

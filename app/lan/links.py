@@ -17,8 +17,8 @@ from aiohttp import web
 
 from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId
+from app.core.machine_names import unless_taken
 from app.core.membership import Member
-from app.core.operations import clean_name
 from app.lan.allowance import Allowance
 from app.lan.client import CLOSE_SECONDS, PeerClient
 from app.lan.greeting import HELLO_SECONDS, hear_hello, say_hello
@@ -187,14 +187,12 @@ class Links:
 
     def _name(self, member: Member, told: str) -> str:
         """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""
-        wanted = clean_name(told)
-        taken = {
+        others = {
             *(one.name for key, one in self._owner.members.items() if key != member.id),
             *(link.name for key, link in self.up.items() if key != member.id),
-            clean_name(self._owner.hello().name),
+            self._owner.hello().name,
         }
-        is_free = wanted.casefold() not in map(str.casefold, taken)
-        return wanted if is_free else member.name
+        return unless_taken(told, member.name, others)
 
     def _allowance(self, machine: MachineId) -> Allowance:
         return self._allowances.setdefault(machine, Allowance(self._clock))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import DoesNotFit, Refused
 from app.core.ids import MachineId
+from app.core.machine_names import clean_name, free_name
 from app.core.membership import (
     Log,
     Member,
@@ -29,7 +30,6 @@ from app.core.operations import (
     Rename,
     Role,
     SetRoles,
-    clean_name,
     encode,
 )
 from app.lan.identity import Identity, is_fit, verify
@@ -173,13 +173,22 @@ class LogKeeper:
 
     # a newcomer, seen from the member with the window
 
-    def try_out(self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role]) -> Log:
-        """Let `machine` in for its first link; the log it gets. Raises Refused."""
+    def try_out(
+        self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role],
+        called: Iterable[str] = (),
+    ) -> Log:  # fmt: skip
+        """Let `machine` in for its first link; the log it gets. Raises Refused.
+
+        Two under one name could not be told apart: a newcomer gets a number behind a name that a member has, or is
+        `called` by now.
+        """
         self.require_admin()
         assert self.log is not None
         if machine in removed_machines(self.log):
             raise Refused("removed_needs_reset")
-        body = Add(self.log.household, machine, der, clean_name(name), tuple(sorted(roles)))
+        others = (one.name for key, one in self._members.items() if key != machine)
+        free = free_name(name, [*others, *called])
+        body = Add(self.log.household, machine, der, free, tuple(sorted(roles)))
         trial = signed(self._me, body)
         if not self._has_room((trial,)):
             raise self._no_room()

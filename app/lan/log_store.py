@@ -12,6 +12,7 @@ import msgspec
 
 from app.core.errors import BadInput, Damaged, DoesNotFit
 from app.core.ids import MachineId, machine_id
+from app.core.machine_names import clean_name
 from app.core.membership import Log, merge
 from app.core.operations import (
     FIRST_ROLES,
@@ -21,7 +22,6 @@ from app.core.operations import (
     Body,
     HouseholdId,
     Operation,
-    clean_name,
     decode,
     encode,
     household_of,

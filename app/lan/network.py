@@ -22,8 +22,9 @@ from aiohttp import web
 from app import __version__
 from app.core.errors import AppError, Busy, DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import MachineId
+from app.core.machine_names import clean_name
 from app.core.membership import Log, Member, added_by
-from app.core.operations import Operation, OperationId, Role, clean_name, encode
+from app.core.operations import Operation, OperationId, Role, encode
 from app.lan import messages
 from app.lan.handlers import Handlers, Local, hello
 from app.lan.identity import Identity
@@ -247,7 +248,8 @@ class Network:
     # Admission: what the pairing window asks
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
-        granted = self._log.try_out(machine, der, name, self._window_roles)
+        called = [self._local.offer().name, *(link.name for link in self.calls.up.values())]
+        granted = self._log.try_out(machine, der, name, self._window_roles, called)
         self._open_port()  # at once: the newcomer links now
         return granted
 

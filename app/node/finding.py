@@ -19,7 +19,7 @@ from app.core.check import Check
 from app.core.errors import BadInput, Reason
 from app.core.household import Gone, Machine, Seen
 from app.core.ids import MachineId
-from app.core.operations import clean_name
+from app.core.machine_names import clean_name
 from app.core.reasons import in_words, said
 from app.lan.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.lan.discovery import Discovery

@@ -11,8 +11,9 @@ import msgspec
 from app.core.errors import BadInput, Refused
 from app.core.household import Machine
 from app.core.ids import MachineId
+from app.core.machine_names import clean_name, is_taken, name_key
 from app.core.membership import Member
-from app.core.operations import Add, OperationId, Role, clean_name
+from app.core.operations import Add, OperationId, Role
 from app.lan.network import Network
 from app.machine.settings import Choices
 
@@ -33,6 +34,13 @@ class Naming:
             self._wanted = (me.renamed, me.name)
             self._news.set()
 
+    async def joined(self, me: Member | None) -> str | None:
+        """The name that this machine goes by in the household it joined, where its own was taken there."""
+        if me is None or name_key(me.name) == name_key(self._choices.now.name):
+            return None
+        await self._take(me.name, None)
+        return me.name
+
     async def run(self) -> None:
         """Take over names that the household gives, until cancelled."""
         while True:
@@ -50,7 +58,7 @@ class Naming:
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
             raise BadInput("name_empty")
         others = [other for key, other in machines.items() if key != machine.id]
-        if any(cleaned in (other.name, other.log_name) for other in others):
+        if is_taken(cleaned, (one for other in others for one in (other.name, other.log_name))):
             raise BadInput("name_taken", name=cleaned)
         if machine.id == network.id:
             await self._take(cleaned, None)

@@ -18,6 +18,7 @@ from app.core.errors import Reason, StageLost
 from app.core.household import Household, Machine, apply, with_outside
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.link import End
+from app.core.machine_names import unless_taken
 from app.core.membership import Member
 from app.core.plan import Candidate
 from app.core.threads import Threads
@@ -227,7 +228,9 @@ class Node:
     async def join(self, address: str, code: str) -> Json:
         known = self._household
         near = known.strangers.values()
-        return await pairings.join(self.network, address, code, near, known.machines)
+        joined = await pairings.join(self.network, address, code, near, known.machines)
+        own = self.network.members.get(self.network.id)
+        return {**joined, "called": await self.naming.joined(own)}
 
     def machine(self, ref: str) -> Machine:
         """The machine a person means. Raises BadInput."""
@@ -313,8 +316,10 @@ class Node:
             self.hosting.without(machine, StageLost(code, name=self._name(machine)))
             self._tell(facts.Removed(machine))
             self._lending.close_soon(machine)
+        others = [one.name for one in members.values() if one.id != me]
         for member in members.values():
-            name = self.settings.name if member.id == me else member.name
+            own = member.id == me
+            name = unless_taken(self.settings.name, member.name, others) if own else member.name
             self._tell(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
         self._lending.follow(members)
         self.naming.members_changed(members.get(me))

@@ -10,6 +10,7 @@ from typing import Any
 from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household import Machine, Seen
 from app.core.ids import MachineId
+from app.core.machine_names import same_name
 from app.core.membership import Member
 from app.core.operations import Role
 from app.core.pairing import Closed, Done
@@ -131,7 +132,7 @@ def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineI
 
 def _is_called(seen: Seen, ref: str) -> bool:
     by_id = len(ref) >= MIN_PREFIX and seen.id16.startswith(ref)
-    return by_id or (seen.name or "").casefold() == ref.casefold()
+    return by_id or (seen.name is not None and same_name(seen.name, ref))
 
 
 def _door(seen: Seen) -> list[Address]:
@@ -167,9 +168,8 @@ def why_closed(window: PairingWindow | None) -> str | None:
 
 def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
     """The machine a person means by a name, an id, or its beginning. Raises BadInput."""
-    by_name = [
-        machine for machine in machines.values() if machine.name.casefold() == ref.casefold()
-    ]
+    alike = [machine for machine in machines.values() if same_name(machine.name, ref)]
+    by_name = [machine for machine in alike if machine.name == ref] or alike
     by_id = [
         machine
         for key, machine in machines.items()

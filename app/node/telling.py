@@ -10,7 +10,7 @@ from contextlib import suppress
 from app.core.errors import Reason
 from app.core.household import About, Told
 from app.core.ids import MachineId
-from app.core.operations import clean_name
+from app.core.machine_names import clean_name
 from app.core.reasons import said
 from app.lan import messages
 from app.lan.handlers import Offer

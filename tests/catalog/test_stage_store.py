@@ -139,9 +139,13 @@ def test_60_flips_and_cuts_of_a_stage_are_found(cut: Cut, lender: Home) -> None:
         assert files(lender) == []
 
 
+@pytest.mark.parametrize("full", [False, True])
 def test_an_untouched_stage_is_not_hashed_again(
-    cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch
+    full: bool, cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refuse(path: Path, data: bytes) -> None:
+        raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=len(data), free_bytes=0)
+
     path = lender.stages.fill(cut)
     checked: list[Path] = []
     check = lender.stages._check
@@ -153,6 +157,8 @@ def test_an_untouched_stage_is_not_hashed_again(
     monkeypatch.setattr(lender.stages, "_check", counted)
     assert lender.stages.path(cut.manifest.id) == path
     assert checked == []
+    if full:
+        monkeypatch.setattr(stage_store, "write_whole", refuse)
     os.utime(path, ns=(1, 1))
     assert lender.stages.path(cut.manifest.id) == path
     assert lender.stages.path(cut.manifest.id) == path

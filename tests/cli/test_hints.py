@@ -59,7 +59,7 @@ def test_which_sentences_send_to_another_machine(given: None) -> None:
     assert plain == {
         "admin_stays", "copy_not_there", "discovery_identity_copied", "guest_alone", "home_missing",
         "pairing_nobody_near",
-        "lend_no_role", "role_missing",
+        "lend_no_role", "role_missing", "role_missing_here",
         "guest_model_not_loaded", "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent",
         "guest_upstream_off",
     }  # fmt: skip

@@ -44,8 +44,8 @@ def test_what_a_machine_gives_as_its_reason_names_no_other_one() -> None:
         assert told == Reason(code, {fact: "attic", "seconds": 3})
     of_a_model = Reason("model_gone", {"name": "guide", "path": "x"})
     assert blame.of_itself(of_a_model, "attic") == of_a_model
-    of_who_asks = Reason("role_missing", {"name": "den"})
-    assert blame.of_itself(of_who_asks, "attic") == of_who_asks
+    of_who_asks = Reason("role_missing", {"name": "kitchen"})
+    assert blame.of_itself(of_who_asks, "attic") == Reason("role_missing_here", {"name": "attic"})
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_a_reason_from_before_a_renaming_says_the_new_name() -> None:
     assert apply(household, Removed(ATTIC)).former == {}
 
 
-@pytest.mark.parametrize("name", ["den", "DEN", "the den"])
+@pytest.mark.parametrize("name", ["den", "DEN", "ｄｅｎ", "d\u200ben\u3164", "the  den"])
 def test_a_machine_that_calls_itself_as_another_keeps_its_name(name: str) -> None:
     den = replace(Machine(DEN, "the den"), log_name="den")
     before = Household({ATTIC: Machine(ATTIC, "attic"), DEN: den})

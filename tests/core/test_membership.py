@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -26,7 +27,6 @@ from app.core.operations import (
     Rename,
     Role,
     SetRoles,
-    clean_name,
     decode,
     encode,
     household_of,
@@ -308,10 +308,24 @@ def test_a_name_with_the_highest_turn_goes_with_who_gave_it() -> None:
     assert members(merge(log, [rename(0, 2, 1, "good")]))[IDS[2]].name == "good"
 
 
-def test_names_are_fit_to_be_shown() -> None:
-    assert clean_name(" den\u202e\x00\n pc ") == "den pc"
-    assert clean_name("\x07") == "unnamed"
-    assert len(clean_name("x" * 500)) == 64
+def test_of_two_under_one_name_one_gets_a_number_in_any_order() -> None:
+    """Two admins that do not hear each other let two machines in, or name them."""
+    lines = [
+        add(0, 1, ADMIN, "a"),
+        add(0, 2, name="Laptop"),
+        add(1, 3, name="b"),
+        rename(1, 3, 1, "ＬＡＰＴＯＰ\u200b"),
+    ]
+    first, second = sorted(IDS[2:4])
+    shown = set()
+    for order in itertools.permutations(lines):
+        log = merge(EMPTY, [FIRST, *order])
+        log = merge(log, order)  # what rested on a line that came later comes again
+        shown.add(tuple(members(log)[one].name for one in (first, second)))
+    plain, other = ("Laptop", "ＬＡＰＴＯＰ") if first == IDS[2] else ("ＬＡＰＴＯＰ", "Laptop")
+    assert shown == {(plain, f"{other} 2")}
+    log = merge(log, [rename(0, 3, 2, "FIRST")])
+    assert (members(log)[IDS[0]].name, members(log)[IDS[3]].name) == ("first", "FIRST 2")
 
 
 MACHINES = st.integers(0, len(IDS) - 1)

@@ -51,6 +51,23 @@ async def test_windows_are_shown_and_end_done(nodes: Nodes) -> None:
     assert code_of(refused) == "household_already"
 
 
+async def test_a_newcomer_whose_name_is_taken_gets_a_number(nodes: Nodes) -> None:
+    den, loud, wide = await nodes.open("den"), await nodes.open("DEN"), await nodes.open("ｄｅｎ")
+    for newcomer in (loud, wide):
+        await pair(den, newcomer)
+    await until(lambda: all(len(one.network.members) == 3 for one in (den, loud, wide)))
+    for one in (den, loud, wide):
+        names = [one.network.members[other.network.id].name for other in (den, loud, wide)]
+        assert names == ["den", "DEN 2", "ｄｅｎ 3"], (
+            "the same everywhere, and in the order of pairing"
+        )
+    assert [den.network.link(one.network.id).name for one in (loud, wide)] == names[1:]
+    den.name = "loft"  # what it calls itself now is nobody else's either
+    another = await nodes.open("LOFT")
+    await pair(den, another)
+    assert den.network.members[another.network.id].name == "LOFT 2"
+
+
 async def test_a_wrong_code_leaves_both_as_they_were(nodes: Nodes) -> None:
     den, attic = await nodes.open("den"), await nodes.open("attic")
     window = await den.network.open_pairing(HOST_AND_LENDER)

@@ -401,7 +401,7 @@ async def test_who_calls_itself_as_another_is_called_as_the_household_calls_it(
     nodes: Nodes,
 ) -> None:
     den, attic, _ = await nodes.paired("den", "attic", "kitchen")
-    for name, shown in (("Kitchen", "attic"), ("DEN", "attic"), ("loft", "loft")):
+    for name, shown in (("Kitchen", "attic"), ("ＤＥＮ", "attic"), ("loft", "loft")):
         attic.name = name
         before = den.network.link(attic.network.id)
         await before.close(Reason("shutting_down"))

@@ -19,7 +19,7 @@ from app.core.reasons import said
 from app.machine.settings import load
 from app.node import naming
 from tests.lan import nodes as lan
-from tests.node.pool import TestNode, paired
+from tests.node.pool import TestNode, node, pair, paired
 
 Json = dict[str, Any]
 OVER_ALL = {"model": "guide", "split": [2, 2, 2, 2]}
@@ -99,6 +99,16 @@ def test_names_reach_everybody_and_stay(pool: list[TestNode]) -> None:
             post(den, "/machines/loft/name", {"name": other})
         assert taken.value.reason.code == "name_taken"
     post(den, "/machines/loft/name", {"name": "loft"})  # its own
+
+
+def test_a_newcomer_whose_name_is_taken_takes_the_one_it_is_given(tmp_path: Path) -> None:
+    with node(tmp_path / "den", "den") as den, node(tmp_path / "other", "DEN") as other:
+        assert pair(den, other)["called"] == "DEN 2"
+        until(lambda: names(den) == names(other) == {"den", "DEN 2"})
+        assert load(other.root / "settings.json").name == "DEN 2"
+        for taken in ("den", "ｄｅｎ"):
+            with pytest.raises(BadInput, match="name_taken"):
+                post(other, f"/machines/{other.ready['id']}/name", {"name": taken})
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ MACHINES = {DEN: Machine(DEN, "den-pc"), ATTIC: Machine(ATTIC, "attic-pc")}
     ("typed", "code", "name"),
     [
         ("Attic-PC", "pairing_member", "attic-pc"),
+        (" ａttic-ｐc", "pairing_member", "attic-pc"),
         ("aaaaaaaa", "pairing_member", "attic-pc"),
         ("den-pc", "peer_is_this", "den-pc"),
         ("loft", "address_wrong", None),

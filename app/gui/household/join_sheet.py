@@ -168,7 +168,12 @@ class JoinSheet(Sheet):
         self._form.hide()
         self.act.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=name))
-        self.sentence.setText(trust())
+        called = self.tr(
+            "Another machine there has the name of this one, which is called {name} from now on."
+        )
+        renamed = answer.get("called")
+        told = (called.format(name=renamed), trust()) if renamed else (trust(),)
+        self.sentence.setText(" ".join(told))
         self._close.setText(self.tr("Done"))
         self._close.setFocus()
         announce(self, self.heading.text())

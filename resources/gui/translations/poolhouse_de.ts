@@ -3548,6 +3548,10 @@
         <translation>Adresse</translation>
     </message>
     <message>
+        <source>Another machine there has the name of this one, which is called {name} from now on.</source>
+        <translation>Dort heißt schon ein anderes Gerät so wie dieses; dieses heißt ab jetzt {name}.</translation>
+    </message>
+    <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
     </message>

@@ -131,6 +131,18 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
     joining.reject()
 
 
+def test_who_joins_where_its_name_is_taken_reads_its_new_one(
+    at_lone: Desk, parent: QWidget
+) -> None:
+    joining = JoinSheet(at_lone.services, parent)
+    joining._joined({"machine": {"id": "d", "name": "den"}, "guest": False, "called": "DEN 2"})
+    assert joining.heading.text() == "Paired with den"
+    assert "is called DEN 2 from now on. " in joining.sentence.text()
+    again = JoinSheet(at_lone.services, parent)
+    again._joined({"machine": {"id": "d", "name": "den"}, "guest": False, "called": None})
+    assert "from now on" not in again.sentence.text()
+
+
 def test_another_role_while_the_first_code_is_awaited(
     qtbot: QtBot, at_lone: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,69 @@
+"""Names of machines: fit to be shown, the same or not to a reader's eye, and one that nobody has yet."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from itertools import count
+
+from app.core.ids import MAX_NAME_CHARACTERS
+
+NO_NAME = "unnamed"
+# Drawn as nothing though they count as letters or marks: fillers, joiners, selectors, an empty Braille cell.
+_UNSEEN = frozenset(
+    map(
+        chr,
+        (
+            0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10),
+            0xFFA0, *range(0xE0100, 0xE01F0),
+        ),
+    )
+)  # fmt: skip
+_NUMBERED = re.compile(r"(.*\S) ([0-9]{1,3})")
+
+
+def clean_name(text: str) -> str:
+    """A machine's name fit to be shown: ≤ 64 characters, some of them seen, no control or direction characters."""
+    shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
+    name = " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip()
+    return NO_NAME if _UNSEEN.issuperset(name.replace(" ", "")) else name
+
+
+def name_key(name: str) -> str:
+    """Equal for names that a reader takes for one: whatever their case, width, spaces and characters that nobody sees.
+
+    Letters of two alphabets that look alike stay two.
+    """
+    plain = unicodedata.normalize("NFKC", clean_name(name)).casefold()
+    seen = (c for c in unicodedata.normalize("NFKC", plain) if c not in _UNSEEN)
+    return " ".join("".join(seen).split())
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether a reader takes both for the name of one machine."""
+    return name_key(one) == name_key(other)
+
+
+def is_taken(name: str, others: Iterable[str]) -> bool:
+    """Whether one of `others` is called so."""
+    return name_key(name) in map(name_key, others)
+
+
+def unless_taken(told: str, otherwise: str, others: Iterable[str]) -> str:
+    """What a machine calls itself, `otherwise` where another is called so: what is told of the one would seem said of
+    the other."""
+    return otherwise if is_taken(told, others) else clean_name(told)
+
+
+def free_name(wanted: str, others: Iterable[str]) -> str:
+    """`wanted`, or with the first number that makes it a name that none of `others` has."""
+    name, taken = clean_name(wanted), set(map(name_key, others))
+    if name_key(name) not in taken:
+        return name
+    numbered = _NUMBERED.fullmatch(name)
+    stem, last = (numbered[1], int(numbered[2])) if numbered else (name, 1)
+    tries = (
+        f"{stem[: MAX_NAME_CHARACTERS - len(str(n)) - 1].rstrip()} {n}" for n in count(last + 1)
+    )
+    return next(one for one in tries if name_key(one) not in taken)
