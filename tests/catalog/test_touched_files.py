@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.catalog import shelf as shelf_module
+from app.catalog.file_hashes import model_hashes
 from app.catalog.files import Tell
 from app.catalog.gguf_header import Header
 from app.catalog.shelf import Entry, Shelf
@@ -23,13 +23,12 @@ from tests.catalog.conftest import Home
 def counted(home: Home, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that are hashed from now on."""
     hashed: list[str] = []
-    really = shelf_module.model_hashes
 
     def hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> Any:
         hashed.append(paths[0].stem)
-        return really(header, paths, tell, whole=whole)
+        return model_hashes(header, paths, tell, whole=whole)
 
-    monkeypatch.setattr(shelf_module, "model_hashes", hashes)
+    monkeypatch.setattr("app.catalog.shelf.model_hashes", hashes)
     return hashed
 
 
@@ -113,7 +112,7 @@ def test_what_a_full_disk_does_not_keep_is_hashed_once_and_no_reason_to_refuse(
         raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=len(data), free_bytes=0)
 
     hashed = counted(home, monkeypatch)
-    monkeypatch.setattr(shelf_module, "write_whole", full)
+    monkeypatch.setattr("app.catalog.shelf.write_whole", full)
     os.utime(entry.path, ns=(5, 5))
     assert home.shelf.verify(entry).mtime_ns == 5
     assert home.shelf.verify(entry).mtime_ns == 5
