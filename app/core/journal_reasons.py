@@ -33,6 +33,13 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "nothing until you have them counted anew (`poolhouse upstream change NAME --forget-spent`): {names}.",
     "log_machine_doubts_lost": "Which machines gave wrong numbers is no longer known, as the file of it was damaged; "
     "it is kept as {path}. They are used again until a check finds them again.",
+    "log_node_interfaces_lost": "Which interface you chose for each machine is no longer known, as the file of it was "
+    "damaged; it is kept as {path}. The best one is used; choose again on the map of the page Pool.",
+    "log_node_journal_lost": "What happened before is no longer known, as the file of it was damaged; it is kept as "
+    "{path}. Put a copy of the file back while Poolhouse is closed, or go on without.",
+    "log_node_pins_lost": "{path} is damaged: it holds which bytes were taken first of models that no catalogue knows. "
+    "Until you put a copy of it back, or delete it to trust the next download of each anew, such a model is downloaded "
+    "only as another machine of the household knows it, and no new one is added.",
     "log_node_upstream": "{upstream} answered in place of the pool: {tokens} tokens of {model}.",
     "log_lending_off": "Lending is off.",
     "log_lending_on": "Lending is on.",

@@ -21,7 +21,7 @@ from app.machine.settings import load
 
 NAMES = (  # of what we make in a home; whatever else somebody put there stays
     "identity", "household", "models", "stages", "window", "logs", "measuring", "checking", "runtime.json",
-    "settings.json", "speeds.json", "updates.json", chat_key.FILE,
+    "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", chat_key.FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a whole one, a part of one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"

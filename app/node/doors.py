@@ -36,7 +36,7 @@ class Doors:
             lambda: node.network.pace,
             lambda path: node.shop.shelf.called(path),  # noqa: PLW0108  made later
             lambda: node.events.changed(),  # noqa: PLW0108  made later
-            lambda repository, file: node.shop.pins.of(repository, file),  # noqa: PLW0108  made later
+            lambda repository, file: node.shop.pins.here(repository, file),  # noqa: PLW0108  made later
         )
         self.control = Control(node, self.updates.routes())
 

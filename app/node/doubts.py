@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from app.catalog.transfer import to_its_end
 from app.core.errors import BadInput, Reason
 from app.core.household import Machine
 from app.core.ids import MachineId
-from app.machine.kept_file import decoded
+from app.machine.kept_file import decoded, put_aside
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -48,10 +47,7 @@ class Doubts:
             return _File()
         except (OSError, ValueError) as error:
             log.warning("which machines are doubted cannot be read: %s", error)
-            aside = self._file.with_suffix(".damaged")
-            with suppress(OSError):
-                self._file.replace(aside)
-            self._note(Reason("log_machine_doubts_lost", {"path": str(aside)}))
+            self._note(Reason("log_machine_doubts_lost", {"path": str(put_aside(self._file))}))
             return _File()
 
     def __contains__(self, machine: object) -> bool:

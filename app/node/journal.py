@@ -21,7 +21,7 @@ from app.core.journal import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, 
 from app.core.reasons import said
 from app.core.whose import OWNER, Whose
 from app.inference.lend import Passed
-from app.machine.kept_file import read_or
+from app.machine.kept_file import put_aside, read_or
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class UnderWay:
 
 
 class Journal:
-    """Kept in one small file. What cannot be read is as if nothing had happened.
+    """Kept in one small file. What cannot be read is put aside, and the first entry says so.
 
     grown: called when there is another event; who asks for answers hears of their end anyway.
     """
@@ -150,7 +150,8 @@ class Journal:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file, self._snapshot, self._grown, self._now = file, snapshot, grown, now
-        read = _load(file)
+        lost: list[Path] = []
+        read = _load(file, lost.append)
         numbers = [one.number for one in read.answers] + [one.number for one in read.events]
         self._number = max([read.number, *numbers])
         self._answers, self._events = deque(read.answers, MOST_KEPT), deque(read.events, MOST_KEPT)
@@ -162,6 +163,8 @@ class Journal:
         self._counted, self._counted_at = Passed(), 0.0
         self._changed = asyncio.Event()
         self._dirty = False
+        for aside in lost:
+            self.note(Reason("log_node_journal_lost", {"path": str(aside)}))
 
     @property
     def number(self) -> int:
@@ -348,13 +351,15 @@ def _told(event: Happened) -> Json:
     }
 
 
-def _load(file: Path) -> _File:
-    """What was kept. A damaged file is no loss; it is written anew."""
-    read = read_or(file, _File, "the journal", MOST_FILE_BYTES)
+def _load(file: Path, lost: Callable[[Path], None]) -> _File:
+    """What was kept; where it is damaged `lost` hears where it is now, and it is written anew."""
+    read = read_or(file, _File, "the journal", MOST_FILE_BYTES, lost)
     try:
         for event in read.events:
             _told(event)
     except (KeyError, IndexError, ValueError) as error:
-        log.warning("the journal in %s is passed over: no sentence for %r", file, error)
+        aside = put_aside(file)
+        log.warning("the journal in %s is put aside: no sentence for %r", aside, error)
+        lost(aside)
         return _File()
     return read

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import AppError, BadInput, Busy
+from app.core.errors import AppError, BadInput, Busy, Reason
 from app.core.ids import MachineId
 from app.core.link import End, Link, LinkKind
 from app.core.reasons import said
@@ -53,12 +53,13 @@ class LinkBook:
         chosen: frozenset[str] = frozenset(),
         chance: random.Random | None = None,
         limit: Callable[[MachineId], float | None] = lambda _: None,
+        note: Callable[[Reason], None] = lambda _: None,
     ) -> None:
         self._network, self._file, self._changed, self._limit = network, file, changed, limit
         self._chosen = chosen  # interfaces to use too, by name: VPNs and the like
         self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
         self._known: dict[MachineId, Known] = load(file)
-        self._preferred = Preferred(file.with_name("preferred_interfaces.json"))
+        self._preferred = Preferred(file.with_name("preferred_interfaces.json"), note)
         self._better = BetterWays(network)
         self._due: dict[MachineId, float] = {}  # by the monotonic clock
         self._patience: dict[MachineId, float] = {}  # before the next try

@@ -99,6 +99,7 @@ class Node:
         self._lessons = Lessons(home.household / "forecasts.json")
         self._sightings = Sightings(home.household / "seen.json")
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
+        self.shop.pins.note = self.journal.note
         self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
 
     async def run(self, ready: Callable[[Json], None]) -> None:
@@ -130,7 +131,9 @@ class Node:
             file = self.home.household / "links.json"
             limits = link_limits.LinkLimits(self.network.pace, lambda: self._household)
             limits.bind(self.lending, self.shop.downloads)
-            self.links = LinkBook(self.network, file, self.changed, choice.interfaces, limit=limits.of)  # fmt: skip
+            self.links = LinkBook(
+                self.network, file, self.changed, choice.interfaces, limit=limits.of, note=self.journal.note
+            )  # fmt: skip
             self.finding = Finding(self.network, lambda: self.settings.name, choice, self._tell)
             await self.lending.begin(self._lending)
             await stack.enter_async_context(self.network)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -24,9 +24,9 @@ By = dict[MachineId, Through]
 class Preferred:
     """Kept in `file`. `apply` says by which interface each machine is dialled."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, note: Callable[[Reason], None] = lambda _: None) -> None:
         self._file = file
-        self._chosen: dict[MachineId, str] = load(file)
+        self._chosen: dict[MachineId, str] = load(file, note)
         self._no_way: set[MachineId] = set()  # the chosen interface does not lead there
         self.unheeded: dict[MachineId, Reason] = {}  # why a choice is not followed now
 
@@ -103,7 +103,11 @@ def through_of(interfaces: Iterable[Interface], name: str) -> Through | None:
     return Through(found.name, found.addresses)
 
 
-def load(file: Path) -> dict[MachineId, str]:
-    """What was chosen. A damaged file is no loss: the best way is taken, and one can choose again."""
-    read = read_or(file, dict[str, str], "chosen interfaces")
+def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:
+    """What was chosen. Where that is damaged the best way is taken, and one is told to choose again."""
+
+    def lost(aside: Path) -> None:
+        note(Reason("log_node_interfaces_lost", {"path": str(aside)}))
+
+    read = read_or(file, dict[str, str], "chosen interfaces", lost=lost)
     return {MachineId(machine): name for machine, name in read.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ from app.catalog.gguf_names import part_names
 from app.catalog.hub import Found, HubFile
 from app.catalog.hub_address import HUB, Hub
 from app.catalog.other_apps import Other, OtherApps, app_of
-from app.catalog.pins import Pin, Pins
+from app.catalog.pins import Pins
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import BadInput, Damaged, Reason
+from app.core.errors import BadInput, Reason
 from app.core.ids import machine_id
 from app.lan.network import Network
 from app.machine.models_folders import ModelsFolders
@@ -32,6 +31,7 @@ from app.node import requests as asked
 from app.node.copies import Copies
 from app.node.download_source import Around, Copy, promised
 from app.node.downloads import Downloads
+from app.node.household_pins import HouseholdPins
 from app.node.models import Models
 from app.node.models_folder import ModelsFolder
 from app.node.models_move import Around as Moving
@@ -59,10 +59,11 @@ class Shop:
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
         self._network, self._copies = network, Copies(network)
-        copies, self.pins = self._copies, Pins(home.pins)
+        copies = self._copies
+        self.pins = HouseholdPins(Pins(home.pins), copies.pin)
         around = Around(
             Hub.of, shipped, self._tokens.get, changed, self._contacted, copies.files_of, copies.is_near,
-            self._pin, self._keep_pin,
+            self.pins.of, self.pins.keep,
         )  # fmt: skip
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
         self.downloads = Downloads(self.folders, shelf, around, disk)
@@ -72,6 +73,7 @@ class Shop:
 
     async def run(self) -> None:
         """Serve until cancelled."""
+        await self.pins.look()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.downloads.run(), name="download models")
             group.create_task(self.folder.run(), name="look after the folder of models")
@@ -84,20 +86,6 @@ class Shop:
             "shelf": {"changes": self.shelf.changes},
             "hub": {"last_contact": self._contact},
         }
-
-    async def _pin(self, repository: str, file: str) -> Pin | None:
-        """What this machine took first of a file, else what another one of the household did."""
-        try:
-            mine = await asyncio.to_thread(self.pins.of, repository, file)
-        except Damaged:
-            if found := await self._copies.pin(repository, file):
-                return found
-            raise
-        return mine or await self._copies.pin(repository, file)
-
-    async def _keep_pin(self, pin: Pin) -> None:
-        with suppress(Damaged):  # told to who wants a file that only these know
-            await asyncio.to_thread(self.pins.keep, pin)
 
     async def catalogue(self) -> Json:
         """What comes with the app; nothing is asked of anybody."""

@@ -34,15 +34,19 @@ def test_what_is_damaged_is_an_empty_one_and_is_logged(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "kept.json"
-    file.write_bytes(content)
-    most = 30 if content.endswith(b" ") else 1 << 20
-    assert read_or(file, Kept, "a number", most) == Kept(7)
-    assert read_or(file, dict[str, Kept], "numbers", most) == {}
+    most, heard = 30 if content.endswith(b" ") else 1 << 20, list[Path]()
+    for kind, empty in ((Kept, Kept(7)), (dict[str, Kept], {})):
+        file.write_bytes(content)
+        assert read_or(file, kind, "a number", most, heard.append) == empty
+        assert not file.exists(), "the next one that is written takes no place of it"
+        assert heard.pop().read_bytes() == content
     assert caplog.records[0].message.startswith(f"a number in {file}")
 
 
 def test_a_folder_in_its_place_is_passed_over_too(tmp_path: Path) -> None:
-    assert read_or(tmp_path, Kept, "a number") == Kept(7)
+    (tmp_path / "kept.json").mkdir()
+    assert read_or(tmp_path / "kept.json", Kept, "a number") == Kept(7)
+    assert (tmp_path / "kept.damaged").is_dir()
 
 
 def test_no_more_is_read_than_can_be_kept(tmp_path: Path) -> None:

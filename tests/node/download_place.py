@@ -11,13 +11,14 @@ from typing import Any
 from app.catalog.catalogue import Catalogue, Offer, OfferedFile
 from app.catalog.download_book import Record
 from app.catalog.files import Disk
-from app.catalog.pins import Pin, Pins
+from app.catalog.pins import Pins
 from app.catalog.shelf import Shelf
 from app.catalog.stage_store import StageStore
 from app.catalog.transfer import Files
 from app.machine.models_folders import ModelsFolders
-from app.node.download_source import Around, no_members
+from app.node.download_source import Around, no_members, no_pin
 from app.node.downloads import Downloads
+from app.node.household_pins import HouseholdPins
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 
 Json = dict[str, Any]
@@ -52,21 +53,16 @@ class Place:
         self.token: str | None = None
         self.files = folder / "models" / "files"
         self.pins = Pins(folder / "models" / "pins.json")
+        held = HouseholdPins(self.pins, no_pin)
         around = Around(
             lambda: server.hub, lambda: catalogue, self._token, self.news.set, member=member, is_near=is_near,
-            pin=self._pin, keep_pin=self._keep_pin,
+            pin=held.of, keep_pin=held.keep,
         )  # fmt: skip
         self.folders = ModelsFolders(self.files)
         self.downloads = Downloads(self.folders, self.shelf, around, self.disk, waits=(0.0, 0.0))
 
     async def _token(self) -> str | None:
         return self.token
-
-    async def _pin(self, repository: str, file: str) -> Pin | None:
-        return self.pins.of(repository, file)
-
-    async def _keep_pin(self, pin: Pin) -> None:
-        self.pins.keep(pin)
 
     async def start(self, **more: Any) -> Json:
         order: Json = {"repository": REPOSITORY, "file": FILE, "revision": None, "name": None}

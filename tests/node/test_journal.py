@@ -232,7 +232,11 @@ async def test_the_last_writing_is_the_last_one(
 )  # fmt: skip
 def test_a_damaged_file_is_passed_over(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal.json").write_bytes(content)
-    assert journal(tmp_path).json()["events"] == []
+    (event,) = journal(tmp_path).json()["events"]
+    assert event["code"] == "log_node_journal_lost"
+    aside = tmp_path / "journal.damaged"
+    assert str(aside) in event["sentence"]
+    assert aside.read_bytes() == content
 
 
 def asked(one: TestNode) -> Json:

@@ -12,11 +12,12 @@ from app.catalog.catalogue import Catalogue
 from app.catalog.download_book import PartFacts, joint_hash
 from app.catalog.hub_address import MAIN
 from app.catalog.pins import Pin, Pins
-from app.core.errors import Damaged, Reason
+from app.core.errors import Damaged, DoesNotFit, Reason
 from app.core.reasons import said
 from app.lan.listener import MODELS_PATH
 from app.node.copies import Copies
 from app.node.giving import Giving
+from app.node.household_pins import HouseholdPins
 from testbed import tiny
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, serving
 from tests.lan.nodes import opened
@@ -130,6 +131,40 @@ def test_a_pin_that_does_not_hold_together_counts_for_nothing(tmp_path: Path) ->
         assert Pins(path).of(odd.repository, odd.file) is None
 
 
+async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path) -> None:
+    """In one sentence with its cure; others of the household hear that this machine knows nothing."""
+    path, told = tmp_path / "pins.json", list[str]()
+    path.write_bytes(b"[{")
+
+    async def another(repository: str, file: str) -> Pin | None:
+        return PIN if file == FILE else None
+
+    pins = HouseholdPins(Pins(path), another)
+    pins.note = lambda why: told.append(said(why))
+    await pins.look()
+    (sentence,) = told
+    assert sentence.startswith(f"{path} is damaged: ")
+    assert "put a copy of it back, or delete it" in sentence
+    assert pins.here(REPOSITORY, FILE) is None
+    assert await pins.of(REPOSITORY, FILE) == PIN
+    with pytest.raises(Damaged, match="pins_damaged"):
+        await pins.of(REPOSITORY, "another.gguf")
+    await pins.keep(PIN)
+    assert (len(told), path.read_bytes()) == (1, b"[{")
+
+
+async def test_a_pin_that_a_full_disk_does_not_take_ends_no_download(
+    server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=len(data), free_bytes=0)
+
+    monkeypatch.setattr("app.catalog.pins.write_whole", full)
+    place = Place(server, tmp_path / "full", unknown(server))
+    async with running(place):
+        assert (await place.ended((await place.start())["id"]))["state"] == "done"
+
+
 async def test_damaged_pins_are_told_and_neither_passed_over_nor_written_over(
     server: HubServer, tmp_path: Path
 ) -> None:
@@ -137,9 +172,9 @@ async def test_damaged_pins_are_told_and_neither_passed_over_nor_written_over(
     async with running(place):
         pins = place.pins
         pins.keep(PIN)
-        pins._path.write_bytes(damaged := pins._path.read_bytes()[:-9])
+        pins.path.write_bytes(damaged := pins.path.read_bytes()[:-9])
         with pytest.raises(Damaged, match="pins_damaged"):
             pins.of(REPOSITORY, FILE)
         with pytest.raises(Damaged, match="pins_damaged"):
             pins.keep(msgspec.structs.replace(PIN, file="another.gguf"))
-        assert pins._path.read_bytes() == damaged
+        assert pins.path.read_bytes() == damaged

@@ -15,12 +15,14 @@ import pytest
 from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.core.link import LinkKind
+from app.core.reasons import said
 from app.lan import paths
 from app.lan.client import PeerClient
 from app.lan.probe import RoundTrips
 from app.lan.sockets import Address
 from app.machine.interfaces import Interface, interfaces
 from app.node.link_book import LinkBook
+from app.node.preferred import Preferred
 from tests.lan.nodes import Node, Nodes, opened
 
 LOOPBACK = next(one.name for one in interfaces() if one.kind is LinkKind.LOOPBACK)
@@ -36,6 +38,16 @@ pytestmark = pytest.mark.skipif(
 async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
     async with opened(tmp_path) as made:
         yield made
+
+
+def test_a_damaged_list_of_choices_is_told_and_put_aside(tmp_path: Path) -> None:
+    file, told = tmp_path / "preferred_interfaces.json", list[str]()
+    file.write_bytes(b'{"a": 3}')
+    assert Preferred(file, lambda why: told.append(said(why))).of(MachineId("a")) is None
+    (sentence,) = told
+    aside = tmp_path / "preferred_interfaces.damaged"
+    assert str(aside) in sentence
+    assert aside.read_bytes() == b'{"a": 3}'
 
 
 async def measured(
