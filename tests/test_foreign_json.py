@@ -109,7 +109,7 @@ def test_what_is_no_json_is_a_value_error_and_nothing_else(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", ODD)
 def test_a_peer_can_answer_what_it_wants(data: bytes) -> None:
-    assert problem(data).reason.code in ("peer_refused", "disk_full", "link_lost")
+    assert problem(data, "den").reason.code in ("peer_refused", "disk_full", "link_lost")
 
 
 @pytest.mark.parametrize(

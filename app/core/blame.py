@@ -369,7 +369,14 @@ def of_itself(reason: Reason, name: str) -> Reason:
     speaks_of_one = of(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
     others = OTHERS if speaks_of_one else frozenset()
     its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | others), name)
-    return Reason(OF_WHO_ASKS.get(reason.code, reason.code), {**reason.facts, **its_own})
+    return of_who_asks(Reason(reason.code, {**reason.facts, **its_own}), name)
+
+
+def of_who_asks(reason: Reason, name: str) -> Reason:
+    """What the machine `name` said of this one, in a sentence that names only who said it."""
+    if reason.code not in OF_WHO_ASKS:
+        return reason
+    return Reason(OF_WHO_ASKS[reason.code], {**reason.facts, "name": name})
 
 
 def lost(reason: Reason) -> StageLost:

@@ -265,9 +265,7 @@ class PeerClient:
                         return answer
         except (aiohttp.ClientError, OSError, RuntimeError, TooSlow, TooLong) as error:
             raise explained(self.member, self.address, error) from error
-        told = problem(answer)
-        reason = blame.of_itself(told.reason, self.member.name)
-        raise type(told)(reason.code, **reason.facts)
+        raise problem(answer, self.member.name)
 
 
 def explained(member: Member, address: Address, error: Exception) -> AppError:
@@ -331,8 +329,11 @@ class _Problem(msgspec.Struct, frozen=True):
 MOST_FACT_CHARS = 200  # as in a message
 
 
-def problem(answer: bytes) -> AppError:
-    """What the peer said was wrong, as the error it was there; trusted no further than that."""
+def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
+    """What the peer `name` said was wrong, as the error it was there; trusted no further than that.
+
+    It speaks of no machine but itself. of_its_pool: of those that answer for it as well, as a host does to its guests.
+    """
     try:
         told = decode(answer, _Problem)
         kind = KINDS[told.kind]
@@ -342,5 +343,6 @@ def problem(answer: bytes) -> AppError:
         name: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
         for name, fact in told.facts.items()
     }
-    reason = understood(Refuse(code=told.code, facts=facts))
+    given = understood(Refuse(code=told.code, facts=facts))
+    reason = (blame.of_who_asks if of_its_pool else blame.of_itself)(given, name)
     return kind(reason.code, **reason.facts)

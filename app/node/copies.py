@@ -120,7 +120,7 @@ class MemberFiles:
         path = f"/{self._record.sha256}/{number}"
         async with machine.asked("GET", path, headers=headers) as answer:
             if answer.status not in (200, 206):
-                raise problem(await _short(answer))
+                raise problem(await _short(answer), self._record.source)
             told, begins = _stands(answer, start)
             async with aclosing(machine.chunks(answer)) as chunks:
                 yield Body(told, begins, _Content(chunks))

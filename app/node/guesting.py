@@ -118,11 +118,11 @@ class Guesting:
         host = await self.host_for(order.model or "")
         async with host.asked("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
             if answer.status != 200:
-                raise problem(await _whole(host, answer))
+                raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
             async with aclosing(_lines(host.chunks(answer))) as lines:
                 async for line in lines:
                     if error := line.get("error"):
-                        raise problem(msgspec.json.encode(error))
+                        raise problem(msgspec.json.encode(error), host.host.name, of_its_pool=True)
                     yield line
                     if "done" in line:
                         return
@@ -164,7 +164,7 @@ async def _offers(host: GuestClient) -> Offers:
     async with host.asked("GET", "/models") as answer:
         body = await _whole(host, answer)
         if answer.status != 200:
-            raise problem(body)
+            raise problem(body, host.host.name)
         try:
             return decode(body, Offers)
         except (ValueError, RecursionError):

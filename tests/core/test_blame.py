@@ -46,6 +46,8 @@ def test_what_a_machine_gives_as_its_reason_names_no_other_one() -> None:
     assert blame.of_itself(of_a_model, "attic") == of_a_model
     of_who_asks = Reason("role_missing", {"name": "kitchen"})
     assert blame.of_itself(of_who_asks, "attic") == Reason("role_missing_here", {"name": "attic"})
+    assert blame.of_who_asks(of_who_asks, "attic") == blame.of_itself(of_who_asks, "attic")
+    assert blame.of_who_asks(of_a_model, "attic") == of_a_model
 
 
 @pytest.mark.parametrize(

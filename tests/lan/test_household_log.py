@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import DoesNotFit, Refused, Unreachable
+from app.core.errors import DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.membership import Log, members
 from app.core.operations import Add, Role, encode
@@ -54,7 +54,7 @@ async def test_names_and_roles_reach_everybody(nodes: Nodes) -> None:
     await until(lambda: loft.members[-1][attic.network.id].roles == lends)
     with pytest.raises(Refused) as told:  # its certificate still opens the link; stages need a host
         await attic.network.link(loft.network.id).offer_stage(PipelineId(bytes(16)), b"{}")
-    assert told.value.reason.code == "role_missing"
+    assert told.value.reason == Reason("role_missing_here", {"name": "loft"})
 
 
 async def test_only_an_admin_names_others_and_gives_roles(nodes: Nodes) -> None:

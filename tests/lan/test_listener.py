@@ -154,7 +154,7 @@ async def no_stages_for(machine: Node, at_: Node) -> None:
     link = machine.network.link(at_.network.id)
     with pytest.raises(Refused) as refused:
         await link.offer_stage(PIPELINE, b"{}")
-    assert refused.value.reason.code == "role_missing"
+    assert refused.value.reason.code == "role_missing_here"
     with pytest.raises(Refused):
         await link.open_data(PIPELINE)
 

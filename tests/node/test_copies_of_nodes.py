@@ -109,7 +109,7 @@ async def test_who_only_lends_gets_no_model(home: Household) -> None:
     assert (await ask(home.shed, "/copies", home.question))["machines"] == []
     begun = await ask(home.shed, "/downloads", home.order())
     failed = await ended(home.shed, begun["download"]["id"])
-    assert failed["code"] == "role_missing"
+    assert failed["code"] == "role_missing_here"
 
 
 async def test_a_machine_that_nobody_knows_is_refused_at_once(home: Household) -> None:

@@ -106,7 +106,7 @@ async def test_nothing_else_is_given(asking: Asking, path: str) -> None:
     assert status in (400, 404, 409)
     assert b"nobody gets" not in body
     if status == 409:
-        assert problem(body).reason.code == "copy_gone"
+        assert problem(body, "den").reason.code == "copy_gone"
     assert all(one in ("a" * 64, "b" * 64) for one in asking.asked)  # no other name came so far
 
 

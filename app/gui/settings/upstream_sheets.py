@@ -1,4 +1,4 @@
-"""Dialogs about another server: adding one, forgetting one."""
+"""Dialogs about another server: adding one, counting it anew, forgetting it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
 from app.core.errors import AppError, BadInput
+from app.gui import formats
 from app.gui.household.sheet import Sheet
 from app.gui.node_client import Call, segment
 from app.gui.parts.buttons import button
@@ -130,29 +131,61 @@ class AddServer(Sheet):
         self.fit()
 
 
-class ForgetServer(Sheet):
-    """Asks before a server goes with its key."""
+class _Asking(Sheet):
+    """Asks before the node does something about one server."""
 
-    def __init__(self, services: Services, name: str, done: Told, parent: QWidget) -> None:
-        title = _tr("Remove {name}").format(name=name)
-        sentence = _tr("Its key is deleted here too. The server itself is not changed.")
+    act: QPushButton
+
+    def __init__(
+        self, services: Services, title: str, sentence: str, name: str, done: Told, parent: QWidget
+    ) -> None:
         super().__init__(services, title, sentence, parent)
         self._name, self._done = name, done
-        self.act = button(title, self.remove, "danger")
-        self.offer(_tr("Cancel"), self.act)
+        self._path = f"/api/upstreams/{segment(name)}"
 
-    def remove(self) -> None:
-        self.act.setEnabled(False)
-        path = f"/api/upstreams/{segment(self._name)}"
-        self.keep(self.services.client.delete(path, self._removed, self._refused))
-
-    def _removed(self, answer: Json) -> None:
+    def _answered(self, answer: Json) -> None:
         self._done(answer, self._name)
         self.accept()
 
     def _refused(self, error: AppError) -> None:
         self.act.setEnabled(True)
         self.fail(error)
+
+
+class CountAnew(_Asking):
+    """Asks before a server may spend all that its owner allows once more."""
+
+    def __init__(
+        self, services: Services, name: str, cap: int, done: Told, parent: QWidget
+    ) -> None:
+        title = _tr("Count {name} anew").format(name=name)
+        sentence = _tr(
+            "What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on."
+        ).format(cap=formats.number(cap))
+        super().__init__(services, title, sentence, name, done, parent)
+        self.act = button(_tr("Count anew"), self.count, "primary")
+        self.offer(_tr("Cancel"), self.act)
+
+    def count(self) -> None:
+        self.act.setEnabled(False)
+        body, client = {"forget_spent": True}, self.services.client
+        self.keep(client.post(self._path, body, self._answered, self._refused))
+
+
+class ForgetServer(_Asking):
+    """Asks before a server goes with its key."""
+
+    def __init__(self, services: Services, name: str, done: Told, parent: QWidget) -> None:
+        title = _tr("Remove {name}").format(name=name)
+        sentence = _tr("Its key is deleted here too. The server itself is not changed.")
+        super().__init__(services, title, sentence, name, done, parent)
+        self.act = button(title, self.remove, "danger")
+        self.offer(_tr("Cancel"), self.act)
+
+    def remove(self) -> None:
+        self.act.setEnabled(False)
+        client = self.services.client
+        self.keep(client.delete(self._path, self._answered, self._refused))
 
 
 def _tr(text: str) -> str:

@@ -13,9 +13,10 @@ from app.gui.lending.switch import Switch
 from app.gui.node_client import Json, segment
 from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
+from app.gui.parts.visible import show_if
 from app.gui.settings.group import Group
 from app.gui.settings.setting import Setting
-from app.gui.settings.upstream_sheets import AddServer, ForgetServer
+from app.gui.settings.upstream_sheets import AddServer, CountAnew, ForgetServer
 
 
 class Upstreams:
@@ -24,9 +25,11 @@ class Upstreams:
     def __init__(self, group: Group) -> None:
         self._group = group
         self._rows: dict[str, tuple[Switch, Setting]] = {}
+        self._caps: dict[str, int] = {}  # in tokens
         self._names: list[str] = []  # of those that there are
         self.tests: dict[str, QPushButton] = {}
         self.removals: dict[str, QPushButton] = {}
+        self.counts: dict[str, QPushButton] = {}
         self.add = button(_tr("Add a server…"), self._add)
         self._card = group.add(
             Setting(
@@ -48,13 +51,17 @@ class Upstreams:
             setting.gone = name not in self._names
         words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
         uncounted = _tr(
-            "What it has cost is no longer known, so it is sent nothing. Remove and add it to count anew."
+            "What it has cost is no longer known, so it is sent nothing until you have it counted anew."
         )
         for one in those:
             switch, setting = self._rows[one["name"]]
             switch.show_on(one["on"])
             spent, cap = (formats.number(one[what]) for what in ("spent_tokens", "cap_tokens"))
-            told = words.format(spent=spent, cap=cap) if one.get("is_counted", True) else uncounted
+            counted = one.get("is_counted", True)
+            told = words.format(spent=spent, cap=cap) if counted else uncounted
+            self._caps[one["name"]] = one["cap_tokens"]
+            over = not counted or one["spent_tokens"] >= one["cap_tokens"]
+            show_if(self.counts[one["name"]], over)
             setting.tell(f"{_reached(one)} {told}")
         self._group.search_again()
 
@@ -71,7 +78,11 @@ class Upstreams:
         test.setAccessibleName(_tr("Test {name}").format(name=name))
         remove = self.removals[name] = button(_tr("Remove…"), partial(self._remove, name))
         remove.setAccessibleName(_tr("Remove {name}").format(name=name))
-        return switch, Setting(name, "", Flow(test, remove, switch), words="upstream openai")
+        count = self.counts[name] = button(_tr("Count anew…"), partial(self._count, name))
+        count.setAccessibleName(_tr("Count {name} anew").format(name=name))
+        count.hide()  # it has a cap to spend yet
+        parts = Flow(count, test, remove, switch)
+        return switch, Setting(name, "", parts, words="upstream openai count spent")
 
     def test(self, name: str) -> None:
         """Ask it which models it has; costs no tokens."""
@@ -97,6 +108,14 @@ class Upstreams:
     def _added(self, answer: Json, name: str) -> None:
         self.tell(answer["upstreams"])
         self.test(name)
+
+    def _count(self, name: str) -> None:
+        services, cap = self._group.services, self._caps[name]
+        CountAnew(services, name, cap, self._counted, self._group).open()
+
+    def _counted(self, answer: Json, name: str) -> None:
+        self.tell(answer["upstreams"])
+        self._group.told.emit(_tr("{name} is counted anew.").format(name=name), "info")
 
     def _remove(self, name: str) -> None:
         ForgetServer(self._group.services, name, self._removed, self._group).open()

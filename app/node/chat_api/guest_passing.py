@@ -53,7 +53,7 @@ def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
         path = _route(request)
         async with host.asked("POST", path, request[BODY], headers) as answer:
             if answer.status == REFUSED:
-                raise problem(await _whole(host, answer))
+                raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
             if answer.content_type in (EVENTS, NDJSON):
                 return await _streamed(request, host, answer)
             if (answer.content_length or 0) > ANSWER_BYTES:

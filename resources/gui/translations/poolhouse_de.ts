@@ -7206,6 +7206,18 @@
         <translation>Zertifikat wählen…</translation>
     </message>
     <message>
+        <source>Count anew</source>
+        <translation>Neu zählen</translation>
+    </message>
+    <message>
+        <source>Count anew…</source>
+        <translation>Neu zählen…</translation>
+    </message>
+    <message>
+        <source>Count {name} anew</source>
+        <translation>Für {name} neu zählen</translation>
+    </message>
+    <message>
         <source>It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays off until you turn it on. What is sent there leaves your household.</source>
         <translation>Er spricht wie OpenAI und antwortet, wenn der Pool voll ist oder ihm das Modell fehlt. Er bleibt aus, bis Sie ihn einschalten. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
@@ -7266,8 +7278,12 @@
         <translation>Vertraut wird allein {file}.</translation>
     </message>
     <message>
-        <source>What it has cost is no longer known, so it is sent nothing. Remove and add it to count anew.</source>
-        <translation>Was er gekostet hat, ist nicht mehr bekannt, deshalb wird ihm nichts geschickt. Entfernen Sie ihn und fügen Sie ihn wieder hinzu, um neu zu zählen.</translation>
+        <source>What it has cost is no longer known, so it is sent nothing until you have it counted anew.</source>
+        <translation>Was er gekostet hat, ist nicht mehr bekannt; deshalb wird ihm nichts geschickt, bis Sie neu zählen lassen.</translation>
+    </message>
+    <message>
+        <source>What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on.</source>
+        <translation>Was er bisher gekostet hat, wird hier vergessen; ab jetzt darf er {cap} Token verbrauchen.</translation>
     </message>
     <message>
         <source>What you call it</source>
@@ -7288,6 +7304,10 @@
     <message>
         <source>{name} answers, and has what it may be asked for.</source>
         <translation>{name} antwortet und hat, worum er gebeten werden darf.</translation>
+    </message>
+    <message>
+        <source>{name} is counted anew.</source>
+        <translation>Für {name} wird neu gezählt.</translation>
     </message>
     <message>
         <source>{name} is removed, and its key is deleted.</source>

@@ -17,7 +17,12 @@ from pytestqt.qtbot import QtBot
 from app.gui import formats
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
 from app.gui.settings.setting import Setting
-from app.gui.settings.upstream_sheets import MOST_CERTIFICATE_BYTES, AddServer, ForgetServer
+from app.gui.settings.upstream_sheets import (
+    MOST_CERTIFICATE_BYTES,
+    AddServer,
+    CountAnew,
+    ForgetServer,
+)
 from tests.gui.desk import Desk
 from tests.node.chat_api.conftest import free_port
 
@@ -241,6 +246,22 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     assert row.isVisibleTo(page)
     shown = [one.text() for one in row.findChildren(QLineEdit)]
     assert page.key.text() not in " ".join(shown)
+    count = page.upstreams.counts["barn"]
+    assert not count.isVisibleTo(page), "it has all its tokens yet"
+    barn = {"name": "barn", "on": True, "cap_tokens": 9_000}
+    for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
+        page.upstreams.tell([barn | lost])
+        assert count.isVisibleTo(page)
+    assert (
+        "no longer known, so it is sent nothing until you have it counted anew." in row.about.text()
+    )
+    count.click()
+    anew = page.findChild(CountAnew)
+    assert anew is not None
+    assert f"it may spend {formats.number(9_000)} tokens from now on" in anew.sentence.text()
+    anew.act.click()
+    qtbot.waitUntil(lambda: ("barn is counted anew.", "info") in said, timeout=5000)
+    assert not count.isVisibleTo(page)
     page.upstreams.removals["barn"].click()
     question = page.findChild(ForgetServer)
     assert question is not None
