@@ -71,6 +71,7 @@ class Merged:
     false: tuple[Operation, ...]  # false signatures: no member relays them
     unfit: tuple[Operation, ...]  # certificates that nobody may pin
     unfounded: tuple[Operation, ...]  # of signers who are no admins, as far as is known
+    n_outside: int  # these, and those about machines that nobody added
 
 
 def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Fit) -> Merged:
@@ -101,7 +102,7 @@ def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Fit) -> M
     before = set(log.operations)
     new = tuple(operation for operation in merged.operations if operation not in before)
     unfounded = tuple(operation for operation in outside if operation.signer not in admins)
-    return Merged(merged, new, tuple(false), tuple(unfit), unfounded)
+    return Merged(merged, new, tuple(false), tuple(unfit), unfounded, len(outside))
 
 
 def is_superseded(operation: Operation, log: Log) -> bool:

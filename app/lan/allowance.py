@@ -29,6 +29,11 @@ class Kind(Enum):
     MESSAGE = 2_000, 100.0  # the longest log has 512
     LINE = 12_288, 200.0  # of the household: the longest log three times
     FALSE_LINE = 16, 1 / 60  # nobody relays those; each costs a look at a signature
+    OUTSIDE_LINE = (
+        512,
+        2.0,
+    )  # they rest on what is not known here: a log is sent in its order, so hardly any do
+    LINK = 60, 1.0  # that it begins: one takes the place of another, and each tells all anew
 
     @property
     def burst(self) -> float:
@@ -48,10 +53,14 @@ class _Bucket:
 
 
 class Allowance:
-    """Of one machine."""
+    """Of one machine. `bars` is called when it has taken more."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        bars: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clock, self._bars = clock, bars
         self._buckets = {kind: _Bucket(kind.burst, clock()) for kind in Kind}
         self._barred_until = -math.inf
 
@@ -68,4 +77,5 @@ class Allowance:
         if bucket.left < 0:
             bucket.left = 0.0
             self._barred_until = now + BARRED_SECONDS
+            self._bars()
             raise Flood(f"too many of {kind.name}")

@@ -19,7 +19,7 @@ from app.core.errors import AppError, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.machine_names import unless_taken
 from app.core.membership import Member
-from app.lan.allowance import Allowance
+from app.lan.allowance import Allowance, Flood, Kind
 from app.lan.client import CLOSE_SECONDS, PeerClient
 from app.lan.greeting import HELLO_SECONDS, hear_hello, say_hello
 from app.lan.link_pace import LinkPace
@@ -58,6 +58,9 @@ class LinkOwner(Owner, Protocol):
     async def disconnected(self, link: PeerLink) -> None: ...
     def kept_out(self, machine: MachineId) -> None:
         """Whether a machine answers and lets no link come up is otherwise than before: see `Links.kept_out`."""
+
+    def flooded(self, machine: MachineId) -> None:
+        """End what else it has open here, at once."""
 
     @property
     def members(self) -> Mapping[MachineId, Member]: ...
@@ -194,8 +197,14 @@ class Links:
         }
         return unless_taken(told, member.name, others)
 
+    def is_barred(self, machine: MachineId) -> bool:
+        """Whether it flooded this machine a moment ago."""
+        return machine in self._allowances and self._allowances[machine].is_barred
+
     def _allowance(self, machine: MachineId) -> Allowance:
-        return self._allowances.setdefault(machine, Allowance(self._clock))
+        if machine not in self._allowances:
+            self._allowances[machine] = Allowance(self._clock, lambda: self._owner.flooded(machine))
+        return self._allowances[machine]
 
     async def accept(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
         """Carry a link that a member dialled, from its HELLO to its end."""
@@ -256,8 +265,13 @@ class Links:
 
     async def _welcome(self, member: Member, socket: web.WebSocketResponse, host: str) -> PeerLink:
         """The accepting side of HELLO. Raises Refused or Unreachable."""
-        if self._allowance(member.id).is_barred:
+        if self.is_barred(member.id):
             raise Refused("peer_floods", name=member.name)
+        try:
+            self._allowance(member.id).take(Kind.LINK)
+        except Flood as error:
+            log.warning("%s floods this machine: %s", member.name, error)
+            raise Refused("peer_floods", name=member.name) from error
         mine = self._owner.hello()
         theirs = await hear_hello(socket, mine, member)
         async with self._welcoming.setdefault(member.id, asyncio.Lock()):
@@ -293,7 +307,7 @@ class Links:
     async def _attempt(self, member: Member, call: _Call) -> PeerLink | None:
         """One call, which `accept` may cancel when the other side's got through."""
         addresses = self._owner.addresses(member.id)
-        if not addresses or self._allowance(member.id).is_barred:
+        if not addresses or self.is_barred(member.id):
             return None
         attempt = self._tasks.create_task(
             self._quietly(member, addresses), name=f"dial {member.name}"

@@ -28,6 +28,7 @@ from app.core.operations import Role
 from app.lan.body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
 from app.lan.channel import FrameChannel, WebSocketChannel
 from app.lan.frame_stream import LEAVE, FrameStream
+from app.lan.handshake_pace import HandshakePace
 from app.lan.link_pace import LinkPace, PacedChannel
 from app.lan.messages import MAX_MESSAGE_BYTES
 from app.lan.probe import MAX_PROBE_BYTES, PROBE_PATH
@@ -90,7 +91,8 @@ class _Connection:
 class Listener:
     """Accepts on `sock` until closed. `use` says whom to let in, from this moment on.
 
-    expects: whether a member was met at a host, so that it has a place before others.
+    expects: whether a member was met at a host, so that it has a place before others. barred: whether a member is kept
+    out for a while, as it flooded this machine.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class Listener:
         clock: Callable[[], float] = time.monotonic,
         rooms: Mapping[str, web.Application] | None = None,
         expects: Callable[[str], bool] = lambda _: False,
+        barred: Callable[[MachineId], bool] = lambda _: False,
     ) -> None:
         self.port: int = sock.getsockname()[1]
         self._sock = sock
@@ -113,6 +116,7 @@ class Listener:
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}
         self._strangers = WaitingRoom[socket.socket](expects=expects)
         self._entrance = Entrance(self._welcome, self._strangers, HANDSHAKE_SECONDS)
+        self._handshakes, self._barred = HandshakePace(expects, clock), barred
         self._runner = web.AppRunner(
             self._application(rooms or {}),
             access_log=None,
@@ -128,6 +132,12 @@ class Listener:
         """End the connections of all who are no members any more."""
         for connection in self._connections.values():
             if connection.machine not in self._members:
+                connection.transport.abort()
+
+    def cut(self, machine: MachineId) -> None:
+        """End all connections of one machine without a goodbye: one would be waited for, and it floods meanwhile."""
+        for connection in self._connections.values():
+            if connection.machine == machine:
                 connection.transport.abort()
 
     async def run(self) -> None:
@@ -171,7 +181,9 @@ class Listener:
         server, context = self._runner.server, self._context
         assert server is not None
         assert context is not None
+        await self._handshakes.turn(host)
         tune(sock)
+        is_welcome = False
         try:
             transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 server,
@@ -180,7 +192,8 @@ class Listener:
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=CLOSE_SECONDS,
             )
-            self._admit(transport)
+            connection = self._admit(transport)
+            is_welcome = connection is not None and not self._barred(connection.machine)
         except OSError as error:  # refused, silent, gone, or no TLS at all; ssl.SSLError is one
             log.debug("handshake with %s failed: %s", host, error)
             let_go(error)
@@ -188,6 +201,9 @@ class Listener:
         except Exception:  # top of a task: no stranger may bring the port down
             log.exception("handshake with %s", host)
             sock.close()
+        finally:
+            if not is_welcome:
+                self._handshakes.came_to_nothing(host)
 
     def _admit(self, transport: asyncio.Transport) -> _Connection | None:
         """The connection of a member; anybody else's is cut.

@@ -42,10 +42,12 @@ _told = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of lines that a peer sent. n_false: of those that no member relays."""
+    """What came of lines that a peer sent. n_false: of those that no member relays. n_outside: of those that rest on
+    nothing that is known here."""
 
     new: tuple[Operation, ...] = ()
     n_false: int = 0
+    n_outside: int = 0
 
 
 class LogKeeper:
@@ -116,13 +118,15 @@ class LogKeeper:
             if before is None:
                 return Heard()
             merged, n_none = await asyncio.to_thread(_merged, before, lines)
+            n_outside = merged.n_outside
             if merged.new and self.log is not before:  # it changed meanwhile
                 if self.log is None:
                     return Heard()
                 merged = merge(self.log, merged.new, lambda *_: True, is_fit)
             if merged.new:
                 await self._take(merged.log)
-            return Heard(merged.new, len(merged.false) + len(merged.unfit) + n_none)
+            n_false = len(merged.false) + len(merged.unfit) + n_none
+            return Heard(merged.new, n_false, n_outside)
 
     async def remove(
         self, machine: MachineId, kept: Sequence[OperationId]

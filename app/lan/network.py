@@ -72,7 +72,14 @@ class Network:
             lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
         )
         self._listener = Listener(
-            sock, self._on_control, handlers, self.probes.serve, clock, rooms, self.expects
+            sock,
+            self._on_control,
+            handlers,
+            self.probes.serve,
+            clock,
+            rooms,
+            self.expects,
+            self.is_barred,
         )
         self.pace = self._listener.pace
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
@@ -155,6 +162,10 @@ class Network:
             member = self.members.get(machine)
             raise Unreachable("peer_offline", name=member.name if member else machine[:16])
         return link
+
+    def is_barred(self, machine: MachineId) -> bool:
+        """Whether a member flooded this machine a moment ago."""
+        return self.calls.is_barred(machine)
 
     def expects(self, host: str) -> bool:
         """Whether a member was met at the address `host`: nobody else takes its place at a port."""
@@ -304,13 +315,16 @@ class Network:
             return
         heard = await self._log.merge(lines)
         await self._spread(heard.new, but=link.peer)
-        await link.count_lines(0, heard.n_false)
+        await link.count_lines(0, heard.n_false, heard.n_outside)
 
     async def disconnected(self, link: PeerLink) -> None:
         await self._handlers.disconnected(link)
 
     def suspect(self, link: PeerLink, doubted: bool) -> None:
         self._handlers.suspected(link, doubted)
+
+    def flooded(self, machine: MachineId) -> None:
+        self._listener.cut(machine)
 
     def kept_out(self, machine: MachineId) -> None:
         self._handlers.kept_out(machine)

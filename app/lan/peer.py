@@ -217,11 +217,12 @@ class PeerLink:
             clients = {self._first, self._client, *self._left}
             await asyncio.shield(asyncio.gather(*(client.close() for client in clients)))
 
-    async def count_lines(self, n_lines: int, n_false: int = 0) -> bool:
+    async def count_lines(self, n_lines: int, n_false: int = 0, n_outside: int = 0) -> bool:
         """Count lines of the household that came; whether there were no more than a member has reason to send."""
         try:
             self._allowance.take(Kind.LINE, n_lines)
             self._allowance.take(Kind.FALSE_LINE, n_false)
+            self._allowance.take(Kind.OUTSIDE_LINE, n_outside)
         except Flood as error:
             await self.cut(error)
             return False
@@ -233,7 +234,9 @@ class PeerLink:
             return
         self._floods = True
         log.warning("%s floods this machine: %s", self.name, why)
-        await self.close(Reason("peer_floods", {"name": self.name}))
+        self.ended = self.ended or Reason("peer_floods", {"name": self.name})
+        await asyncio.shield(self._first.close())  # without a goodbye, which would be waited for
+        await self.close(self.ended)
 
     def _back_to_first_path(self) -> bool:
         """Whether there is one: the chosen path may be gone while this link is not."""

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from app.core.errors import AppError
-from app.core.operations import Add, Role, encode
+from app.core.ids import MachineId
+from app.core.operations import Add, Rename, Role, encode
 from app.lan import log_keeper, messages
 from app.lan.allowance import BARRED_SECONDS, Allowance, Flood, Kind
 from app.lan.log_store import signed
@@ -59,13 +60,30 @@ def forged(den: Node, n: int) -> Message:
     return messages.Log(operations=[text])
 
 
+def about_nobody(den: Node, n: int) -> Message:
+    """Lines about machines that nobody added, in an admin's name: no signature is looked at."""
+    log = den.network.log
+    assert log is not None
+    lines = [
+        replace(
+            signed(
+                den.network._identity,
+                Rename(log.household, MachineId(f"{1000 * n + k:064x}"), 1, "x"),
+            ),
+            signature=bytes(64),
+        )
+        for k in range(100)
+    ]
+    return messages.Log(operations=[encode(line).decode("ascii") for line in lines])
+
+
 def a_status(n: int) -> Message:
     return messages.Status(
         name="attic", device="CPU", total_bytes=n, lendable_bytes=0, used_bytes=0, state="ready"
     )
 
 
-@pytest.mark.parametrize("kind", ["forged", "ping", "status", "known"])
+@pytest.mark.parametrize("kind", ["forged", "about nobody", "ping", "status", "known"])
 async def test_who_floods_is_cut_off_and_the_others_stay(
     nodes: Nodes, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -75,9 +93,10 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
     await until(lambda: len(den.network.links) == 2)
     known = messages.Log(operations=den.network._log.lines() * 10)
     link = attic.network.link(den.network.id)
-    for n in range(FEW if kind == "forged" else 4000):
+    for n in range(FEW if kind in {"forged", "about nobody"} else 4000):
         flood: Message = (
             forged(den, n) if kind == "forged"
+            else about_nobody(den, n) if kind == "about nobody"
             else messages.Ping(n=n) if kind == "ping"
             else a_status(n) if kind == "status"
             else known
@@ -92,6 +111,10 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
     assert den.unlinked[-1].ended is not None
     assert den.unlinked[-1].ended.code == "peer_floods"
     assert loft.network.id in den.network.links
+    told = sum(isinstance(one, messages.Status) for one in den.heard)
+    assert (
+        told < 2 * Kind.STATUS.burst
+    )  # each is told to the window: fewer are a flood than of other words
     assert caplog.text.count("floods this machine") == 1  # what was left of it is not looked at
     attic.network.calls.hint(den.network.id)
     await until(
@@ -101,6 +124,17 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
         )
     )
     assert attic.network.id not in den.network.links
+
+
+async def test_what_a_flooder_has_open_ends_at_once(nodes: Nodes) -> None:
+    """It would go on flooding while a goodbye is waited for."""
+    den, attic = await nodes.paired("den", "attic")
+    connections = den.network._listener._connections
+    open_here = [one for one, it in connections.items() if it.machine == attic.network.id]
+    assert open_here
+    with pytest.raises(Flood):
+        den.network.calls._allowance(attic.network.id).take(Kind.PING, 1000)
+    assert all(one.is_closing() for one in open_here)
 
 
 async def test_signatures_of_others_lines_are_looked_at_beside_the_loop(

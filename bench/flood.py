@@ -1,0 +1,225 @@
+"""`python -m bench.flood MODEL`: how fast answers go on while a member, or a stranger, floods their host.
+
+A host and a lender with a core each; the flooder shares the lender's core, as there is no third computer. So each flood
+is followed by a flooder that computes as much and sends to nobody: what is lost beside that is the host's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.children import Child, Children, Place, spending
+from bench.control import NodeRefused
+from bench.figures import Summary, summary
+from bench.machine import model_facts
+from bench.options import own_cores
+from bench.pool import Node, Stream, default_splits, pair
+from bench.report import table
+from bench.rounds import Questions
+from bench.sides import Prompts
+
+ROUNDS, N_TOKENS, N_PROMPT = 5, 96, 32
+BAR = 0.8  # of the speed beside a flooder that only computes
+BEGUN_SECONDS = 0.3  # after which a flood is under way
+JOIN_SECONDS = 120.0
+FLOODERS = 2  # that take turns: who is cut off is let in again after a minute
+QUIET, CONTROL = "nothing", "computes for nobody"
+PAIRING = "greetings without a proof"
+FLOODS = (
+    "forged log lines",
+    "log lines about nobody",
+    "pings",
+    "status",
+    "all that is allowed",
+    PAIRING,
+    "silence from sixty-four addresses",
+    "handshakes that go no further, from sixty-four addresses",
+)
+
+
+@dataclass
+class Found:
+    """Of one flood, round by round."""
+
+    flooded: list[float] = field(default_factory=list)  # tokens a second
+    control: list[float] = field(default_factory=list)
+    quiet: list[float] = field(default_factory=list)
+    longest_s: list[float] = field(default_factory=list)  # between two tokens
+    flooder_share: list[float] = field(default_factory=list)  # of a core
+    host_share: list[float] = field(default_factory=list)  # of a core, for the node alone
+    told: list[dict[str, Any]] = field(default_factory=list)
+
+    def ratios(self) -> tuple[Summary, Summary]:
+        """To a flooder that computes only, and to none."""
+        pairs = self.control, self.quiet
+        made = [
+            summary([one / other for one, other in zip(self.flooded, others, strict=True)])
+            for others in pairs
+        ]
+        return made[0], made[1]
+
+
+class Household:
+    """The host, the lender, and the flooders."""
+
+    def __init__(self, family: Children, model: Path, folder: Path) -> None:
+        cores = own_cores()
+        here, there = (Place(cpus=(core,)) for core in (cores[0], cores[-1]))
+        lends = ("--lend", "2GiB", "--limit", "2GiB")
+        self.host = Node(family, "host", folder / "host", here, lends)
+        lender = Node(family, "lender", folder / "lender", there, lends)
+        pair(self.host, lender)
+        argv = ["-m", "tests.hostile.flooder", str(folder / "flooders"), str(self.host.home)]
+        self.flooder: Child = family.start(
+            "flooder", [sys.executable, *argv, str(FLOODERS * len(FLOODS))], there
+        )
+        self.flooder.hear(JOIN_SECONDS)
+        facts = model_facts(model)
+        control = self.host.control
+        self.model = control.finish("/models", {"path": str(model), "name": "model"})["model"][
+            "name"
+        ]
+        order = {
+            "model": self.model,
+            "split": list(default_splits(facts.n_layers, 1)[0]),
+            "number": "f32",
+            "context": 1024,
+            "users": 1,
+        }
+        control.finish("/load", order)
+        self.prompts: Prompts = Questions(1, facts.n_vocab).prompts("flood", 1, N_PROMPT)
+        self.ids: list[list[int]] = []
+
+    def answered(self, order: dict[str, Any], n_tokens: int) -> tuple[float, float, dict[str, Any]]:
+        """While the flooder does so: tokens a second, the longest wait for one, and what the flooder says of it."""
+        with self._window(order["name"]) as port:
+            self.flooder.say(order | {"port": port or self.host.ready["peer_port"]})
+            time.sleep(BEGUN_SECONDS)
+            with spending(self.host.child) as spent:
+                began = time.perf_counter()
+                stream = Stream(self.host.control, self.model, self.prompts[0], n_tokens, began)
+                stream.run()
+                took = time.perf_counter() - began
+            self.flooder.say({})
+            told = self.flooder.hear() | {"host_share": spent["host"] / took}
+        if stream.failure:
+            raise stream.failure
+        if told["wrong"]:
+            raise NodeRefused(f"the flooder broke off: {told['wrong']}")
+        self.ids.append(stream.ids)
+        times = stream.times
+        waits = [late - early for early, late in pairwise(times)]
+        return (len(times) - 1) / (times[-1] - times[0]), max(waits), told
+
+    @contextmanager
+    def _window(self, name: str) -> Iterator[int]:
+        """Open for those who would be paired; its port."""
+        if name != PAIRING:
+            yield 0
+            return
+        opened = self.host.control.request("POST", "/pairing", {"role": "guest"})
+        yield int(opened["address"].rpartition(":")[2])
+        self.host.control.request("DELETE", "/pairing")
+
+
+def measured(home: Household, rounds: int, n_tokens: int, floods: list[str]) -> dict[str, Found]:
+    """A first round warms up, and says how much each flooder computes."""
+    found: dict[str, Found] = defaultdict(Found)
+    shares: dict[str, list[float]] = defaultdict(list)
+    for turn in range(rounds + 1):
+        quiet, _, _ = home.answered({"name": QUIET}, n_tokens)
+        for number, name in enumerate(floods):
+            order: dict[str, Any] = {"name": name, "member": FLOODERS * number + turn % FLOODERS}
+            one = found[name]
+            both = [order, {"name": CONTROL}]
+            for each in both if turn % 2 == 0 else both[::-1]:
+                if each is order:
+                    rate, longest_s, told = home.answered(each, n_tokens)
+                    shares[name].append(min(1.0, told["cpu_s"] / told["wall_s"]))
+                else:
+                    each["share"] = median(shares[name])
+                    control, _, _ = home.answered(each, n_tokens)
+            print(
+                f"round {turn}: {name}: {rate:.1f} tok/s, control {control:.1f}, quiet {quiet:.1f}; {told}",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+            if turn:
+                one.flooded.append(rate)
+                one.control.append(control)
+                one.quiet.append(quiet)
+                one.longest_s.append(longest_s)
+                one.flooder_share.append(told["cpu_s"] / told["wall_s"])
+                one.host_share.append(told["host_share"])
+                one.told.append(told)
+    return found
+
+
+def written(found: dict[str, Found], home: Household, n_tokens: int) -> str:
+    rows = []
+    for name, one in found.items():
+        control, quiet = one.ratios()
+        sent = median((each["n_words"] or each["n_calls"]) / each["wall_s"] for each in one.told)
+        rows.append(
+            [
+                name,
+                _of(control),
+                _of(quiet),
+                f"{median(one.flooded):.1f}",
+                f"{1000 * median(one.longest_s):.0f} ms",
+                f"{100 * median(one.flooder_share):.0f} %",
+                f"{100 * median(one.host_share):.0f} %",
+                f"{sent:.0f}",
+                "yes" if control.median >= BAR else "NO",
+            ]
+        )
+    head = [
+        "flood", "to as much computing", "to quiet", "tok/s", "longest wait for a token", "the flooder, of a core",
+        "the host's node, of a core", "words or calls a second", f"at least {BAR}",
+    ]  # fmt: skip
+    quiet_rates = [rate for one in found.values() for rate in one.quiet]
+    rounds, same = (
+        len(next(iter(found.values())).flooded),
+        all(ids == home.ids[0] for ids in home.ids),
+    )
+    about = (
+        f"Quiet: {median(quiet_rates):.1f} tok/s. {n_tokens} tokens each, {rounds} rounds; median (lowest–highest). "
+        f"Every answer the same: {'yes' if same else 'NO'}."
+    )
+    return f"{table(head, rows)}\n{about}"
+
+
+def _of(one: Summary) -> str:
+    return f"{one.median:.2f} ({one.low:.2f}–{one.high:.2f})"
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(prog="python -m bench.flood", description=__doc__)
+    words.add_argument("model", type=Path)
+    words.add_argument("--rounds", type=int, default=ROUNDS)
+    words.add_argument("--tokens", type=int, default=N_TOKENS)
+    words.add_argument("--only", action="append", choices=FLOODS, help="can be repeated")
+    given = words.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="poolhouse-flood") as folder,
+        Children(Path(folder) / "logs") as family,
+    ):
+        home = Household(family, given.model.absolute(), Path(folder))
+        floods = [one for one in FLOODS if not given.only or one in given.only]
+        found = measured(home, given.rounds, given.tokens, floods)
+        print(written(found, home, given.tokens))
+        raise SystemExit(any(one.ratios()[0].median < BAR for one in found.values()))
+
+
+if __name__ == "__main__":
+    main()
