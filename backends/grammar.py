@@ -23,7 +23,7 @@ from backends.grammar_process import (
 
 MAX_BYTES = 64 << 10  # SAFETY.md 7
 IDLE = 2  # processes that wait for the next grammar
-LATE_SECONDS = 5.0  # after its own deadline
+LATE_SECONDS = 1.0  # after its own deadline
 TOO_HEAVY = "the grammar takes too long to follow, or too much memory"
 
 

@@ -34,7 +34,7 @@ DRIP_SECONDS, HELD_SECONDS = 0.1, 60.0
 # Reasons, and which fact of them names a machine.
 ERRORS = (
     ("stage_silent", "machine"), ("stage_lost", "machine"), ("worker_died", "worker"), ("peer_floods", "name"),
-    ("peer_offline", "name"), ("machine_removed", "name"),
+    ("peer_offline", "name"), ("machine_removed", "name"), ("role_missing", "name"),
 )  # fmt: skip
 KIND_AT, PIPELINE_AT, EPOCH_AT, SEQ_AT = 3, 4, 20, 24  # bytes of a header
 
