@@ -85,7 +85,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         Blame(Fault.MACHINE, Retry.ELSEWHERE),
         """
         stage_silent stage_missing stage_garbled stage_sent_odd stage_out_of_step stage_slow stage_not_taken
-        machine_doubted peer_refused
+        machine_doubted peer_refused speed_silent
         """,
     ),
     (

@@ -429,6 +429,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "hours_odd": "No hours of a week: '{typed}'. Write them like `mon-fri 18:00-08:00, sat, sun`, or `always`.",
     "speed_busy": "Something is computed there at this moment, so its speed cannot be measured. "
     "Try again when it is done.",
+    "speed_silent": "{machine} did not answer when its speed was to be measured. It is asked again after ten minutes.",
     "speed_no_room": "Measuring the speed needs {needed_bytes} of memory, and {free_bytes} may be used. "
     "Lend more, or close programs that are not needed.",
     "speed_shape_odd": "The speed of this model cannot be measured: {what} cannot be. "

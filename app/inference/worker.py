@@ -441,5 +441,6 @@ def _enlarge(transport: asyncio.BaseTransport | None) -> None:
         return
     import fcntl
 
-    with contextlib.suppress(OSError, AttributeError):
+    # ValueError: its start was given up meanwhile, and its pipes are closed
+    with contextlib.suppress(OSError, AttributeError, ValueError):
         fcntl.fcntl(transport.get_extra_info("pipe").fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

@@ -463,6 +463,8 @@ class Hosting:
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:
-            return await self.outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure)
+            return await self.outlook.speeds(
+                entry, BATCH_ROWS, report, known_only=not measure, without=order.without
+            )
         finally:
             self._n_measuring -= measure

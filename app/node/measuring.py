@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 WITHIN_S = 60.0  # a plan is made without those that take longer
 RETRY_S = 1.0  # after "busy"
+SILENT_S = 600.0  # nobody waits again so soon for a machine that gave no answer in time
 MOST_REQUEST = 1 << 30  # then their numbers begin anew
 
 Json = dict[str, Any]
@@ -78,6 +81,8 @@ class Measuring:
         self._answering: set[MachineId] = set()
         self._unforecast: dict[str, Reason] = {}  # by a model's id
         self._failed: dict[str, Reason] = {}  # by a machine's name, the last time it was tried
+        self._unanswered: dict[MachineId, int] = {}  # the number of the question
+        self._silent_until: dict[MachineId, float] = {}  # unless that is answered after all
 
     async def speeds(
         self,
@@ -136,7 +141,7 @@ class Measuring:
             question = Question(of.shape, batch_rows, report)
             here = machine == me[0]
             work = self._here(name, question) if here else self._of(machine, name, question)
-            return of.speed(await self._or_none(name, work, within_s), batch_rows)
+            return of.speed(await self._or_none(machine, name, work, within_s), batch_rows)
 
         async def known(machine: MachineId, name: str) -> Speed | None:
             async with one_at_a_time:
@@ -220,6 +225,9 @@ class Measuring:
 
     def heard(self, machine: MachineId, answer: Answer) -> None:
         """A lender answered. What nobody waits for changes nothing."""
+        if self._unanswered.get(machine) == answer.request:
+            del self._unanswered[machine]
+            self._silent_until.pop(machine, None)
         future = self._waiting.get((machine, answer.request))
         if future is not None and not future.done():
             future.set_result(answer)
@@ -252,7 +260,7 @@ class Measuring:
         return why is not None and why.code == "speed_no_room"
 
     async def _or_none(
-        self, name: str, work: Coroutine[Any, Any, Speed], within_s: float
+        self, machine: MachineId, name: str, work: Coroutine[Any, Any, Speed], within_s: float
     ) -> Speed | None:
         self._failed.pop(name, None)
         try:
@@ -260,6 +268,9 @@ class Measuring:
                 return await work
         except TimeoutError:
             log.info("%s was not measured within %.0f s", name, within_s)
+            if machine in self._unanswered:
+                self._silent_until[machine] = time.monotonic() + SILENT_S
+                self._failed[name] = Reason("speed_silent", {"machine": name})
         except AppError as error:
             log.info("%s was not measured: %s", name, error.reason)
             self._failed[name] = error.reason
@@ -279,6 +290,8 @@ class Measuring:
         key = (machine, question.shape, question.batch_rows)
         if key in self._holds:
             return self._theirs[key]
+        if time.monotonic() < self._silent_until.get(machine, -math.inf):
+            raise Refused("speed_silent", machine=name)
         question.tell(name, 0, 1)
         while True:
             answer = await self._asked(machine, question, again=key in self._doubted)
@@ -297,6 +310,7 @@ class Measuring:
     async def _asked(self, machine: MachineId, question: Question, *, again: bool) -> Answer:
         self._request = (self._request + 1) % MOST_REQUEST
         waiting = (machine, self._request)
+        self._unanswered[machine] = self._request
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[waiting] = future
         try:
@@ -306,6 +320,9 @@ class Measuring:
             )  # fmt: skip
             await self._link(machine).send(order)
             return await future
+        except AppError:  # it is not there, which is no silence
+            self._unanswered.pop(machine, None)
+            raise
         finally:
             del self._waiting[waiting]
 

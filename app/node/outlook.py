@@ -63,13 +63,19 @@ class Outlook:
     failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
 
     async def speeds(
-        self, entry: Entry, batch_rows: int, report: Progress, *, known_only: bool = False
+        self,
+        entry: Entry,
+        batch_rows: int,
+        report: Progress,
+        *,
+        known_only: bool = False,
+        without: Collection[str] = (),
     ) -> Speeds:
         """How fast each machine is with a model, measured now where that is not known.
 
-        known_only: nothing is measured. None: a machine that cannot say.
+        known_only: nothing is measured. without: machines that nobody waits for. None: a machine that cannot say.
         """
-        me, names, shared = await self._everybody(known_only=known_only)
+        me, names, shared = await self._everybody(known_only=known_only, without=without)
         return await self.measures().speeds(
             entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
         )
@@ -92,10 +98,11 @@ class Outlook:
         return self.measures().unmeasured(name)
 
     async def _everybody(
-        self, *, known_only: bool
+        self, *, known_only: bool, without: Collection[str] = ()
     ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
         """This machine, the lenders by name, and whether they share one computer."""
-        host, lenders = self.candidates({})
+        host, everybody = self.candidates({})
+        lenders = [lender for lender in everybody if lender.id not in without]
         if not known_only:
             await self.links().known(lender.id for lender in lenders)
         # nodes that share one computer would slow each other down

@@ -445,7 +445,7 @@ async def _blamed(lab: Lab, kind: Kind, seed: int) -> Outcome:
     order: Json = {"model": LOAD["model"], "shape": "split", "without": lab.others}
     await lab.tell(kind[1], seed)
     why, used = "", set[str]()
-    async with lab.client() as asked, asyncio.timeout(LOAD_SECONDS):
+    async with lab.client() as asked, asyncio.timeout(2 * LOAD_SECONDS):
         await asked.post("/unload")
         try:
             await asked.work("POST", "/load", lab.load)

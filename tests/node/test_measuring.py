@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
-from app.core.errors import Refused, Unreachable
+from app.core.errors import Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Member
 from app.core.operations import Role
@@ -347,6 +349,10 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
         )
 
 
+def to(link: Link, _: MachineId) -> Link:
+    return link
+
+
 async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
     async def refuse(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})
@@ -365,16 +371,42 @@ async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
     async def unreachable(order: MeasureSpeed) -> None:
         raise Unreachable("peer_offline", name="attic")
 
-    link = Link(silent)
-    async with side(tmp_path / "host", lambda _: link) as host:
-        host.machine.answering = True  # and neither is this machine measured meanwhile
-        for answer in (refuse, another, silent, leave, unreachable):
-            link.answer = answer
+    for answer in (refuse, another, silent, leave, unreachable):
+        link = Link(answer)
+        async with side(tmp_path / answer.__name__, partial(to, link)) as host:
+            host.machine.answering = True  # and neither is this machine measured meanwhile
             assert await measured(host, within_s=0.2) == {ME: None, LENDER: None}
+            assert len(link.asked) == 1
     async with side(tmp_path / "alone") as host:
         host.machine.answering = True
         assert await measured(host) == {ME: None, LENDER: None}
         assert not host.measuring._waiting
+
+
+async def test_nobody_waits_a_second_time_for_who_is_silent_until_it_answers(
+    tmp_path: Path,
+) -> None:
+    async def silent(order: MeasureSpeed) -> None:
+        pass
+
+    def late(number: int) -> SpeedRefused:
+        return SpeedRefused(request=number, code="speed_shape_odd", facts={"what": "x"})
+
+    link = Link(silent)
+    async with side(tmp_path / "host", lambda _: link) as host:
+        host.machine.answering = True  # and neither is this machine measured meanwhile
+        for _ in range(3):
+            began = time.monotonic()
+            assert await measured(host, within_s=1.0) == {ME: None, LENDER: None}
+        assert time.monotonic() - began < 0.5
+        assert len(link.asked) == 1
+        assert host.measuring.unmeasured("attic") == Reason("speed_silent", {"machine": "attic"})
+        host.measuring.heard(LENDER, late(link.asked[0].request + 1))  # to nothing that was asked
+        await measured(host, within_s=1.0)
+        assert len(link.asked) == 1
+        host.measuring.heard(LENDER, late(link.asked[0].request))
+        await measured(host, within_s=0.1)
+        assert len(link.asked) == 2
 
 
 async def test_why_a_machine_could_not_be_measured_is_kept_and_said(
