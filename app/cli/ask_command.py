@@ -148,18 +148,13 @@ def _words(prompt: str, system: str | None, raw: bool) -> Json:
 
 async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
     """The answer; unless the face speaks JSON its text is written while it comes."""
-    begun = ends_line = thinks = False
+    thinks, told = False, _Told(face)
     try:
         async with aclosing(node.stream("POST", "/ask", body)) as lines:
-            line, said_first = await _loaded(lines, face), None
+            line, said_first = await _loaded(lines, face)
             while "done" not in line:
-                if by := line.get("by"):
-                    said_first = str(by.get("text") or "")
-                    face.note(said_first)
                 if notice := line.get("recovery"):
-                    if begun and not ends_line and face.is_live:
-                        face.note("")  # the answer goes on below
-                    face.note(str(notice.get("text") or ""))
+                    told.recovery(notice)
                 delta = line.get("delta", {})
                 if thought := str(delta.get("thought", "")):
                     face.whisper(thought)
@@ -170,24 +165,46 @@ async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
                     thinks = False
                 if text and not face.as_json:
                     face.write(text)
-                    begun, ends_line = True, text.endswith("\n")
                 line = await anext(lines)
             return {**line["done"], **({"said_first": said_first} if said_first else {})}
     except StopAsyncIteration:
         raise Unreachable("node_went_away") from None
     finally:
-        if begun and not ends_line:  # also after Ctrl-C: what follows begins on a line of its own
-            face.write("\n")
+        face.end_line()  # also after Ctrl-C
 
 
-async def _loaded(lines: AsyncGenerator[Json, None], face: Face) -> Json:
-    """The first line of the answer itself; until then a model may have to be loaded."""
+class _Told:
+    """Says what happened while the answer was mended: a line for each event, not for each step of mending it."""
+
+    def __init__(self, face: Face) -> None:
+        self._face, self._states = face, set[str]()  # of the event that goes on
+
+    def recovery(self, notice: Json) -> None:
+        """`lost` and `reconnecting` are followed by what is done about it; that it goes on, the answer shows itself."""
+        state, code = str(notice.get("state") or ""), str(notice.get("code") or "")
+        if state == "continued":
+            self._states.clear()
+        says = state in ("rebuilding", "leaving", "short") or code == "recovery_reconnected"
+        if says and state not in self._states:
+            self._states |= set() if state == "continued" else {state}
+            self._face.note(str(notice.get("text") or ""))
+
+
+async def _loaded(lines: AsyncGenerator[Json, None], face: Face) -> tuple[Json, str | None]:
+    """The first line of the answer itself, and what was said of who answers; a model may have to be loaded first."""
     from app.cli.progress import shown
 
+    said_first: str | None = None
     with shown(face) as show:
-        while "progress" in (line := await anext(lines)):
-            show(line["progress"])
-    return line
+        while True:
+            line = await anext(lines)
+            if by := line.get("by"):
+                said_first = str(by.get("text") or "")
+                face.note(said_first)
+            elif "progress" in line:
+                show(line["progress"])
+            else:
+                return line, said_first
 
 
 def _say_figures(face: Face, answer: Json, max_tokens: int | None) -> None:
@@ -206,13 +223,6 @@ def _say_figures(face: Face, answer: Json, max_tokens: int | None) -> None:
     )
     if known.guessed:
         face.dim(f"{known.guessed_right} of {known.guessed} guessed tokens were right.")
-    for one in known.recovered:
-        went_on = seconds(one.recovered_after_s)
-        how = "left" if one.left else "was lost"
-        what = f"{safe_text.name(one.machine)} {how}" if one.machine else "The layers were moved"
-        others = one.others if one.machine != one.others else ""
-        heirs = f" with {safe_text.line(others)}" if others else ""
-        face.dim(f"{what}; the answer went on{heirs} after {went_on}.")
     for sentence in (*known.notes, *known.doubted):
         face.note(safe_text.line(sentence))
 

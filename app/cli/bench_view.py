@@ -34,7 +34,7 @@ def bench_view(report: Json) -> RenderableType:
 def _table(*headers: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
+        table.add_column(header, justify="right", overflow="fold")
     return table
 
 

@@ -28,6 +28,9 @@ def _plain_signs(error: UnicodeError) -> tuple[str, int]:
     return "".join(_PLAIN.get(sign, "?") for sign in missing), error.end
 
 
+UNBROKEN_WIDTH = 10_000  # of a pipe or a file: no line is broken and no column cut
+
+
 codecs.register_error("poolhouse.plain", _plain_signs)
 
 
@@ -36,6 +39,7 @@ class Face:
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
+        self._is_amid_line = False  # of what `write` wrote
         for stream in (sys.stdout, sys.stderr):
             _never_fail(stream)
 
@@ -80,8 +84,16 @@ class Face:
 
     def write(self, foreign: str) -> None:
         """A piece of streamed text, at once."""
-        sys.stdout.write(safe_text.text(foreign))
+        text = safe_text.text(foreign)
+        sys.stdout.write(text)
         sys.stdout.flush()
+        if text:
+            self._is_amid_line = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        """A streamed text that has ended, ends its line."""
+        if self._is_amid_line:
+            self.write("\n")
 
     def whisper(self, foreign: str) -> None:
         """A piece of streamed text that is no result: for people who watch, and of less weight."""
@@ -91,8 +103,9 @@ class Face:
             self.out.print(Text(safe_text.text(foreign), style="dim"), end="", soft_wrap=True)
 
     def note(self, sentence: str) -> None:
-        """A message beside the result."""
-        sys.stderr.write(safe_text.line(sentence) + "\n")
+        """A message beside the result, on a line of its own. Commands in it are to be typed as they stand."""
+        begins = "\n" if self._is_amid_line and _one_output() else ""
+        sys.stderr.write(f"{begins}{safe_text.line(hints.own(sentence))}\n")
         sys.stderr.flush()
 
     def dim(self, sentence: str) -> None:
@@ -112,6 +125,17 @@ class Face:
             self.note(sentence)
 
 
+def _one_output() -> bool:
+    """Whether results and messages come out at one place, as on a terminal or after `2>&1`: only there may a message
+    break a line, since elsewhere the text would no longer be what was answered.
+    """
+    try:
+        out, err = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))
+    except (OSError, ValueError):  # not a file of the system's
+        return False
+    return (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
+
+
 def _never_fail(stream: TextIO) -> None:
     """A sign the output cannot show must not end the command."""
     reconfigure = getattr(stream, "reconfigure", None)
@@ -122,6 +146,13 @@ def _never_fail(stream: TextIO) -> None:
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    # No markup: names of machines and models may hold brackets. A width of nothing would show nothing.
-    width = shutil.get_terminal_size().columns if os.environ.get("COLUMNS") == "0" else None
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=width)
+    # No markup: names of machines and models may hold brackets.
+    return Console(file=stream, markup=False, emoji=False, highlight=False, width=_width(stream))
+
+
+def _width(stream: TextIO) -> int | None:
+    """None: as wide as the terminal says. A width of nothing would show nothing."""
+    told = os.environ.get("COLUMNS", "")
+    if told == "0":
+        return shutil.get_terminal_size().columns
+    return None if stream.isatty() or told.isdecimal() else UNBROKEN_WIDTH

@@ -29,8 +29,13 @@ def _off(error: float) -> str:
 
 def _last(one: Outcome) -> str:
     tokens = "token" if one.prompt_tokens == 1 else "tokens"
+    how = (
+        " A machine was lost or changed meanwhile, which took part of that time."
+        if one.interruptions
+        else ""
+    )
     return (
         f"Last answer, {one.prompt_tokens:,} {tokens} in and {one.output_tokens:,} out: "
-        f"first word after {seconds(one.ttft_s)} (its forecast: {seconds(one.forecast_ttft_s)}), "
-        f"then {rate(one.tok_s)} ({rate(one.forecast_tok_s)})."
+        f"first word after {seconds(one.ttft_s)} (forecast for just this answer: {seconds(one.forecast_ttft_s)}), "
+        f"then {rate(one.tok_s)} ({rate(one.forecast_tok_s)}).{how}"
     )

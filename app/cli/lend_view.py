@@ -63,11 +63,15 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
     memory = (
         f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
     )
-    if memory != "nothing" and (lending_own := shown.lending.own_bytes):
-        memory += f", less {size(lending_own)} that your own model holds"
+    if memory != "nothing":
+        memory += f" for others{_fewer_now(shown)}"
     rows = [("Memory", memory)]
+    own = shown.lending.own_bytes
+    holds = f"; yours hold {size(own)} now" if own else ""
     if shown.own_most_bytes:
-        rows.append(("Own use", f"a model of yours may take {size(shown.own_most_bytes)} here"))
+        rows.append(
+            ("Own use", f"models of yours may take {size(shown.own_most_bytes)} here{holds}")
+        )
     if rules.limit_bytes:
         rows.append(("Limit", f"all models here together at most {size(rules.limit_bytes)}"))
     rows += [("Devices", ", ".join(rules.devices) or "all")]
@@ -97,6 +101,16 @@ def _rows(shown: LendState) -> list[tuple[str, str]]:
         rows += [("Threads", f"at most {rules.threads} of the processor")]
     rows += [("Answers", f"may take {duration(rules.drain_s)} to end when it pauses")]
     return [(name, safe_text.line(words)) for name, words in rows]
+
+
+def _fewer_now(shown: LendState) -> str:
+    """Why others may use less at this moment than the owner set; nothing where they may not."""
+    lending, limit = shown.lending, shown.rules.limit_bytes
+    if not 0 < lending.lent_bytes < shown.most_bytes:
+        return ""
+    left = max(0, limit - lending.own_bytes) if limit else shown.most_bytes
+    why = "the limit leaves no more" if left <= lending.lent_bytes else "no more is free"
+    return f"; {size(lending.lent_bytes)} now, as {why}"
 
 
 def _screen(rules: LendRules, reads: LendReadings) -> str:

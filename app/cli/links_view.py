@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.amounts import milliseconds
 from app.cli.shapes import Link
 
@@ -26,14 +25,14 @@ def links_view(links: Sequence[Link]) -> RenderableType:
     """A row for each link; below, why some were not measured."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("Machine", "There", "Back", "Round trip", "95 %", "Jitter", "By"):
-        table.add_column(title, no_wrap=True, overflow="ellipsis")
+        table.add_column(title, overflow="fold")
     for link in links:
         table.add_row(
             safe_text.name(link.name), megabits(link.out_bytes_per_s), megabits(link.in_bytes_per_s),
             milliseconds(link.measured_round_trip_seconds),
             milliseconds(link.round_trip_p95_seconds), milliseconds(link.jitter_seconds), way(link),
         )  # fmt: skip
-    why = [Text(safe_text.line(link.reason), style="dim") for link in links if link.reason]
+    why = [hints.text(safe_text.line(link.reason), "dim") for link in links if link.reason]
     return Group(table, *why)
 
 

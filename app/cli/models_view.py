@@ -19,9 +19,9 @@ def models_view(models: Sequence[Model]) -> RenderableType:
     if not models:
         return Group(hints.text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("Model", overflow="ellipsis", no_wrap=True, max_width=28)
-    table.add_column("Family", no_wrap=True)
-    table.add_column("Kind", no_wrap=True)
+    table.add_column("Model", overflow="fold")
+    table.add_column("Family", overflow="fold")
+    table.add_column("Kind", overflow="fold")
     table.add_column("Layers", justify="right")
     table.add_column("Context", justify="right")
     table.add_column("Size", justify="right", no_wrap=True)
@@ -37,7 +37,7 @@ def models_view(models: Sequence[Model]) -> RenderableType:
             f"{model.context_length:,}" if model.context_length else "not known",
             size(model.file_bytes),
         )
-    missing = [Text(safe_text.line(model.missing)) for model in models if model.missing]
+    missing = [hints.text(safe_text.line(model.missing)) for model in models if model.missing]
     return Group(table, *_whole(models), *_without_template(models), *missing)
 
 
@@ -80,7 +80,7 @@ def _without_template(models: Sequence[Model]) -> list[Text]:
 
 def _whole(models: Sequence[Model]) -> list[Text]:
     return [
-        Text(f"{safe_text.name(model.name)}: {safe_text.line(model.whole_reason)}", style="dim")
+        hints.text(f"{safe_text.name(model.name)}: {safe_text.line(model.whole_reason)}", "dim")
         for model in models
         if model.whole_reason and not model.splits
     ]

@@ -128,7 +128,7 @@ def _what_to_type(error: TyperException) -> str:
         return sentence
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
-    return f"{sentence} {usage}." + (f" {example}" if example else "")
+    return f"{sentence} {usage}." + (f" {example}{hints.home_option()}" if example else "")
 
 
 def _plain(sentence: str) -> str:

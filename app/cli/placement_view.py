@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.cli import safe_text
+from app.cli import hints, safe_text
 from app.cli.amounts import memory_bar, rate, seconds, size
-from app.cli.layer_strip import COLOURS, in_words, joined, strip
+from app.cli.layer_strip import COLOURS, Strip, in_words, joined
 from app.cli.shapes import Forecast, Plan, Replica, Stage
 from app.core.speed import is_rough
 
@@ -19,22 +19,29 @@ def plan_view(plan: Plan) -> RenderableType:
     """The forecast of `poolhouse plan`, or a loaded model."""
     rows: list[RenderableType] = [Text(headline(plan), style="bold"), placement_view(plan)]
     if plan.forecast is not None:
-        rows.append(Text(forecast_line(plan.forecast, plan.users or 1)))
-    rows += [Text(safe_text.line(reason), style="dim") for reason in plan.reasons]
-    rows += [Text(safe_text.line(advice.sentence), style="green") for advice in plan.advice]
+        rows.append(Text(forecast_line(plan, plan.forecast)))
+    rows += [hints.text(safe_text.line(reason), "dim") for reason in plan.reasons]
+    rows += [hints.text(safe_text.line(advice.sentence), "green") for advice in plan.advice]
     return Group(*rows)
 
 
 ROUGH = "Rough: with so small a model, what else the computers do weighs as much."
 
 
-def forecast_line(forecast: Forecast, users: int) -> str:
-    """`Forecast: first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in all.`"""
+def forecast_line(plan: Plan, forecast: Forecast) -> str:
+    """`Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in all.`
+
+    Of a model that has answered, it counts what its answers took.
+    """
+    users = plan.users or 1
+    of = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
+    learned = "with what answers took so far" if plan.last_answer else ""
+    about = ", ".join(filter(None, (of, learned)))
     alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
     together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
     rough = f" {ROUGH}" if is_rough(forecast.decode_tok_s) else ""
     kind = "Estimate" if forecast.estimated else "Forecast"
-    return f"{kind}: {alone}{together}.{rough}"
+    return f"{kind}{f' ({about})' if about else ''}: {alone}{together}.{rough}"
 
 
 def headline(plan: Plan) -> str:
@@ -80,10 +87,10 @@ def placement_view(plan: Plan) -> Table:
     """One row for each machine in the order in which a token visits them."""
     needs = {need.key: need for need in plan.machines}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
-    table.add_column(overflow="ellipsis", no_wrap=True, max_width=24)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_column()
+    table.add_column(overflow="fold", justify="right")
+    table.add_column(overflow="fold")
     n_layers = max((stage.last for stage in plan.stages), default=0)
     for row, (key, stages) in enumerate(by_machine(plan.stages).items()):
         colour = COLOURS[row % len(COLOURS)]
@@ -94,7 +101,7 @@ def placement_view(plan: Plan) -> Table:
         if need is not None and need.lends_bytes:
             memory = memory_bar(need.needs_bytes, need.lends_bytes, colour)
         table.add_row(
-            safe_text.name(stages[0].machine), strip(runs, n_layers, colour), in_words(runs), memory
+            safe_text.name(stages[0].machine), Strip(runs, n_layers, colour), in_words(runs), memory
         )
     return table
 

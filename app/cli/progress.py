@@ -23,7 +23,7 @@ ONE_FILE = ("waiting", "starting", "downloading")  # it is one of these at a tim
 WORDS = {
     "starting": "Starting",
     "checking": "Checking the file",
-    "hashing": "Checking the bytes",
+    "hashing": "Reading the file for its fingerprint",
     "copying": "Copying",
     "downloading": "Downloading",
     "moving": "Moving models",

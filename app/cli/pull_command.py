@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.3
 STEPS = {
     "waiting": "waiting",
     "starting": "starting",
-    "checking": "hashing",
+    "checking": "checking",
 }  # by the download's state
 SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
 
@@ -85,7 +85,7 @@ def pull(
         raise typer.BadParameter("Give --from or --online, not both.")
     if model is None:
         if cancel or name is not None:
-            raise typer.BadParameter("Name the model too: poolhouse pull MODEL.")
+            raise typer.BadParameter("Name the model too: `poolhouse pull MODEL`.")
         _list(face, home)
     elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))
@@ -179,6 +179,8 @@ async def _followed(node: NodeClient, download_id: str, show: Show, face: Face) 
             raise AppError("pull_ended", why=now["reason"] or "It was paused elsewhere.")
         told = _tell_held_up(now.get("held_up"), told, face)
         step = STEPS.get("waiting" if now.get("held_up") else now["state"], "downloading")
+        if step == "checking" and not now.get("sha256"):  # there is nothing to check it against
+            step = "hashing"
         if now["total_bytes"]:
             progress = {"done": now["done_bytes"], "total": now["total_bytes"], "unit": "bytes"}
             show({"step": step, "machine": None, **progress})
@@ -277,8 +279,8 @@ def _starter(home: Path | None) -> Json | None:
 
 
 NONE_FITS = (
-    "None of these fits with room to spare in what this household lends now. End large programs, lend more "
-    "(`poolhouse lend`), or add a computer."
+    "None of these fits with room to spare in what this household lends now. End large programs, lend more or "
+    "raise a limit (`poolhouse lend`), or add a computer."
 )
 
 
@@ -291,9 +293,9 @@ def _table(offers: Any, starter: Json | None, *, none_fits: bool) -> Any:
     from app.cli.models_view import starter_view
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("Name", no_wrap=True)
-    table.add_column("Size", justify="right", no_wrap=True)
-    table.add_column("Licence", no_wrap=True)
+    table.add_column("Name", overflow="fold")
+    table.add_column("Size", justify="right", overflow="fold")
+    table.add_column("Licence", overflow="fold")
     table.add_column("Good at")
     for offer in offers:
         best = _best(offer)

@@ -96,6 +96,7 @@ class Outcome(msgspec.Struct, frozen=True):
     ttft_s: float
     forecast_tok_s: float
     tok_s: float
+    interruptions: int = 0
 
 
 class Replica(msgspec.Struct, frozen=True):
@@ -111,6 +112,12 @@ class Recovery(msgspec.Struct, frozen=True):
     """What is done because a machine is lost, or leaves."""
 
     text: str = ""
+
+
+class FirstToken(msgspec.Struct, frozen=True):
+    """For which prompt the first word is forecast."""
+
+    prompt_tokens: int
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -133,6 +140,7 @@ class Plan(msgspec.Struct, frozen=True):
     loaded_seconds: float | None = None
     fetched_bytes: int | None = None
     forecast: Forecast | None = None
+    first_token: FirstToken | None = None
     last_answer: Outcome | None = None
     advice: list[Said] = []
     replicas: list[Replica] = []

@@ -83,15 +83,27 @@ def import_file(
 
     model = read(answer["model"], Model)
     if name is None and _is_elsewhere(answer["model"].get("path"), path):
-        there = safe_text.name(model.name)
-        face.note(
-            f"The same bytes are on the shelf already, as {there}. --name puts them there twice."
-        )
+        face.note(_as_known(safe_text.name(model.name), model.file_bytes, path))
     elif name is not None and name != model.name:
         face.note(
             f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}."
         )
     face.result(answer, lambda: models_view([model]))
+
+
+def _as_known(known: str, known_bytes: int, path: Path) -> str:
+    """That a file was taken for a model that is here. Its metadata and tensors are that one's; what stands behind or
+    between them can be another.
+    """
+    from app.catalog.gguf_check import part_paths
+
+    typed_bytes = sum(Path(part).stat().st_size for part in part_paths(path))
+    differs = typed_bytes - known_bytes
+    how = ""
+    if differs:
+        amount = "1 byte" if abs(differs) == 1 else f"{abs(differs):,} bytes"
+        how = f" This file is {amount} {'longer' if differs > 0 else 'shorter'}; that part belongs to no model."
+    return f"It is a copy of the model {known}, which is on the shelf already.{how} --name adds it as a second one."
 
 
 def _is_elsewhere(known: str | None, path: Path) -> bool:

@@ -40,7 +40,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     rows += links_between(snapshot)
     rows += _reasons(snapshot)
     if snapshot.discovery.reason:
-        rows.append(Text(safe_text.line(snapshot.discovery.reason), style="yellow"))
+        rows.append(hints.text(safe_text.line(snapshot.discovery.reason), "yellow"))
     rows += nearby_view(list(snapshot.strangers.values()))
     for model in (snapshot.loaded, *snapshot.beside):
         rows += model_view(model) if model is not None and model.stages else []
@@ -63,7 +63,7 @@ def model_view(model: Plan) -> list[RenderableType]:
     if model.replicas:
         rows.append(Text(replicas_line(model.replicas)))
     if model.forecast is not None:
-        rows.append(Text(forecast_line(model.forecast, model.users or 1)))
+        rows.append(Text(forecast_line(model, model.forecast)))
     return rows
 
 
@@ -138,10 +138,10 @@ def _model_sentence(loaded: Plan, ready: str) -> str:
 def machines_view(snapshot: Snapshot) -> Table:
     """A row for each machine, this one first."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("Machine", overflow="ellipsis", no_wrap=True, max_width=24)
-    table.add_column("State", no_wrap=True)
-    table.add_column("Lends", no_wrap=True)
-    table.add_column("Link", no_wrap=True)
+    table.add_column("Machine", overflow="fold")
+    table.add_column("State", overflow="fold")
+    table.add_column("Used of lent", overflow="fold")
+    table.add_column("Link", overflow="fold")
     for machine in sorted(snapshot.machines.values(), key=lambda one: (not one.this, one.name)):
         table.add_row(
             _named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links)

@@ -328,7 +328,7 @@ def check_size(schema: object) -> None:
     if size > MAX_SCHEMA_BYTES:
         raise _no("", "it is longer than 64 KiB")
     if is_deeper(schema, MAX_DEPTH):
-        raise _no("", f"it is deeper than {MAX_DEPTH} levels")
+        raise _no("", f"its parts lie within each other more than {MAX_DEPTH} levels deep")
 
 
 def _any_of(schema: Mapping[str, Any], *words: str) -> bool:

@@ -126,8 +126,8 @@ class Senses:
 class Room:
     """Memory at one moment, in bytes.
 
-    most: the owner's limit; promised: to others; unloaded: of all that is promised, not taken from the
-    free memory yet; own: what this machine's own models hold.
+    most: the owner's limit for others; promised: to others; unloaded: of all that is promised, not taken from
+    the free memory yet; own: what this machine's own models hold; limit: for those and others together, 0 for none.
     """
 
     most_bytes: int
@@ -136,6 +136,7 @@ class Room:
     promised_bytes: int = 0
     unloaded_bytes: int = 0
     own_bytes: int = 0
+    limit_bytes: int = 0
 
     @property
     def reserve_bytes(self) -> int:
@@ -144,10 +145,18 @@ class Room:
 
     @property
     def lent_bytes(self) -> int:
-        """What others may use in all: never more than they have and what is free now."""
+        """What others may use in all: never more than they have and what is free now.
+
+        The own models take from it only where they leave too little free, or too little of a limit for all.
+        """
         free = max(0, self.free_bytes - self.unloaded_bytes - self.reserve_bytes)
         steps = free // STEP_BYTES * STEP_BYTES
-        return max(0, min(self.most_bytes - self.own_bytes, self.promised_bytes + steps))
+        most = (
+            min(self.most_bytes, self.limit_bytes - self.own_bytes)
+            if self.limit_bytes
+            else self.most_bytes
+        )
+        return max(0, min(most, self.promised_bytes + steps))
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,8 +207,10 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "settings_unsaved": "The settings could not be saved in {path}: {why}. Free some space and try again.",
     "settings_damaged": "The settings in {path} cannot be read ({why}). Delete the file to start with new ones.",
     # machines and pairing
-    "code_wrong": "That code does not match. Type it as the other machine shows it; tries left: {tries_left}.",
-    "codes_wrong": "Three codes were wrong, so pairing is closed. Open it again on the other machine for a new one.",
+    "code_wrong": "That code does not match: it was mistyped, or the other machine shows a new one by now. "
+    "Type the one that it shows; tries left: {tries_left}.",
+    "codes_wrong": "Three codes were mistyped or out of date, so pairing is closed. "
+    "Open it again on the other machine for a new one.",
     "code_form": "A pairing code has six digits. Type it as the other machine shows it.",
     "pairing_tries_used": "Someone entered a wrong code three times, so pairing was closed. "
     "Open it again and use the new code.",
@@ -300,10 +302,10 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "peer_speaks_oddly": "{name} sent what cannot be understood, so the link was closed. "
     "Update the app on both machines.",
     "peer_stopped": "{name} stopped responding.",
-    "link_lost": "The link to {name} broke. It is made again by itself.",
+    "link_lost": "The connection to {name} was lost. Poolhouse keeps trying to reconnect.",
     "link_doubled": "There is a link to {name} already; the second one was closed.",
     "link_replaced": "{name} linked anew, so the old link was closed.",
-    "channel_closed": "The connection to {name} ended. It is made again when it is needed.",
+    "channel_closed": "The connection to {name} ended. It is opened again when needed.",
     "shutting_down": "Poolhouse was closed on that machine. Start it there again.",
     # workers, stages and answers
     "worker_not_started": "The process that computes ({worker}) could not be started: {cause}. "

@@ -27,9 +27,13 @@ def does_not_fit(
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
     helps = " ".join(said(reason) for reason in reasons)
+    lacks = [
+        one.facts["more_bytes"] for one in reasons if one.code in ("helps_limit", "helps_here")
+    ]
     context = next((int(one.facts["context"]) for one in reasons if "context" in one.facts), 0)
     parts = {"weight_bytes": alone.weight_bytes, "kv_bytes": alone.kv_bytes,
-             "work_bytes": alone.work_bytes, "fits_context": context}  # fmt: skip
+             "work_bytes": alone.work_bytes, "fits_context": context,
+             "short_bytes": lacks[0] if lacks else 0}  # fmt: skip
     limited = host.past_limit_bytes is not None
     if not model.boundaries:
         code = "whole_over_limit" if limited else "whole_too_big"

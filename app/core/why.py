@@ -16,7 +16,12 @@ def reasons_for(
     best: Option, found: Sequence[Option], household: Household, lenders: Sequence[Candidate]
 ) -> tuple[Reason, ...]:
     """All that there is to say about the choice of `best` out of `found`. `lenders`: measured or not."""
-    reasons = [_why_shape(best, found, household), _pace(best.forecast.bottleneck)]
+    reasons = [_why_shape(best, found, household)]
+    pace = best.forecast.bottleneck
+    if (
+        len(best.machines) > 1 or pace.part is not Part.MACHINE
+    ):  # one machine alone computes all the time anyway
+        reasons.append(_pace(pace))
     if household.search is not None and best.shape is not Shape.REPLICAS:
         left_out = (lender for lender in lenders if lender.id not in best.machines)
         reasons += [_left_out(lender, best, household) for lender in left_out]

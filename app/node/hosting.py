@@ -192,7 +192,12 @@ class Hosting:
         self.n_asks += 1
         try:
             with ExitStack() as use:
-                running = self._at_hand(wanted, use)
+                running, told = self._at_hand(wanted, use), ""
+                if running is None and brings:  # said first of all, before it is loaded
+                    comes = self.loaded.named(wanted)
+                    told = comes.entry.name if comes else (await self._meant(wanted)).name
+                    if words := by_another(wanted, told):
+                        yield {"by": {"model": told, "text": words}}
                 if running is None:
                     work = partial(self._brought, wanted, brings, use)
                     async with aclosing(with_progress(work)) as lines:
@@ -203,7 +208,8 @@ class Hosting:
                 if running is None:
                     there = ", ".join(self.loaded.names) or "none"
                     raise BadInput("api_model_not_loaded", name=wanted or GUIDE, loaded=there)
-                if words := by_another(wanted, running.entry.name):
+                words = by_another(wanted, running.entry.name)
+                if words and running.entry.name != told:
                     yield {"by": {"model": running.entry.name, "text": words}}
                 async with aclosing(self._answer(await ask(running), running)) as answer:
                     async for line in answer:

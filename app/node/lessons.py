@@ -40,7 +40,7 @@ MOST_GUESSED = (
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
 
-class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One answer that had the pool to itself: how it was forecast, and how it was."""
 
     at: float  # Unix time
@@ -52,6 +52,9 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ttft_s: Seconds
     forecast_tok_s: Seconds
     tok_s: Seconds
+    interruptions: int = (
+        0  # machines lost or changed meanwhile: its times say nothing of the forecast
+    )
 
     @property
     def errors(self) -> tuple[float, float]:
@@ -119,22 +122,35 @@ class Lessons:
             return None
         if not known.estimated:  # what an estimate is off by is not the machine's
             self._correct(plan, known, summary)
-        known = told or known
-        outcome = Outcome(
-            at=round(self._now(), 3),
-            model=model.name,
-            machines=len({stage.machine for stage in plan.stages}),
-            prompt_tokens=computed,
-            output_tokens=n_tokens,
-            forecast_ttft_s=known.ttft_s,
-            ttft_s=summary.ttft_s,
-            forecast_tok_s=known.decode_tok_s,
-            tok_s=summary.decode_tok_s,
-        )
+        outcome = self._outcome(plan, model, summary, told or known)
         self._outcomes.append(outcome)
         if computed >= FEWEST_READ:
             self._get_used(plan, model, computed, summary)
         return outcome
+
+    def interrupted(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
+        """Tell how an answer was that was interrupted; nothing is learned from it. None where it has no forecast."""
+        computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
+        told = self.expected(plan, model, computed, n_tokens)
+        return (
+            self._outcome(plan, model, summary, told)
+            if told and n_tokens >= FEWEST_TOKENS
+            else None
+        )
+
+    def _outcome(self, plan: Plan, model: Model, summary: Summary, known: Forecast) -> Outcome:
+        return Outcome(
+            at=round(self._now(), 3),
+            model=model.name,
+            machines=len({stage.machine for stage in plan.stages}),
+            prompt_tokens=summary.prompt_tokens - summary.reused_tokens,
+            output_tokens=len(summary.token_ids),
+            forecast_ttft_s=known.ttft_s,
+            ttft_s=summary.ttft_s,
+            forecast_tok_s=known.decode_tok_s,
+            tok_s=summary.decode_tok_s,
+            interruptions=len(summary.recoveries),
+        )
 
     def reading(self, model: str) -> float | None:
         """Measured over forecast time to read a prompt of this model; None: none worth counting was read yet."""

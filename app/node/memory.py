@@ -49,7 +49,15 @@ class MemoryRules:
         now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
         most = min(most, self.limit_bytes or most)
-        return Room(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes)
+        return Room(
+            most,
+            now.total_bytes,
+            now.free_bytes,
+            used_bytes,
+            unloaded_bytes,
+            own_bytes,
+            self.limit_bytes,
+        )
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
         """What models of this machine's own user may use here in all, in place of those that it holds.

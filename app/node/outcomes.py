@@ -72,6 +72,8 @@ class Outcomes:
             self._group.create_task(
                 self._noted(running, chosen, outcome), name="note what came of a forecast"
             )
+        elif alone and summary.recoveries:
+            running.outcome = lessons.interrupted(chosen, model, summary) or running.outcome
         told = answer_json(summary, running.entry.name, chosen.stages, expected)
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]

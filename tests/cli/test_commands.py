@@ -39,7 +39,7 @@ STATUS = """\
 Ready. 2 machines hold guide. 1 answering, 2 waiting.
 den-pc · Poolhouse 0.1.0 · 192.168.1.20:4242
 
-Machine             State    Lends                      Link
+Machine             State    Used of lent               Link
 den-pc (this)       ready    ██░░░░░░░░ 2.0 of 8.0 GiB
 attic-pc            working  ██░░░░░░░░ 1.0 of 4.0 GiB  0.4 ms
 kitchen[31m-laptop  paused   nothing                    not measured
@@ -75,8 +75,12 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
     answering({("GET", "/status"): SNAPSHOT | {"forecasts": known, "loaded": loaded}})
     shown = " ".join(poolhouse("status").out.split())
     assert (
-        "Last answer, 9 tokens in and 30 out: first word after 0.40 s (its forecast: 0.50 s), "
+        "Last answer, 9 tokens in and 30 out: first word after 0.40 s (forecast for just this answer: 0.50 s), "
         "then 15.0 tok/s (12.0 tok/s)." in shown
+    )
+    broken = forecasts_view(read(last | {"interruptions": 1}, Outcome), Forecasts())
+    assert str(broken[0]).endswith(
+        "(12.0 tok/s). A machine was lost or changed meanwhile, which took part of that time."
     )
     assert (
         "At the median of 7 answers the forecast was off by 20 % for the first word and 12 % after it."
@@ -258,20 +262,28 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
     node = answering({("POST", "/models"): Lines([*steps, {"done": {"model": MODELS[0]}}])})
     said = poolhouse("import", "odd.gguf", "--name", "guide")
     assert said.code == 0
-    assert said.err == "Checking the bytes…\n"
+    assert said.err == "Reading the file for its fingerprint…\n"
     assert "guide (built in)" in said.out
     assert node.asked[0][2] == {"path": str(tmp_path / "odd.gguf"), "name": "guide"}
 
 
-@pytest.mark.parametrize(("file", "said_of_it"), [("my-copy.gguf", True), ("guide.gguf", False)])
-def test_import_of_bytes_that_are_there_says_under_which_name(
-    poolhouse: Any, answering: Any, tmp_path: Path, file: str, said_of_it: bool
+@pytest.mark.parametrize(
+    ("file", "content", "how"),
+    [
+        ("my-copy.gguf", b"GGUF", ""),
+        ("guide.gguf", b"GGUF", None),
+        ("longer.gguf", b"GGUFxx", " This file is 2 bytes longer; that part belongs to no model."),
+        ("shorter.gguf", b"GGU", " This file is 1 byte shorter; that part belongs to no model."),
+    ],
+)
+def test_import_of_a_model_that_is_there_says_under_which_name_and_what_differs(
+    poolhouse: Any, answering: Any, tmp_path: Path, file: str, content: bytes, how: str | None
 ) -> None:
-    (tmp_path / file).write_bytes(b"GGUF")
-    known = MODELS[0] | {"path": str(tmp_path / "guide.gguf")}
+    (tmp_path / file).write_bytes(content)
+    known = MODELS[0] | {"path": str(tmp_path / "guide.gguf"), "file_bytes": 4}
     answering({("POST", "/models"): Lines([{"done": {"model": known}}])})
-    told = "The same bytes are on the shelf already, as guide. --name puts them there twice.\n"
-    assert poolhouse("import", str(tmp_path / file)).err == (told if said_of_it else "")
+    told = f"It is a copy of the model guide, which is on the shelf already.{how} --name adds it as a second one.\n"
+    assert poolhouse("import", str(tmp_path / file)).err == ("" if how is None else told)
 
 
 def test_import_under_a_name_that_is_taken_says_which_one_it_got(
@@ -462,6 +474,32 @@ def test_ask_says_what_happened_while_the_answer_was_mended(poolhouse: Any, answ
     said = poolhouse("ask", "How?")
     assert said.out == "One two.\n"
     assert said.err.splitlines()[-1] == "Rebuilding.[2J"
+
+
+def test_a_lost_machine_is_one_line_of_an_answer(poolhouse: Any, answering: Any) -> None:
+    """Each step of mending it is told by the node; what a person needs of that is one sentence."""
+    lines = streamed("One ", "two.")
+
+    def told(state: str, text: str, code: str = "x") -> dict[str, Any]:
+        return {"recovery": {"state": state, "machine": "attic", "text": text, "code": code}}
+
+    event = [
+        told("reconnecting", "attic stopped responding. Reconnecting…"),
+        told("lost", "attic stopped computing its layers."),
+        told("rebuilding", "attic is gone. Rebuilding with den, about 3 s."),
+        told("rebuilding", "attic is gone. Rebuilding with den, about 2 s."),
+        told("continued", "Continued after 2 s."),
+    ]
+    back = told(
+        "continued", "attic is back after 2 s, and nothing was lost.", "recovery_reconnected"
+    )
+    done = {"done": ANSWER | {"recoveries": 1, "recovered": [{"machine": "attic"}]}}
+    answering(
+        {("POST", "/ask"): Lines([lines.lines[0], *event, event[0], back, lines.lines[1], done])}
+    )
+    said = poolhouse("ask", "How?")
+    assert said.out == "One two.\n", "the answer itself, wherever it goes"
+    assert said.err.splitlines() == [event[2]["recovery"]["text"], back["recovery"]["text"]]
 
 
 def test_help_says_what_stands_behind_an_option_as_a_person_would(poolhouse: Any) -> None:

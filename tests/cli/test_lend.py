@@ -51,7 +51,7 @@ def test_lend_shows_each_rule_with_its_reading(poolhouse: Any, answering: Any) -
 TABLE = """\
 Lending 1.0 GiB to den-pc.
 
-Memory    at most 4.0 GiB
+Memory    at most 4.0 GiB for others
 Devices   all
 Owner     after 5 min unused (now: 12 s)
 Hours     mon-fri 18:00-08:00
@@ -71,9 +71,18 @@ def test_memory_is_told_with_what_the_own_model_takes(poolhouse: Any, answering:
     lending = {**LENDING, "own_bytes": GIB}
     answering({("GET", "/lending"): {**SHOWN, "lending": lending, "own_most_bytes": 8 * GIB}})
     assert poolhouse("lend").out.splitlines()[2:4] == [
-        "Memory    at most 4.0 GiB, less 1.0 GiB that your own model holds",
-        "Own use   a model of yours may take 8.0 GiB here",
+        "Memory    at most 4.0 GiB for others",
+        "Own use   models of yours may take 8.0 GiB here; yours hold 1.0 GiB now",
     ]
+    for limit, why in ((0, "no more is free"), (2 * GIB, "the limit leaves no more")):
+        fewer = {
+            **SHOWN,
+            "lending": {**lending, "lent_bytes": GIB},
+            "rules": {**RULES, "limit_bytes": limit},
+        }
+        answering({("GET", "/lending"): fewer})
+        told = f"Memory    at most 4.0 GiB for others; 1.0 GiB now, as {why}"
+        assert poolhouse("lend").out.splitlines()[2] == told
     off = {**RULES, "on": False}
     answering({("GET", "/lending"): {**SHOWN, "lending": lending, "rules": off}})
     assert poolhouse("lend").out.splitlines()[2] == "Memory    nothing"
@@ -85,7 +94,7 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/lending"): {**SHOWN, "rules": rules}})
     lines = poolhouse("lend").out.splitlines()
     assert lines[2:9] == [
-        "Memory    at most 4.0 GiB (half of what was free at start)",
+        "Memory    at most 4.0 GiB (half of what was free at start) for others",
         "Devices   cpu",
         "Owner     after 1 min unused (nobody sits here, as far as it can tell)",
         "Hours     always",

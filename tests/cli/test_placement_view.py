@@ -6,15 +6,17 @@ import msgspec
 import pytest
 
 from app.cli.placement_view import ROUGH, forecast_line, headline
-from app.cli.shapes import Bottleneck, Forecast, Plan, Recovery, Stage
+from app.cli.shapes import Bottleneck, FirstToken, Forecast, Plan, Recovery, Stage
 from app.cli.status_view import pool_sentence
 
 
 @pytest.mark.parametrize(("tok_s", "rough"), [(9.3, False), (60.0, False), (330.0, True)])
 def test_a_forecast_of_a_tiny_model_is_called_rough(tok_s: float, rough: bool) -> None:
     known = Forecast(1.2, tok_s, tok_s, 10.0, Bottleneck("compute", "den"))
-    told = forecast_line(known, 1)
-    assert told.startswith(f"Forecast: first word after 1.20 s, then {tok_s:.1f} tok/s.")
+    told = forecast_line(Plan("guide", first_token=FirstToken(512)), known)
+    assert told.startswith(
+        f"Forecast (prompt of 512 tokens): first word after 1.20 s, then {tok_s:.1f} tok/s."
+    )
     assert told.endswith(ROUGH) is rough
 
 

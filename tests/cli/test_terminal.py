@@ -187,6 +187,19 @@ def by_a_shell(words: str, home: Path, **more: str) -> subprocess.CompletedProce
 
 
 @POSIX
+def test_a_message_amid_an_answer_has_a_line_of_its_own_where_both_come_out(
+    answering: Any, home: Path
+) -> None:
+    told = {
+        "recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.", "code": "x"}
+    }
+    answering({("POST", "/ask"): Lines([streamed("One ").lines[0], told, *streamed("two.").lines])})
+    assert by_a_shell("ask How? 2>&1", home).stdout == "One \nRebuilding.\ntwo.\n"
+    apart = by_a_shell("ask How?", home)
+    assert (apart.stdout, apart.stderr) == ("One two.\n", "Rebuilding.\n")
+
+
+@POSIX
 @pytest.mark.parametrize("command", ["ask", "load", "rm", "remove"])
 def test_bytes_that_are_no_text_are_said_so(poolhouse: Any, answering: Any, command: str) -> None:
     """As the shell gives them: what is no UTF-8 comes as lone surrogates."""

@@ -203,12 +203,13 @@ def test_rules_that_cannot_be_are_not_built(fields: dict[str, Any]) -> None:
 BYTES = st.integers(0, 64 * GIB)
 
 
-@given(BYTES, BYTES, BYTES, BYTES, BYTES, BYTES)
+@given(BYTES, BYTES, BYTES, BYTES, BYTES, BYTES, BYTES)
 def test_never_more_than_the_owner_said_and_never_the_reserve(
-    most: int, total: int, free: int, promised: int, unloaded: int, own: int
+    most: int, total: int, free: int, promised: int, unloaded: int, own: int, limit: int
 ) -> None:
-    room = Room(most, total, free, promised, unloaded, own)
+    room = Room(most, total, free, promised, unloaded, own, limit)
     assert 0 <= room.lent_bytes <= most
+    assert not limit or room.lent_bytes <= max(0, limit - own)
     new = max(0, room.lent_bytes - promised)
     assert new == 0 or new <= free - unloaded - room.reserve_bytes
-    assert new % STEP_BYTES == 0 or room.lent_bytes == most - own
+    assert new % STEP_BYTES == 0 or room.lent_bytes in (most, limit - own)

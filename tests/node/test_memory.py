@@ -18,7 +18,18 @@ CASES = [
     (0.5, 0, 16, 0, 0, 0, 0.5, 12.8),
     (0, 0, 16, 0, 0, 0, 0, 12.8),  # lending nothing does not keep the owner from own models
     (0, 0, 10, 0, 0, 6, 0, 12.8),  # its own model gives back what it holds
-    (4, 0, 16, 0, 0, 3, 1, 15.2),  # this machine's own model counts against what it lends
+    (
+        4,
+        0,
+        16,
+        0,
+        0,
+        3,
+        4,
+        15.2,
+    ),  # what the own model takes is not lent, and takes nothing from what is
+    (4, 0, 3, 0, 0, 12, 2, 12),  # but for what is no longer free
+    (4, 8, 16, 0, 0, 6, 2, 8),  # or what a limit for all leaves
     (None, 0, 10, 4, 1, 0, 8, 7.2),  # free memory is what others left: not subtracted again
     (None, 4, 16, 0, 0, 0, 4, 4),
     (2, 4, 16, 0, 0, 0, 2, 4),

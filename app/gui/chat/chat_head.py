@@ -56,13 +56,15 @@ class ChatHead(QWidget):
         own = (self._context, self.machines, self.settings)
         self.setLayout(Beside(names, *own, gap=sizes.M, below=0))
         self.used, self.context = 0, 0
+        self._guide_fails = False
 
     @property
     def is_nearly_full(self) -> bool:
         return bool(self.context) and self.used >= NEARLY_FULL * self.context
 
-    def tell(self, chat: Chat) -> None:
-        """About this chat, as it and the pool are now."""
+    def tell(self, chat: Chat, *, guide_fails: bool = False) -> None:
+        """About this chat, as it and the pool are now. guide_fails: it was asked here, and does not fit."""
+        self._guide_fails = guide_fails
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
         self.model.say(self._model(chat))
         there = self._pool.is_there
@@ -118,6 +120,8 @@ class ChatHead(QWidget):
         if name is None and self._pool.load_failed:
             text = self.tr("No model answers: {model} could not be loaded")
             return text.format(model=model_name(self._pool.load_failed))
+        if name is None and self._guide_fails:
+            return self.tr("No model is loaded, and the Guide does not fit")
         if name is None:
             return self.tr("No model is loaded: the Guide answers")
         machines = loaded.get("machines") or ()

@@ -36,7 +36,7 @@ from app.gui.chat.slices import Slices
 from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
 from app.gui.chat.token_counts import TokenCounts
-from app.gui.chat.ways_out import Buttons, WaysOut
+from app.gui.chat.ways_out import TOO_BIG, Buttons, WaysOut
 from app.gui.page import Page
 from app.gui.parts.bounded import Bounded
 from app.gui.parts.drops import Drops
@@ -71,6 +71,7 @@ class ChatPage(Page):
         slices.add(self, highlight.warm())
         look = Look(services.theme, slices, self._deeds.open_link)
         self.list = ChatList(services, self.history)
+        self._guide_fails = False  # the chat that is shown asked it, and it does not fit
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         self.conversation = Conversation(look)
         buttons = Buttons(services.go, self._set_up_and_retry, self._leave_out,
@@ -205,7 +206,7 @@ class ChatPage(Page):
         known = self.history.chat(ChatId(chat))
         if known is None:
             return
-        self.chat = known
+        self.chat, self._guide_fails = known, False
         self.notice.clear()
         self.list.select(chat)
         self.conversation.open(branch(known, self._running, self.services.pool))
@@ -237,7 +238,7 @@ class ChatPage(Page):
         known = self.history.chat(self.chat.id)
         if known is not None and chat in (self.chat.id, "") and known.title != self.chat.title:
             self.chat = known
-            self.chat_head.tell(known)
+            self.chat_head.tell(known, guide_fails=self._guide_fails)
 
     # Showing
 
@@ -266,7 +267,7 @@ class ChatPage(Page):
     def _pool_changed(self) -> None:
         self._models.pool_changed()
         self._counts.ask(self.composer.files, self.chat.model)
-        self.chat_head.tell(self.chat)
+        self.chat_head.tell(self.chat, guide_fails=self._guide_fails)
         pool = self.services.pool
         name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
         failed = pool.load_failed if self.chat.model is None and pool.hosts is None else ""
@@ -281,7 +282,15 @@ class ChatPage(Page):
         pool = self.services.pool
         full, waits, names = self.chat_head.is_nearly_full, self.composer.waits, self._models.names
         leaves = self.session.leaves_out(self.chat.id)
-        self.hint.tell(self.chat, names, pool, is_full=full, leaves_out=leaves, waits=waits)
+        self.hint.tell(
+            self.chat,
+            names,
+            pool,
+            is_full=full,
+            leaves_out=leaves,
+            waits=waits,
+            guide_fails=self._guide_fails,
+        )
 
     def _tell_state(self) -> None:
         running = self._running
@@ -319,6 +328,7 @@ class ChatPage(Page):
 
     def _send(self, text: str, files: Sequence[Json]) -> None:
         self.notice.clear()
+        self._guide_fails = False
         chat = self.history.chat(self.chat.id) or self.chat
         self.composer.show_draft("")
         self.conversation.to_end()
@@ -351,6 +361,10 @@ class ChatPage(Page):
         self.hint.answered(ending.model)
         if chat != self.chat.id:
             return
+        asked_guide = self.chat.model is None and self.services.pool.loaded is None
+        too_big = ending.error is not None and ending.error.reason.code in TOO_BIG
+        self._guide_fails = asked_guide and too_big
+        self._pool_changed()
         if ending.error is not None:
             self.fail(ending.error, *self._ways.of(ending.error, self.chat))
         self.composer.send_waiting(well=ending.error is None)

@@ -48,8 +48,12 @@ class Hint(QWidget):
         is_full: bool,
         leaves_out: bool = False,
         waits: bool = False,
+        guide_fails: bool = False,
     ) -> None:
-        """About the next message of this chat. waits: it was sent while an answer comes."""
+        """About the next message of this chat.
+
+        waits: it was sent while an answer comes; guide_fails: that was asked here, and does not fit.
+        """
         words, other, self._offered = "", "", self.last
         is_loaded = pool.loaded is not None or pool.hosts is not None or not pool.is_there
         speaker = (pool.model(chat.model) or pool.loaded or {}).get("model")
@@ -73,6 +77,8 @@ class Hint(QWidget):
                 text = self.tr("{model} could not be loaded, so no model answers.")
                 words = text.format(model=model_name(failed))
                 other, self._offered = self.tr("Ask the Guide"), GUIDE
+        elif not is_loaded and chat.model is None and guide_fails:
+            words = self.tr("No model is loaded, and the Guide does not fit either.")
         elif not is_loaded and chat.model is None:
             words = f"{self.tr('No model is loaded, so the Guide answers.')} {only_english}".strip()
             if self.last in models:

@@ -213,6 +213,10 @@ def _figures(head: Headline, loaded: Json, expected: Expected) -> str:
         told = text.format(
             fact=formats.speed(last["tok_s"]), forecast=formats.speed(last["forecast_tok_s"])
         )
+        if last.get("interruptions"):
+            told += " " + head.tr(
+                "A machine was lost or changed during it, which took part of its time."
+            )
         return told + _rough(head, last["forecast_tok_s"])
     if forecast:
         first = loaded.get("first_token") or {}  # the same as on the Models page

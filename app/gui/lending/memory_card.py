@@ -14,6 +14,7 @@ from app.gui.lending.rule_row import RuleRow
 from app.gui.lending.settled import Number, Slide
 from app.gui.lending.switch import Switch
 from app.gui.node_client import Json
+from app.gui.parts.buttons import button
 from app.gui.parts.flow import Flow
 from app.gui.parts.layouts import column, line, row
 from app.gui.parts.text import label, paragraph
@@ -49,6 +50,8 @@ class MemoryCard(QFrame):
         self._slider = row(self._limit_words, gap=sizes.L)
         self._slider.addWidget(self.limit, 1)
         self._own = paragraph("", "caption")
+        end_limit = self.tr("Remove this limit")
+        self.end_limit = button(end_limit, self._end_limit, "inline")
         title = self.tr("Processor threads for others at most")
         self.threads = Number(title, "", (0, 1), self._threads_chosen)
         self.threads.setSpecialValueText(self.tr("All"))
@@ -56,7 +59,7 @@ class MemoryCard(QFrame):
         self._threads_row.say(self.tr("Counts for layers that are loaded from now on."))
         box = column(
             head, self.bar, self._legend(services), self._slider, self._auto_row, self._own,
-            line(), self._threads_row, line(), self._link_row(), gap=sizes.L,
+            row(self.end_limit, None), line(), self._threads_row, line(), self._link_row(), gap=sizes.L,
         )  # fmt: skip
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
@@ -120,18 +123,18 @@ class MemoryCard(QFrame):
         self.automatic.show_on(known and chosen is None)
         self._auto_row.say(self.tr("Half of what is free when Poolhouse starts."))
         own = self.tr(
-            "The limit is for the other machines. A model that you load here may take {size}; what it takes"
-            " is not lent."
+            "This limits what others can use. Models that you load here yourself may use up to {size}."
         )
         limited = self.tr(
-            "You limited all models on this computer to {limit} together (poolhouse lend --limit). One that you"
-            " load here may take {size}."
+            "All models on this computer, yours and those of others, may take {limit} together. Of that, yours may"
+            " use up to {size}."
         )
         limit = int(self._lending.rules.get("limit_bytes") or 0)
         size = formats.size(self._lending.own_most_bytes)
         told = (limited if limit else own).format(size=size, limit=formats.size(limit))
         self._own.setText(told)
         self._own.setVisible(bool(self._lending.own_most_bytes))
+        self.end_limit.setVisible(bool(limit))
         most = max(1, (total - int(state.get("reserve_bytes") or 0)) // self._step())
         self.limit.show_value(round(self._lending.most_bytes / self._step()), int(most))
 
@@ -164,6 +167,10 @@ class MemoryCard(QFrame):
     def _chosen(self, steps: int) -> None:
         on = self._lending.is_on
         self._lending.change({"memory_bytes": steps * self._step(), "on": on})
+
+    def _end_limit(self) -> None:
+        """It is set on the command line, for scripts and several nodes; here it can be seen and ended."""
+        self._lending.change({"limit_bytes": 0})
 
     def _threads_chosen(self, threads: int) -> None:
         self._lending.change({"threads": threads})

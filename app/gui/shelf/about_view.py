@@ -49,7 +49,7 @@ class AboutView(QWidget):
             "This model is built in, small, and for learning the app. "
             "For real questions take a larger one."
         )
-        self.better = button(self.tr("Show one that fits"), self.recommend.emit, "inline")
+        self.better = button(self.tr("Look for one that fits"), self.recommend.emit, "inline")
         better = row(self.better, None)
         self._guide.setLayout(column(paragraph(words), better, gap=0))
         foot = row(self._licence, self._page, gap=sizes.S)

@@ -17,7 +17,7 @@ from app.gui.parts.layouts import column, line
 from app.gui.parts.remark import Remark
 from app.gui.parts.whole import Whole
 from app.gui.places import inner_of
-from app.gui.sentences import reason_of, trouble
+from app.gui.sentences import here, reason_of, trouble
 from app.gui.services import Services
 from app.gui.shelf.about_view import AboutView
 from app.gui.shelf.action_bar import ActionBar
@@ -174,7 +174,7 @@ class Details(Whole):
         words = self.tr("Choose a model on the left to see whether it fits and how fast it runs.")
         self._stack = QStackedWidget()
         set_role(self._stack, "inside")
-        one = button(self.tr("Show one that fits"), self.recommend.emit)
+        one = button(self.tr("Look for one that fits"), self.recommend.emit)
         self._stack.addWidget(EmptyState(self.tr("No model chosen"), words, one))
         self._stack.addWidget(whole)
         self.setLayout(column(self._stack))
@@ -323,8 +323,15 @@ class Details(Whole):
         )
 
     def _tell_lost(self, item: Item) -> None:
-        loaded = self._services.pool.model(item.name) or {}
+        pool = self._services.pool
+        loaded = pool.model(item.name) or {}
         lost = loaded.get("state") in ("lost", "failed")
-        self.lost.say(trouble(loaded), details=inner_of(reason_of(loaded)))
+        words = trouble(loaded)
+        if not loaded and item.is_here and item.name == pool.load_failed:  # it fits, and yet failed
+            lost = True
+            words = self.tr("The last try to load it failed. {why}").format(
+                why=here(pool.why_load_failed)
+            )
+        self.lost.say(words, details=inner_of(reason_of(loaded)))
         self.lost.setVisible(bool(lost and self.lost.text()))
         self.forecast.show_fact(loaded.get("last_answer") if item.is_here else None)

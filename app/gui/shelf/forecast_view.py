@@ -126,6 +126,10 @@ class ForecastView(QWidget):
                 first=formats.seconds(last["ttft_s"]),
                 first_before=formats.seconds(last["forecast_ttft_s"]),
             )
+            if last.get("interruptions"):
+                told += " " + self.tr(
+                    "A machine was lost or changed during it, which took part of its time."
+                )
             if not self._figures.isHidden():
                 told += " " + self.tr("The figures above are for a typical request, as set here.")
             self.fact.setText(told)

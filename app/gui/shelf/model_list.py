@@ -128,6 +128,7 @@ class ModelList(Whole):
         """Another model is loaded."""
         both = *self._services.pool.models, self._services.pool.embeds or {}
         now = " ".join(f"{one.get('model')} {one.get('state')}" for one in both)
+        now += f" {self._services.pool.load_failed}"
         if now != self._marked:
             self._marked = now
             self.refresh()
@@ -239,6 +240,8 @@ class ModelList(Whole):
                 "recovering": self.tr("Being rebuilt"),
             }
             mark = words.get(str(loaded.get("state")), self.tr("Lost"))
+        elif item.is_here and item.name == self._services.pool.load_failed:
+            mark = self.tr("Could not be loaded")
         elif item.facts.get("away"):
             mark = self.tr("Disk not there")
         elif item.facts.get("missing"):

@@ -121,7 +121,8 @@ class ModelsPage(Page):
         self.starter = StarterCard()
         self.none_fits = paragraph(
             self.tr(
-                "No catalogue model fits with room to spare. Close large programs, lend more, or add a computer."
+                "No catalogue model fits with room to spare. Close large programs, let models use more memory, or add a"
+                " computer."
             ),
             "muted",
         )
@@ -374,7 +375,7 @@ class ModelsPage(Page):
             return
         self.notice.say(
             self.tr(
-                "No larger model fits the memory that is free for models now. Add a machine, or lend more."
+                "No larger model fits the memory that models may use now. Add a machine, or let them use more."
             ),
             "info",
             (self.tr("Add a machine"), lambda: self.services.go(pages.POOL)),

@@ -86,8 +86,10 @@ def _words(one: Json, state: str, done: float, total: float) -> str:
         case "paused":
             return translate("Models", "Paused at {amounts}").format(amounts=amounts)
         case "checking":
-            words = translate("Models", "Checking the bytes, {amounts}").format(amounts=amounts)
-            return " · ".join([words, *pace])
+            words = translate("Models", "Checking the file, {amounts}")
+            if not one.get("sha256"):  # nobody told what it should be
+                words = translate("Models", "Reading the file for its fingerprint, {amounts}")
+            return " · ".join([words.format(amounts=amounts), *pace])
         case "done":
             if one.get("machine"):
                 return translate("Models", "Copied and checked")
@@ -107,8 +109,8 @@ def of_import(importing: Importing, ident: str) -> Transfer:
 
 
 def checking_words(importing: Importing) -> str:
-    """How far the file is read."""
-    words = translate("Models", "Checking the file")
+    """How far the file is read. There is nothing yet to check it against."""
+    words = translate("Models", "Reading the file for its fingerprint")
     if not importing.total_bytes:
         return words
     pace = _pace(importing.bytes_per_s, importing.seconds_left)

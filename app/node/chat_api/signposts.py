@@ -9,8 +9,8 @@ NO_KEY_SHOWN = (
     "`poolhouse api key` shows it."
 )
 WRONG_KEY = (
-    "This API key opens nothing here: it was replaced, or is another Poolhouse's. "
-    "`poolhouse api key` shows the one that does."
+    "Invalid API key: it was typed wrongly or cut short, was replaced, or belongs to another Poolhouse. "
+    "`poolhouse api key` shows the valid one."
 )
 SHELF = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
 

@@ -87,12 +87,12 @@
         <translation>Lizenz: {licence}</translation>
     </message>
     <message>
-        <source>Model page</source>
-        <translation>Seite des Modells</translation>
+        <source>Look for one that fits</source>
+        <translation>Ein passendes suchen</translation>
     </message>
     <message>
-        <source>Show one that fits</source>
-        <translation>Ein passendes anzeigen</translation>
+        <source>Model page</source>
+        <translation>Seite des Modells</translation>
     </message>
     <message>
         <source>This model is built in, small, and for learning the app. For real questions take a larger one.</source>
@@ -1073,6 +1073,10 @@
         <translation>Kein Modell antwortet: {model} ließ sich nicht laden</translation>
     </message>
     <message>
+        <source>No model is loaded, and the Guide does not fit</source>
+        <translation>Kein Modell ist geladen, und der Guide passt nicht</translation>
+    </message>
+    <message>
         <source>No model is loaded: the Guide answers</source>
         <translation>Es ist kein Modell geladen: Der Guide antwortet</translation>
     </message>
@@ -1659,12 +1663,16 @@
         <translation>Wählen Sie links ein Modell. Dann sehen Sie, ob es passt und wie schnell es läuft.</translation>
     </message>
     <message>
+        <source>Look for one that fits</source>
+        <translation>Ein passendes suchen</translation>
+    </message>
+    <message>
         <source>No model chosen</source>
         <translation>Kein Modell gewählt</translation>
     </message>
     <message>
-        <source>Show one that fits</source>
-        <translation>Ein passendes anzeigen</translation>
+        <source>The last try to load it failed. {why}</source>
+        <translation>Der letzte Versuch, es zu laden, schlug fehl. {why}</translation>
     </message>
     <message>
         <source>The size of its file is not known yet, so nobody can say whether it fits.</source>
@@ -2242,6 +2250,10 @@
 <context>
     <name>ForecastView</name>
     <message>
+        <source>A machine was lost or changed during it, which took part of its time.</source>
+        <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
+    </message>
+    <message>
         <source>As it is set here it is not measured yet. A test of about ten seconds makes a forecast.</source>
         <translation>So, wie es hier eingestellt ist, ist es noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
     </message>
@@ -2574,6 +2586,10 @@
 <context>
     <name>Headline</name>
     <message>
+        <source>A machine was lost or changed during it, which took part of its time.</source>
+        <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
+    </message>
+    <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
     </message>
@@ -2744,6 +2760,10 @@
     <message>
         <source>Ask the Guide</source>
         <translation>Den Guide fragen</translation>
+    </message>
+    <message>
+        <source>No model is loaded, and the Guide does not fit either.</source>
+        <translation>Kein Modell ist geladen, und auch der Guide passt nicht.</translation>
     </message>
     <message>
         <source>No model is loaded, so the Guide answers.</source>
@@ -4261,6 +4281,10 @@
         <translation>Alle</translation>
     </message>
     <message>
+        <source>All models on this computer, yours and those of others, may take {limit} together. Of that, yours may use up to {size}.</source>
+        <translation>Alle Modelle auf diesem Computer, Ihre und die von anderen, dürfen zusammen {limit} belegen. Davon dürfen Ihre bis zu {size} nutzen.</translation>
+    </message>
+    <message>
         <source>Always kept for you</source>
         <translation>Bleibt immer für Sie</translation>
     </message>
@@ -4325,16 +4349,16 @@
         <translation>Höchstens so viele Prozessor-Threads für andere</translation>
     </message>
     <message>
-        <source>The limit is for the other machines. A model that you load here may take {size}; what it takes is not lent.</source>
-        <translation>Die Grenze gilt für die anderen Geräte. Ein Modell, das Sie hier laden, darf {size} belegen; was es belegt, wird nicht verliehen.</translation>
+        <source>Remove this limit</source>
+        <translation>Dieses Limit aufheben</translation>
+    </message>
+    <message>
+        <source>This limits what others can use. Models that you load here yourself may use up to {size}.</source>
+        <translation>Das begrenzt, was andere nutzen können. Modelle, die Sie selbst hier laden, dürfen bis zu {size} nutzen.</translation>
     </message>
     <message>
         <source>Used by others</source>
         <translation>Von anderen genutzt</translation>
-    </message>
-    <message>
-        <source>You limited all models on this computer to {limit} together (poolhouse lend --limit). One that you load here may take {size}.</source>
-        <translation>Sie haben alle Modelle auf diesem Computer zusammen auf {limit} begrenzt (poolhouse lend --limit). Eines, das Sie hier laden, darf {size} belegen.</translation>
     </message>
     <message>
         <source>Your own model</source>
@@ -4460,6 +4484,10 @@
     <message>
         <source>Catalogue</source>
         <translation>Katalog</translation>
+    </message>
+    <message>
+        <source>Could not be loaded</source>
+        <translation>Konnte nicht geladen werden</translation>
     </message>
     <message>
         <source>Disk not there</source>
@@ -4604,12 +4632,12 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Checking the bytes, {amounts}</source>
-        <translation>Die Daten werden geprüft, {amounts}</translation>
-    </message>
-    <message>
         <source>Checking the file</source>
         <translation>Prüft die Datei</translation>
+    </message>
+    <message>
+        <source>Checking the file, {amounts}</source>
+        <translation>Datei wird geprüft, {amounts}</translation>
     </message>
     <message>
         <source>Choose another folder…</source>
@@ -4809,6 +4837,14 @@
     <message>
         <source>Over {size}</source>
         <translation>Über {size}</translation>
+    </message>
+    <message>
+        <source>Reading the file for its fingerprint</source>
+        <translation>Datei wird für ihren Fingerabdruck gelesen</translation>
+    </message>
+    <message>
+        <source>Reading the file for its fingerprint, {amounts}</source>
+        <translation>Datei wird für ihren Fingerabdruck gelesen, {amounts}</translation>
     </message>
     <message>
         <source>Resume at {done} of {total}</source>
@@ -5022,12 +5058,12 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>No catalogue model fits with room to spare. Close large programs, lend more, or add a computer.</source>
-        <translation>Kein Modell des Katalogs passt bequem. Schließen Sie große Programme, verleihen Sie mehr oder fügen Sie einen Computer hinzu.</translation>
+        <source>No catalogue model fits with room to spare. Close large programs, let models use more memory, or add a computer.</source>
+        <translation>Kein Modell des Katalogs passt bequem. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
-        <source>No larger model fits the memory that is free for models now. Add a machine, or lend more.</source>
-        <translation>Kein größeres Modell passt in den Speicher, der jetzt für Modelle frei ist. Fügen Sie ein Gerät hinzu oder verleihen Sie mehr.</translation>
+        <source>No larger model fits the memory that models may use now. Add a machine, or let them use more.</source>
+        <translation>Kein größeres Modell passt in den Speicher, den Modelle jetzt nutzen dürfen. Fügen Sie ein Gerät hinzu oder lassen Sie Modelle mehr nutzen.</translation>
     </message>
     <message>
         <source>Show it</source>

@@ -85,7 +85,7 @@ def test_all_of_them_are_used_where_they_are(
     others._found({"files": found})
     early.take.click()
     assert others.is_busy
-    assert early.about.text().startswith("theirs.gguf: Checking the file")
+    assert early.about.text().startswith("theirs.gguf: Reading the file for its fingerprint")
     assert not early.stop.isHidden()
     qtbot.waitUntil(lambda: not others.is_busy)
     assert [one["name"] for one in others.taken] == ["theirs"]

@@ -169,7 +169,10 @@ def test_the_next_smaller_file_that_fits() -> None:
     [
         (download("running"), "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left"),
         (download("paused"), "Paused at 10.0 GiB of 40.0 GiB"),
-        (download("checking"), "Checking the bytes, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
+        (download("checking", sha256="a" * 64),
+         "Checking the file, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
+        (download("checking", sha256=None),
+         "Reading the file for its fingerprint, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
         (download("waiting"), "Waits for its turn"),
         (download("starting"), "Asking huggingface.co"),
         (download("failed", reason="The disk is full."), "The disk is full."),

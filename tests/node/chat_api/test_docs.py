@@ -22,12 +22,13 @@ from tests.node.chat_api.conftest import Open
 from tests.node.chat_api.gate_calls import CHAT, status_of
 
 FAMILIES = Path(__file__).resolve().parents[2] / "families"
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"
+PROJECT = Path(__file__).resolve().parents[3]
+PAGE = PROJECT / "docs" / "api.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def snippets(language: str) -> list[str]:
-    return [text for kind, text in BLOCK.findall(PAGE.read_text("utf-8")) if kind == language]
+def snippets(language: str, page: Path = PAGE) -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text("utf-8")) if kind == language]
 
 
 def ask(model: str, text: str) -> str:
@@ -96,6 +97,25 @@ async def test_a_snippet_of_curl(api: Open, number: int) -> None:
         results = told["results"] if number == 1 else told["choices"]
         assert len(results) == 1
         assert number == 1 or results[0]["message"]["content"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_snippet_of_curl_in_the_readme(api: Open, number: int) -> None:
+    texts = snippets("sh", PROJECT / "README.md")
+    assert len(texts) == 2
+    text = texts[number].replace("47114", str(api.port)).replace("$(poolhouse api key)", api.key)
+    words = shlex.split(text.replace("\\\n", " "))
+    assert words[0] == "curl"
+    headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.post(words[1], data=words[words.index("-d") + 1].encode()) as answer,
+    ):
+        assert answer.status == 200, await answer.text()
+        written = (await answer.json())["choices"][0]["message"]["content"]
+    assert written
+    if number == 1:
+        assert json.loads(written)["polite"] in (True, False)
 
 
 async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
