@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, suppress
 from functools import partial
 from typing import Any
 
@@ -193,10 +193,9 @@ class Hosting:
         try:
             with ExitStack() as use:
                 running, told = self._at_hand(wanted, use), ""
-                if running is None and brings:  # said first of all, before it is loaded
-                    comes = self.loaded.named(wanted)
-                    told = comes.entry.name if comes else (await self._meant(wanted)).name
-                    if words := by_another(wanted, told):
+                if running is None and brings:
+                    told = await self._comes(wanted)
+                    if told and (words := by_another(wanted, told)):
                         yield {"by": {"model": told, "text": words}}
                 if running is None:
                     work = partial(self._brought, wanted, brings, use)
@@ -300,6 +299,14 @@ class Hosting:
                     running = await self._swapped(entry, running, stays, report)
             use.enter_context(running.in_use())
             return running
+
+    async def _comes(self, wanted: str | None) -> str:
+        """The model that is loaded for this, so that it can be said before; empty where there is none."""
+        if (running := self.loaded.named(wanted)) is not None:
+            return running.entry.name
+        with suppress(AppError):  # the load raises the same, and notes it
+            return (await self._meant(wanted)).name
+        return ""
 
     async def _meant(self, wanted: str | None) -> Entry:
         """Raises BadInput, also where a model was to be loaded and could not be: the Guide is no stand-in for it."""

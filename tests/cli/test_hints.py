@@ -44,6 +44,17 @@ def test_a_command_for_this_machine_gets_the_home(given: None, sentence: str, to
     assert hints.own(sentence) == sentence
 
 
+def test_an_example_that_is_told_after_a_mistake_is_for_this_home(
+    poolhouse: Any, home: Path
+) -> None:
+    said = poolhouse("load")
+    assert said.code == 2
+    assert said.err.rstrip().endswith(
+        f"For example: poolhouse load llama-3.2-3b{hints.home_option()}"
+    )
+    assert str(home) in said.err
+
+
 def test_a_home_is_told_whole_and_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: None
 ) -> None:

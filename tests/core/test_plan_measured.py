@@ -79,7 +79,7 @@ def test_a_faster_lender_gets_most_layers() -> None:
 def test_one_machine_where_there_is_no_other() -> None:
     placed = plan(machine("host", 4000, speed(0.004)), [], LAYERS, WORK)
     assert placed.shape is Shape.ONE_MACHINE
-    assert codes(placed) == ["plan_fits_host", "pace_machine"]
+    assert codes(placed) == ["plan_fits_host"]
 
 
 def test_replicas_are_chosen_when_people_wait_unless_one_pipeline_is_asked_for() -> None:
@@ -254,6 +254,13 @@ def test_the_bottleneck_is_named(
     assert placed.forecast is not None
     assert placed.forecast.bottleneck.part is expected
     assert codes(placed)[1] == f"pace_{expected}"
+
+
+def test_one_machine_alone_is_not_said_to_compute_all_the_time() -> None:
+    placed = plan(machine("host", 4000, speed(0.004)), [], LAYERS, WORK)
+    assert placed.forecast is not None
+    assert placed.forecast.bottleneck.part is Part.MACHINE
+    assert not [code for code in codes(placed) if code.startswith("pace_")]
 
 
 def test_what_was_not_measured_is_placed_by_memory_and_said() -> None:

@@ -101,6 +101,23 @@ def test_what_bounds_the_host_is_said(
             plan(replace(host, lends_bytes=host.lends_bytes + more - 1), [], made, Workload(4096))
 
 
+@pytest.mark.parametrize("past_mib", [None, 4000])
+@pytest.mark.parametrize("lender_mib", [0, 150, 700])
+def test_what_lacks_is_the_amount_that_the_sentence_says_would_help_here(
+    lender_mib: int, past_mib: int | None
+) -> None:
+    """Beside "Too big by 28 MiB" nobody should read that 60 MiB more would be needed."""
+    past = None if past_mib is None else past_mib * MIB
+    host = replace(machine("host", 100, speed(0.01)), past_limit_bytes=past)
+    lenders = [machine("attic", lender_mib, speed(0.01))] if lender_mib else []
+    made = model([100 * MIB] * 8)
+    with pytest.raises(DoesNotFit) as caught:
+        plan(host, lenders, made, Workload(4096))
+    helps = {one.code: one.facts for one in what_helps(host, lenders, made, Workload(4096))}
+    here = helps.get("helps_limit") or helps.get("helps_here") or {}
+    assert caught.value.reason.facts["short_bytes"] == here.get("more_bytes", 0)
+
+
 def test_a_split_given_by_hand_says_what_the_host_has() -> None:
     host, made = machine("host", 0, speed(0.01)), model([100 * MIB] * 4)
     with pytest.raises(DoesNotFit) as caught:

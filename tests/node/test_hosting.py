@@ -271,6 +271,16 @@ async def test_who_is_called_by_less_than_its_name_is_named_first(
     assert "'by'" not in await first_line(hosting)
 
 
+async def test_who_answers_is_said_before_it_is_loaded_and_once(
+    hosting: Hosting, scene: Scene
+) -> None:
+    async with aclosing(hosting.ask(asked.Ask(prompt="?", model="on"))) as lines:
+        told = [line async for line in lines]
+    assert "by" in told[0]
+    assert sum("by" in line for line in told) == 1
+    assert scene.names == ["one"], "it had to be loaded"
+
+
 async def test_a_model_is_known_by_its_id(hosting: Hosting, shelf: Shelf, scene: Scene) -> None:
     one, two = (shelf.get(name).model.id for name in ("one", "two"))
     assert (await hosting.plan(asked.PlanModel(model=one), lambda _: None))["model"] == "one"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from app.core.errors import Reason
 from app.core.plan import Workload, plan
+from app.core.recovery import Recovered
 from app.inference.chats import Summary
 from app.inference.measure import StageMeter
 from app.node.doubts import Doubts
+from app.node.lessons import Lessons
 from app.node.outcomes import Outcomes
 from testbed.households import MIB, link, machine, model, speed
 
@@ -35,3 +39,22 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
         await doubts.differs(ATTIC.id, "attic")
         (said,) = outcomes.ended(summary, running, alone=True)["doubted"]
     assert said.startswith("attic computed a part of it, and gave wrong numbers")
+
+
+async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(
+    tmp_path: Path,
+) -> None:
+    made = model([100 * MIB] * 8)
+    chosen = plan(DEN, [ATTIC], made, Workload(context=1024), [1, 6, 1])
+    lessons = Lessons(tmp_path / "forecasts.json")
+    outlook: Any = SimpleNamespace(doubts=Doubts(tmp_path / "doubts.json"), lessons=lessons)
+    entry = SimpleNamespace(model=made, name="m")
+    running: Any = SimpleNamespace(entry=entry, plan=chosen, outcome=None)
+    figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
+    lost = Recovered("attic", Reason("stage_lost", {"machine": "attic"}), 0.1, 1.5)
+    summary = Summary("a", (5,) * 20, 64, 0, 0.0, 0.0, 1.6, 9.0, "stop", None, figures)
+    async with asyncio.TaskGroup() as group:
+        outcomes = Outcomes(outlook, group, lambda: None)
+        outcomes.ended(replace(summary, recoveries=(lost,)), running, alone=True)
+    assert (running.outcome.output_tokens, running.outcome.interruptions) == (20, 1)
+    assert lessons.json()["answers"] == 0

@@ -11,6 +11,7 @@ from app.core import chat as tree
 from app.core.chat import MODEL
 from app.core.errors import AppError
 from app.gui.chat.chat_page import ChatPage
+from app.gui.shelf.models_page import ModelsPage
 from app.gui.standing import standing
 from tests.families.changed import rewritten
 from tests.families.fixtures import families
@@ -44,6 +45,14 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         assert [one.isVisibleTo(page) for one in page.suggestions.ways] == [True] * 2
         assert standing(pool).sentence == "odd could not be loaded, so no model answers."
         assert pool.why_load_failed.startswith("The model could not be loaded")
+        models = ModelsPage(page.services)
+        qtbot.addWidget(models)
+        models.show()
+        qtbot.waitUntil(lambda: models.list.select("shelf:odd"), timeout=10_000)
+        details = models.details.lost
+        qtbot.waitUntil(details.isVisible, timeout=10_000)
+        assert details.text().startswith("The last try to load it failed. The model could not be")
+        models.end()
         ask(qtbot, page, "Hello?")
         assert [one.text for one in tree.path(page.chat)] == ["Hello?"]  # it stays, and waits
         assert page.notice.sentence.startswith("odd could not be loaded")

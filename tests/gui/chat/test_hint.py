@@ -69,6 +69,19 @@ def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(
     assert "the oldest messages are left out" in hint.words.text()
 
 
+def test_where_the_guide_was_asked_and_does_not_fit_it_promises_no_answer(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    pool: Any = Around(None)
+    hint = Hint(Preferences(tmp_path), lambda _: None)
+    qtbot.addWidget(hint)
+    chat = add(Chat(ChatId("7")), Message(MessageId("1"), None, Role.USER, "Why?", 0.0))
+    hint.tell(chat, (), pool, is_full=False, guide_fails=True)
+    assert hint.words.text() == "No model is loaded, and the Guide does not fit either."
+    hint.tell(chat, (), pool, is_full=False)
+    assert hint.words.text() == "No model is loaded, so the Guide answers."
+
+
 def test_after_a_failed_load_it_promises_no_answer_of_the_guide(
     qtbot: QtBot, tmp_path: Path
 ) -> None:

@@ -82,6 +82,13 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
     assert head.figures.text() == planned
 
 
+def test_an_interrupted_answer_says_so(head: Headline) -> None:
+    last = {"tok_s": 3.0, "forecast_tok_s": 12.0, "interruptions": 1}
+    head.show_pool(loaded(2) | {"last_answer": last}, MEASURED, measuring=False)
+    told = "Last answer 3.0 tok/s, forecast 12.0 tok/s. A machine was lost or changed during it"
+    assert head.figures.text().startswith(told)
+
+
 def test_a_load_that_failed_is_told_with_its_cause(head: Headline) -> None:
     why = "llama.cpp cannot load it."
     head.show_pool(None, MEASURED, measuring=False, failed="odd", why=why)

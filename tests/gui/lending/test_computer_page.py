@@ -122,6 +122,24 @@ def test_the_switch_turns_lending_off_and_on_with_its_limit(
     assert page.lending.rules["memory_bytes"] == GIB // 2
 
 
+def test_a_limit_for_all_models_is_told_and_can_be_removed_here(
+    qtbot: QtBot, page: ComputerPage
+) -> None:
+    card, before = page.memory, page.lending.rules["limit_bytes"]
+    page.lending.change({"limit_bytes": 2 * GIB})
+    saved(qtbot, page, "limit_bytes", 2 * GIB)
+    assert card.end_limit.isVisible()
+    told = "All models on this computer, yours and those of others, may take 2.0 GiB together."
+    assert card._own.text().startswith(told)
+    assert "poolhouse" not in card._own.text()
+    card.end_limit.click()
+    saved(qtbot, page, "limit_bytes", 0)
+    assert not card.end_limit.isVisible()
+    assert card._own.text().startswith("This limits what others can use.")
+    page.lending.change({"limit_bytes": before})
+    saved(qtbot, page, "limit_bytes", before)
+
+
 def test_pause_and_resume(qtbot: QtBot, page: ComputerPage) -> None:
     page.state.pauses[1].click()
     qtbot.waitUntil(lambda: page.lending.state.get("state") == "paused", timeout=WITHIN_MS)
