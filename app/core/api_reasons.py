@@ -18,8 +18,8 @@ API_SENTENCES: dict[str, str] = {
     "chat template names tools in a form that Poolhouse reads.",
     "thinking_always": "This model always thinks before it answers. Ask without turning that off, "
     "or limit its thought.",
-    "thinking_never": "This model cannot think before it answers. Ask without turning thinking on (`--think`, or the "
-    "request's field for it), or choose a model that can.",
+    "thinking_never": "This model cannot think before it answers. Ask without turning thinking on, or choose a model "
+    "that can.",
     "api_tool_missing": "There is no tool called {name} in this request. Choose one of its tools.",
     "bias_unknown": "There is a bias for token {token}, and the model's last is {most}. Leave it out of the request.",
     "api_no_tools": "This request must call a tool, and it holds none. Send some with it, or leave tool_choice out.",

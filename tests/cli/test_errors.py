@@ -208,7 +208,8 @@ def test_errors_keep_their_kind_and_get_their_sentence(
     assert said.code == 1
     assert said.json["error"] == {
         "kind": kind, "code": "code_wrong", "facts": {"tries_left": 2},
-        "message": "That code does not match. Type it as the other machine shows it; tries left: 2.",
+        "message": "That code does not match: it was mistyped, or the other machine shows a new one by now. "
+        "Type the one that it shows; tries left: 2.",
     }  # fmt: skip
     assert said.err == f"{said.json['error']['message']}\n"
 

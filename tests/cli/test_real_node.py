@@ -30,7 +30,10 @@ from tests.families.fixtures import families
 from tests.node.chat_api.conftest import free_port
 
 QUESTION = "Why is my laptop left out?"
-WRONG_CODE = "That code does not match. Type it as the other machine shows it; tries left: 2."
+WRONG_CODE = (
+    "That code does not match: it was mistyped, or the other machine shows a new one by now. "
+    "Type the one that it shows; tries left: 2."
+)
 READY_SECONDS = 60
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
 Run = Callable[..., Said]

@@ -111,7 +111,7 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
         joining.notice.clear()
         joining.join()
         qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=10_000)
-    assert joining.notice.sentence.startswith("Three codes were wrong, so pairing is closed.")
+    assert joining.notice.sentence.startswith("Three codes were mistyped or out of date")
     assert "on the other machine" in joining.notice.sentence
     assert not joining.code.text()
     qtbot.waitUntil(lambda: "three times" in adding.notice.sentence, timeout=10_000)

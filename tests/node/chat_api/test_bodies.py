@@ -235,7 +235,7 @@ async def test_so_it_is_in_the_other_apis(
         ({"enum": ["x" * (64 << 10)]}, "longer than 64 KiB"),
         ({"type": "string", "maxLength": 10**9}, "up to 2000"),
         ({"$ref": "file:///etc/passwd"}, "points out of the schema"),
-        (json.loads('{"items":' * 40 + "{}" + "}" * 40), "deeper than 32"),
+        (json.loads('{"items":' * 40 + "{}" + "}" * 40), "more than 32 levels deep"),
         ({"type": "array", "minItems": 2000, "items": {"type": "array", "minItems": 2000,
           "items": {"type": "array", "minItems": 2000, "items": {"type": "string", "maxLength": 2000}}}},
          ""),
@@ -288,7 +288,7 @@ async def test_tools_and_calls_that_are_very_deep_are_refused(http: aiohttp.Clie
     for change in ({"tools": [tool]}, {"messages": [*ASK["messages"], said]}):
         async with http.post(CHAT, json=ASK | change) as answer:
             assert answer.status == 400
-            assert "deeper than 32" in (await answer.json())["error"]["message"]
+            assert "more than 32 levels deep" in (await answer.json())["error"]["message"]
 
 
 def called(n: int) -> list[tuple[str, Json]]:

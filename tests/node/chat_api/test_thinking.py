@@ -121,7 +121,7 @@ def test_ollama(thinks: Open, stream: bool) -> None:
         assert "thinking" in client.show("thinker").capabilities
         with pytest.raises(ollama.ResponseError, match="always thinks"):
             client.chat(**asked, think=False)
-        with pytest.raises(ollama.ResponseError, match="does not think"):
+        with pytest.raises(ollama.ResponseError, match="cannot think"):
             client.chat(model="guide", messages=HELLO, think=True)
 
 
