@@ -23,7 +23,8 @@ def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
         return []
     ranked = sorted(strangers, key=lambda one: (not one.pairing_address, one.id))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("Nearby", overflow="fold")
+    # A stranger chooses its name, and it is not to fill the screen.
+    table.add_column("Nearby", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("Address", overflow="fold")
     table.add_column("", overflow="fold")
     fits, typed = not hints.home_option(), list[str]()  # a command that is cut off helps nobody
