@@ -212,6 +212,23 @@ def test_frames_are_cut_at_every_border() -> None:
         FrameCutter().feed(b"x" * 40)
 
 
+async def test_a_start_that_is_given_up_leaves_no_process_and_logs_no_fault() -> None:
+    unseen: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: unseen.append(str(what)))
+    children = set(psutil.Process().children())
+    for turns in range(12):
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(Worker.start("worker"), name="start")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+        if not task.cancelled():  # it was quicker
+            await task.result().close()
+    await asyncio.sleep(0.1)
+    assert not unseen
+    assert not set(psutil.Process().children()) - children
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 async def test_an_order_to_a_worker_that_the_system_stopped_ends_in_seconds(
     monkeypatch: pytest.MonkeyPatch,
