@@ -38,8 +38,8 @@ JOURNAL_SENTENCES: dict[str, str] = {
     "log_node_journal_lost": "What happened before is no longer known, as the file of it was damaged; it is kept as "
     "{path}. Put a copy of the file back while Poolhouse is closed, or go on without.",
     "log_node_pins_lost": "{path} is damaged: it holds which bytes were taken first of models that no catalogue knows. "
-    "Until you put a copy of it back, or delete it to trust the next download of each anew, such a model is downloaded "
-    "only as another machine of the household knows it, and no new one is added.",
+    "Put a copy of it back, or delete it to trust the next download of each anew. Until then such a model is "
+    "downloaded only as another machine of the household knows it.",
     "log_node_upstream": "{upstream} answered in place of the pool: {tokens} tokens of {model}.",
     "log_lending_off": "Lending is off.",
     "log_lending_on": "Lending is on.",

@@ -347,9 +347,9 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "one of these machines computes wrongly. Load it on one machine alone, or take another file of it.",
     "model_fails_there": "{machine} could not compute {model}: its engine crashed, or its numbers were not finite. "
     "The file may be damaged, or {machine} at fault. Load it without {machine}, or take another file of it.",
-    "answer_ends_process": "{times} times a process ended while it computed this answer, so this answer was ended and "
-    "no other one. The last time: {why} Change the question, its sampling settings or the form asked for; if that "
-    "ends it as well, use another file of the model.",
+    "answer_ends_process": "A process that computes ended {times} times over this answer (the last time "
+    "{worker}: {how}), so this answer was stopped and no other one. Change the question, its sampling settings or the "
+    "form asked for, or use another file of the model.",
     "worker_memory_short": "The process that computes ({worker}) ran out of memory and ended. "
     "Use a shorter context or a smaller model, or close other programs there.",
     "engine_gave_up": "The engine cannot compute this model ({worker}), and stopped. {words} "

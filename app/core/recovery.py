@@ -19,6 +19,12 @@ from app.core.reasons import said
 
 RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
 MAX_RECOVERIES = 3  # of one request
+ENDS = {  # of processes that left no word of their own
+    "engine_gave_up": "its engine gave up",
+    "stage_failed": "its engine could not compute this",
+    "worker_crashed": "it crashed",
+    "worker_hung": "it did nothing more",
+}
 MOST_DEATHS = 2  # of processes in steps of one request: the second was no chance
 CALM_TOKENS = 32  # after so many more tokens a request is no longer suspected
 BESIDE = "recovery_beside"
@@ -257,7 +263,14 @@ def is_by_model(loss: Loss) -> bool:
 
 def ends_process(loss: Loss) -> Reason:
     """Why an answer is not computed again that ended a process as often as may be."""
-    return Reason("answer_ends_process", {"times": MOST_DEATHS, "why": said(loss.why)})
+    return Reason("answer_ends_process", death_facts(loss.why, loss.name))
+
+
+def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
+    """Whose process ended last and how, in words without a cure of their own: what is told has one."""
+    whose = why.facts.get("worker") or why.facts.get("machine") or name
+    how = why.facts.get("how") or ENDS.get(blame.cause(why), "it vanished")
+    return {"times": MOST_DEATHS, "worker": whose, "how": how}
 
 
 def stopped(loss: Loss) -> Notice:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ _TOLD = frozenset(
     ("why", "cause", "what", "how", "detail", "where", "worker")
 )  # names of facts that are words
 _OF_OTHERS = (_TOLD - {"where", "worker"}) | {"error", "words"}  # may be an engine's, or a system's
+_COUNTED = re.compile(r"\{(\w+):(times)\}")  # a number, and a word that a language may join to it
 _FIRST = re.compile(r"\{(\w+)\}")  # of a template that begins with a fact
 _MEASURED = re.compile(r"seconds|milliseconds|megabits|ms|\w+_m?s|\w+_bytes")  # names of such facts
 _DECIMAL = re.compile(r"([0-9]+)\.([0-9]+(?: \w+)?)")
@@ -109,11 +110,21 @@ def _own(sentence: str, language: str) -> str | None:
         if found := pattern.fullmatch(sentence):
             facts = found.groupdict()
             told = {name: _fact(name, fact, language) for name, fact in facts.items()}
-            sentence, first = own.format(**told), _FIRST.match(own)
+            sentence, first = _filled(own, told, language), _FIRST.match(own)
             if first and told[first[1]] != facts[first[1]]:  # a word of ours, and no name
                 sentence = sentence[:1].upper() + sentence[1:]
             return sentence
     return None
+
+
+def _filled(template: str, told: Mapping[str, str], language: str) -> str:
+    """`{tries:times}` is a number with a word behind it: of 2 “2 times”, as the language has it."""
+
+    def counted(found: re.Match[str]) -> str:
+        words = _fact("", f"{told[found[1]]} {found[2]}", language)
+        return words.replace("{", "{{").replace("}", "}}")
+
+    return _COUNTED.sub(counted, template).format(**told)
 
 
 def model_name(name: str) -> str:

@@ -15,8 +15,7 @@ from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed,
 from app.core.model import Model
 from app.core.placement import Candidate
 from app.core.plan import Plan, Workload
-from app.core.reasons import said
-from app.core.recovery import MOST_DEATHS
+from app.core.recovery import death_facts
 from app.core.room import reading_bytes, stage
 from app.inference.embedder import Embedder, Score, Text, Vector
 from app.machine import devices
@@ -318,9 +317,8 @@ class Embeddings:
                 except StageLost as error:  # it is why
                     if error.reason.code != "worker_crashed":
                         raise
-                    raise StageFailed(
-                        "answer_ends_process", times=MOST_DEATHS, why=said(error)
-                    ) from None
+                    facts = death_facts(error.reason)
+                    raise StageFailed("answer_ends_process", **facts) from None
             told(made[-1])
         return tuple(made)
 

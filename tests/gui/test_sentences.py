@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QLocale
 
-from app.core import reasons
-from app.core.errors import DoesNotFit, Reason
+from app.core import reasons, recovery
+from app.core.errors import DoesNotFit, Fact, Reason
 from app.gui.sentences import (
     FOLDER,
     here,
@@ -69,7 +69,7 @@ def test_every_one_belongs_to_a_reason_and_names_its_facts() -> None:
     for code, own in GERMAN.items():
         assert facts_of(own) == facts_of(reasons.SENTENCES[code]), code
         assert own != reasons.SENTENCES[code] or code == "lender_said", code
-        assert not re.search(r"\{\w+:", own), code  # the fact is text already
+        assert not re.search(r"\{\w+:(?!times\})", own), code  # the fact is text already
 
 
 def has_words(template: str) -> bool:
@@ -104,7 +104,40 @@ def test_each_is_found_by_what_the_node_says_in_english(code: str) -> None:
     }
     said_here = in_language(reasons.said(Reason(code, facts)), "de")
     shown = {name: fact if isinstance(fact, str) else "7" for name, fact in facts.items()}
-    assert re.sub(r"7(,0)?( GiB)?", "7", said_here) == GERMAN[code].format(**shown)
+    german = GERMAN[code].replace(":times}", "}-mal")
+    assert re.sub(r"7(,0)?( GiB)?", "7", said_here) == german.format(**shown)
+
+
+@pytest.mark.parametrize(
+    ("times", "words"), [(1, "einmal"), (2, "zweimal"), (3, "dreimal"), (13, "13-mal")]
+)
+def test_how_often_is_one_word(times: int, words: str) -> None:
+    facts: dict[str, Fact] = {"times": times, "why": "attic stopped responding."}
+    told = in_language(reasons.said(Reason("recovery_too_often", facts)), "de")
+    assert told.startswith(f"Diese Antwort wurde {words} unterbrochen")
+
+
+def test_who_ends_processes_hears_one_cure_in_one_sentence() -> None:
+    crashed = Reason(
+        "worker_crashed", {"worker": "den", "how": "it was ended by SIGSEGV", "words": ""}
+    )
+    told = reasons.said(Reason("answer_ends_process", recovery.death_facts(crashed)))
+    assert told.count("use another file of the model") == 1
+    assert "(the last time den: it was ended by SIGSEGV), so" in told
+    german = in_language(told, "de")
+    assert (
+        "endete zweimal ein Rechenprozess (zuletzt den: er wurde durch SIGSEGV beendet), deshalb"
+        in german
+    )
+    assert "Versuchen Sie es noch einmal" not in german
+    there = Reason(
+        "lender_said", {"machine": "attic", "what": "It did nothing.", "cause": "worker_hung"}
+    )
+    assert recovery.death_facts(there) == {
+        "times": 2,
+        "worker": "attic",
+        "how": "it did nothing more",
+    }
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
@@ -176,7 +209,10 @@ def test_no_word_is_idle() -> None:
     written = {
         text for _, source in [*sources("app"), *sources("backends")] for text in texts_in(source)
     }
-    idle = {words for words in WORDS if without_names(words) not in written}
+    counts = {
+        words for words in WORDS if re.fullmatch(r"(\d+|\{count\}) times", words)
+    }  # of `{…:times}`
+    idle = {words for words in WORDS.keys() - counts if without_names(words) not in written}
     assert all(words[0].isupper() for words in idle), idle
     if sys.platform == "linux":
         assert idle <= {os.strerror(number) for number in errno.errorcode}
@@ -295,7 +331,7 @@ def test_the_file_names_nothing_twice(language: str) -> None:
             Reason("host_over_limit", {"model": "m", "need_bytes": 3 << 30, "machine": "den",
                                        "lent_bytes": 1 << 30, "what_helps":
                                        "With a limit that is 2.0 GiB higher on den it would fit."}),
-            ("m braucht 3,0 GiB, und das Limit auf den, allein hier, lässt Modellen 1,0 GiB. "
+            ("m braucht 3,0 GiB, aber das Limit auf den, dem einzigen Gerät hier, erlaubt für Modelle nur 1,0 GiB. "
              "Mit einem um 2,0 GiB höheren Limit auf den würde es passen."),
         ),
         (

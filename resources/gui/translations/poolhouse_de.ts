@@ -1627,7 +1627,7 @@
     </message>
     <message>
         <source>{count} tokens, all that this model has</source>
-        <translation>{count} Tokens, mehr hat dieses Modell nicht</translation>
+        <translation>{count} Token, mehr hat dieses Modell nicht</translation>
     </message>
 </context>
 <context>
@@ -3476,7 +3476,7 @@
     </message>
     <message>
         <source>{token} a token, {chunk} for {count} tokens of a prompt</source>
-        <translation>{token} je Token, {chunk} für {count} Tokens einer Eingabe</translation>
+        <translation>{token} je Token, {chunk} für {count} Token einer Eingabe</translation>
     </message>
     <message>
         <source>{used} of {lent}</source>
@@ -3899,7 +3899,7 @@
     <name>LocalApi</name>
     <message>
         <source>A program that asks for another model gets it, and the one before goes.</source>
-        <translation>Ein Programm, das ein anderes Modell verlangt, bekommt es, und das vorige weicht.</translation>
+        <translation>Ein Programm, das ein anderes Modell verlangt, bekommt es, und das vorige wird entladen.</translation>
     </message>
     <message>
         <source>Address</source>
@@ -3999,7 +3999,7 @@
     </message>
     <message>
         <source>Of each key. More are told to come again.</source>
-        <translation>Je Schlüssel. Was darüber ist, muss später wiederkommen.</translation>
+        <translation>Je Schlüssel. Was darüber hinausgeht, wird auf später vertröstet.</translation>
     </message>
     <message>
         <source>Off</source>
@@ -4535,7 +4535,7 @@
     </message>
     <message>
         <source>Nothing here is called so. Search online for it, or show all models.</source>
-        <translation>Nichts hier heißt so. Suchen Sie online danach oder zeigen Sie alle Modelle an.</translation>
+        <translation>Hier heißt nichts so. Suchen Sie online danach oder zeigen Sie alle Modelle an.</translation>
     </message>
     <message>
         <source>Nothing of this size is here. Choose another size, or show all models.</source>
@@ -5059,7 +5059,7 @@
     </message>
     <message>
         <source>No catalogue model fits with room to spare. Close large programs, let models use more memory, or add a computer.</source>
-        <translation>Kein Modell des Katalogs passt bequem. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
+        <translation>Kein Modell des Katalogs passt mit genug Spielraum. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
         <source>No larger model fits the memory that models may use now. Add a machine, or let them use more.</source>
@@ -6807,7 +6807,7 @@
     </message>
     <message>
         <source>{model} could not be loaded. Choose another model, or ask the Guide: a small model that comes with Poolhouse and knows how it is used.</source>
-        <translation>{model} ließ sich nicht laden. Wählen Sie ein anderes Modell, oder fragen Sie den Guide: ein kleines Modell, das mit Poolhouse kommt und weiß, wie man es benutzt.</translation>
+        <translation>{model} ließ sich nicht laden. Wählen Sie ein anderes Modell, oder fragen Sie den Guide: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt.</translation>
     </message>
 </context>
 <context>
@@ -6848,7 +6848,7 @@
         <source>Thinking… %n token(s)</source>
         <translation>
             <numerusform>Denkt nach… %Ln Token</numerusform>
-            <numerusform>Denkt nach… %Ln Tokens</numerusform>
+            <numerusform>Denkt nach… %Ln Token</numerusform>
         </translation>
     </message>
     <message>
@@ -7180,7 +7180,7 @@
     </message>
     <message>
         <source>This copy names no place where newer versions are published, so nobody is asked. You hear of a new version where you got this one.</source>
-        <translation>Diese Kopie nennt keinen Ort, an dem neuere Versionen erscheinen, deshalb wird niemand gefragt. Von einer neuen Version erfahren Sie dort, wo Sie diese herhaben.</translation>
+        <translation>Diese Kopie nennt keinen Ort, an dem neuere Versionen erscheinen, deshalb wird niemand gefragt. Von einer neuen Version erfahren Sie dort, woher Sie diese haben.</translation>
     </message>
     <message>
         <source>This version</source>
@@ -7200,7 +7200,7 @@
     </message>
     <message>
         <source>What computes the models. It comes with Poolhouse.</source>
-        <translation>Was die Modelle rechnet. Es kommt mit Poolhouse.</translation>
+        <translation>Das Programm, das die Modelle rechnet. Es gehört zu Poolhouse.</translation>
     </message>
     <message>
         <source>What is new</source>
@@ -7255,7 +7255,7 @@
     </message>
     <message>
         <source>It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays off until you turn it on. What is sent there leaves your household.</source>
-        <translation>Er spricht wie OpenAI und antwortet, wenn der Pool voll ist oder ihm das Modell fehlt. Er bleibt aus, bis Sie ihn einschalten. Was dorthin geht, verlässt Ihren Haushalt.</translation>
+        <translation>Er versteht die API von OpenAI und antwortet, wenn der Pool voll ist oder ihm das Modell fehlt. Er bleibt aus, bis Sie ihn einschalten. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
     <message>
         <source>Its key is deleted here too. The server itself is not changed.</source>
@@ -7307,7 +7307,7 @@
     </message>
     <message>
         <source>Trusted as this computer trusts others.</source>
-        <translation>Vertraut wird ihm wie anderen auf diesem Computer.</translation>
+        <translation>Ihm wird vertraut, wie dieser Computer es bei anderen auch tut.</translation>
     </message>
     <message>
         <source>Trusted by {file} alone.</source>
