@@ -29,6 +29,7 @@ def add_to(program: typer.Typer) -> None:
     commands = typer.Typer(
         name="chats",
         help="Encrypt the chats of the window on this disk, or make them readable again.",
+        epilog="The window exports chats: Chat, the three dots beside New chat.",
         no_args_is_help=True,
     )
     for command in (status, encrypt, decrypt):

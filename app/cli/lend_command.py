@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -211,13 +212,24 @@ def _megabits(typed: str) -> int:
     return int(number)
 
 
+def _meant(typed: str) -> str:
+    """What to write for a word alone: how much, or how long, or where it can be both, each."""
+    ways = []
+    for read, way in (
+        (read_size, f"To lend so much, write --memory {typed}."),
+        (read_duration, f"To pause so long, write --pause {typed}."),
+    ):
+        with suppress(typer.BadParameter):
+            read(typed)
+            ways.append(way)
+    return " ".join(ways) or "`poolhouse lend --help` lists what can be written."
+
+
 def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str, Json] | None:
     if sum((pause, resume, stop)) > 1:
         raise typer.BadParameter("Give one of --pause [TIME], --resume and --stop.")
     if time is not None and not pause:
-        raise typer.BadParameter(
-            f"What about '{time}'? To lend so much, write --memory {time}; to pause so long, --pause {time}."
-        )
+        raise typer.BadParameter(f"What about '{time}'? {_meant(time)}")
     seconds = read_duration(time) if time else None
     if seconds == 0:
         raise typer.BadParameter(

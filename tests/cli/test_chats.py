@@ -135,3 +135,7 @@ def test_it_needs_no_qt() -> None:
     names = "app.cli.chats_command, app.cli.chats_file"
     order = f"import sys, {names}; sys.exit(any(one.startswith('PySide6') for one in sys.modules))"
     assert subprocess.run([sys.executable, "-c", order], check=False).returncode == 0
+
+
+def test_help_says_where_chats_are_exported(poolhouse: Callable[..., Said]) -> None:
+    assert "The window exports chats" in poolhouse("chats", "--help", at_home=False).out
