@@ -273,6 +273,10 @@ class OutOfMemory(StageError):
     """There is too little memory on this machine."""
 
 
+class NotFinite(StageError):
+    """What a model computes are no numbers: its file is damaged, or was made wrongly."""
+
+
 class BadSlots(StageError):
     """A step could not be computed because of what these slots hold; the others' part of it was sound.
 

@@ -14,7 +14,14 @@ import numpy as np
 
 from backends import orders, process
 from backends.chat_template import ChatTemplate, Rendered
-from backends.contract import NO_MEMORY, BadSlots, OutOfMemory, StageError, UnprovedEngine
+from backends.contract import (
+    NO_MEMORY,
+    BadSlots,
+    NotFinite,
+    OutOfMemory,
+    StageError,
+    UnprovedEngine,
+)
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.numbers import bytes_of, ids_from_wire
@@ -294,6 +301,8 @@ def _code(order: orders.Asked, error: Exception) -> str:
     """The app's reason code."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
+    if isinstance(error, NotFinite):
+        return "numbers_not_finite"
     if isinstance(error, UnprovedEngine):
         return "engine_unproved"
     if isinstance(error, GrammarRefused):

@@ -306,6 +306,10 @@ class Embeddings:
                 raise StageLost("embedding_gave_way", model=entry.name)
             try:
                 made.append(await one(held.embedder, text))
+            except BadInput as error:
+                if error.reason.code != "numbers_not_finite":
+                    raise
+                raise of_model(error, entry.name) from None
             except StageLost as error:
                 if error.reason.code not in DIED:
                     raise

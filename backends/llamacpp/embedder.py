@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.contract import Segment, StageError
+from backends.contract import NotFinite, Segment, StageError
 from backends.llamacpp import binding
 from backends.llamacpp.batch import Batch
 from backends.numbers import VALUE, Rows
@@ -95,7 +95,7 @@ class LlamaEmbedder:
             raise StageError("this model pools nothing")
         address = ctypes.addressof(start.contents)
         data = ctypes.string_at(address, self.width * VALUE.itemsize)
-        return np.frombuffer(data, VALUE).copy()
+        return _finite(np.frombuffer(data, VALUE).copy())
 
     def close(self) -> None:
         """Give the memory back."""
@@ -124,3 +124,10 @@ class LlamaEmbedder:
             self._llama.llama_free(made)
             raise StageError("this model gives no vector for a whole text")
         return made
+
+
+def _finite(values: Rows) -> Rows:
+    """The values as they are. Raises NotFinite."""
+    if not np.isfinite(values).all():
+        raise NotFinite("what it computes of a text are no numbers")
+    return values
