@@ -346,7 +346,8 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "model_not_finite_over": "{model} computed numbers that are not finite over {machines}: its file is damaged, or "
     "one of these machines computes wrongly. Load it on one machine alone, or take another file of it.",
     "model_fails_there": "{model} could not be computed on {machine}: the engine crashed there, or the numbers were "
-    "not finite. The file of {model} may be damaged, or {machine} at fault. Load it without {machine}, or take another file of it.",
+    "not finite. The file of {model} may be damaged, or {machine} at fault. Load it without "
+    "{machine}, or take another file of it.",
     "answer_ends_process": "A process that computes ended {times} times over this answer (the last time "
     "{worker}: {how}), so this answer was stopped and no other one. Change the question, its sampling settings or the "
     "form asked for, or use another file of the model.",
