@@ -42,7 +42,7 @@ def autostart(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Start Poolhouse by itself when you sign in, or no more. Only what you order is changed."""
+    """Start Poolhouse when you sign in, or stop doing so. Only what you order is changed."""
     from app.machine import autostart as system
     from app.machine.paths import Home
 

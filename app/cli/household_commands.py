@@ -110,7 +110,7 @@ def pair(
     face = Face(as_json)
     if close:
         answer = ask_node(home, lambda node: node.delete("/pairing"))
-        face.result(answer, lambda: "No machine is let in now.")
+        face.result(answer, lambda: "Pairing is closed.")
     elif open_window:
         _let_in(face, home, role.value.replace("-", "_"), wait or not as_json)
     else:

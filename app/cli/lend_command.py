@@ -63,7 +63,7 @@ NotWithOption = Annotated[
     Names, _option("--not-with", "PROGRAM", "Not while this program runs. May be repeated.")
 ]
 WithOption = Annotated[
-    Names, _option("--with", "PROGRAM", "This program matters no more. May be repeated.")
+    Names, _option("--with", "PROGRAM", "Stop pausing for this program. May be repeated.")
 ]
 GpuOption = Annotated[
     Optional[bool],  # noqa: UP045

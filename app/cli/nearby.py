@@ -13,7 +13,7 @@ from app.cli.shapes import Snapshot, Stranger
 from app.core.errors import BadInput
 
 ID_SHOWN = 8
-NAMELESS = "tells no name"
+NAMELESS = "name unknown"
 MOST_SHOWN = 8  # whoever announces more wants the screen
 
 

@@ -102,7 +102,7 @@ def _as_known(known: str, known_bytes: int, path: Path) -> str:
     how = ""
     if differs:
         amount = "1 byte" if abs(differs) == 1 else f"{abs(differs):,} bytes"
-        how = f" This file is {amount} {'longer' if differs > 0 else 'shorter'}; that part belongs to no model."
+        how = f" This file is {amount} {'longer' if differs > 0 else 'shorter'}, in what the model does not use."
     return f"It is a copy of the model {known}, which is on the shelf already.{how} --name adds it as a second one."
 
 

@@ -271,31 +271,32 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
     (
         Blame(Fault.NEWS, Retry.AGAIN),
         """
-        template_none template_without_tools unforecast_ranks
-        advice_link_rate advice_link_time advice_memory_rate advice_memory_time advice_wifi_rate
-        advice_wifi_time check_address_unknown check_alone check_both_ways check_called_all check_called_back
-        check_came_in check_confined_full check_device check_discovery_off check_disk check_engine
-        check_engine_with check_hears check_hears_one check_home check_household check_ipv6 check_ipv6_off
-        check_key check_lending check_link check_link_busy check_link_limited check_link_untested
-        check_listening check_memory check_model_loading check_model_ready check_no_virtual check_no_vpn
-        check_nobody_to_call check_plugged check_reached left_out_doubted left_out_engine left_out_failed
-        left_out_longer left_out_room left_out_same left_out_slower left_out_unmeasured log_lending_draining
-        log_lending_off log_lending_on log_lending_paused log_lending_unused log_lending_used log_machine_added
-        log_machine_came log_machine_doubted log_machine_failed log_machine_left log_machine_lost log_machine_removed
-        log_machine_renamed log_machine_unclear log_machine_used_again log_model_alone log_model_begun log_model_broken
-        log_model_broken_off log_model_downloaded log_model_failed log_model_goes_on log_model_goes_on_after
-        log_model_lost log_model_mended log_model_mended_late log_model_ready log_model_stopped
-        log_model_unloaded log_model_with log_model_without log_node_newer log_node_started log_node_upstream
-        log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost log_node_journal_lost log_node_pins_lost
-        machine_replaced pace_link pace_machine pace_memory plan_alone_faster plan_beside plan_engine
-        plan_estimated plan_fits_host plan_forced plan_kept plan_measured plan_measured_links plan_replicas
-        plan_replicas_chosen plan_replicas_chosen_mixed plan_replicas_mixed plan_sketched plan_split
-        plan_split_chosen plan_split_faster plan_unmeasurable plan_unmeasured recovery_beside recovery_better
-        recovery_continued recovery_handed_over recovery_joining recovery_leaving recovery_moved recovery_moving
-        recovery_rebuilding recovery_reconnected recovery_reconnecting recovery_reloading recovery_replaying
-        recovery_slow states_by_cost states_kept states_no_room unforecast_embeds unforecast_experts
-        unforecast_family unforecast_indexer unforecast_unknown whole_family whole_one_layer whole_small
-        whole_variant worker_log guide_answers name_means plan_narrow_wire
+        template_none template_without_tools unforecast_ranks advice_link_rate advice_link_time
+        advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
+        check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
+        check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
+        check_home check_household check_ipv6 check_ipv6_off check_key check_lending check_link check_link_busy
+        check_link_limited check_link_untested check_listening check_memory check_model_loading
+        check_model_ready check_no_virtual check_no_vpn check_nobody_to_call check_plugged check_reached
+        left_out_doubted left_out_engine left_out_failed left_out_lends_nothing left_out_longer left_out_room
+        left_out_same left_out_slower left_out_unmeasured log_lending_draining log_lending_off log_lending_on
+        log_lending_paused log_lending_unused log_lending_used log_machine_added log_machine_came
+        log_machine_doubted log_machine_failed log_machine_left log_machine_lost log_machine_removed
+        log_machine_renamed log_machine_unclear log_machine_used_again log_model_alone log_model_begun
+        log_model_broken log_model_broken_off log_model_downloaded log_model_failed log_model_goes_on
+        log_model_goes_on_after log_model_lost log_model_mended log_model_mended_late log_model_ready
+        log_model_stopped log_model_unloaded log_model_with log_model_without log_node_newer log_node_started
+        log_node_upstream log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost
+        log_node_journal_lost log_node_pins_lost machine_replaced pace_link pace_machine pace_memory
+        plan_alone_faster plan_beside plan_engine plan_estimated plan_fits_host plan_forced plan_kept
+        plan_measured plan_measured_links plan_replicas plan_replicas_chosen plan_replicas_chosen_mixed
+        plan_replicas_mixed plan_sketched plan_split plan_split_chosen plan_split_faster plan_unmeasurable
+        plan_unmeasured recovery_beside recovery_better recovery_continued recovery_handed_over recovery_joining
+        recovery_leaving recovery_moved recovery_moving recovery_rebuilding recovery_reconnected
+        recovery_reconnecting recovery_reloading recovery_replaying recovery_slow states_by_cost states_kept
+        states_no_room unforecast_embeds unforecast_experts unforecast_family unforecast_indexer
+        unforecast_unknown whole_family whole_one_layer whole_small whole_variant worker_log guide_answers
+        name_means plan_narrow_wire
         """,
     ),
 )

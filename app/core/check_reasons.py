@@ -88,10 +88,10 @@ CHECK_SENTENCES: dict[str, str] = {
     "check_no_way": "{machine} and this computer are connected, and neither hears the other nearby.",
     "cure_no_way": "They find each other by their addresses only. Other networks do that, and routers that keep "
     "machines apart.",
-    "check_link": "The link to {machine} carries {mbit} Mbit/s, and {ms} ms go by there and back.",
-    "check_link_limited": "The link to {machine} is held to {mbit} Mbit/s, as chosen; {ms} ms go by there and back.",
-    "check_link_slow": "The link to {machine} carries {mbit} Mbit/s, and {ms} ms go by there and back. "
-    "Answers that need both machines are slow by that.",
+    "check_link": "The link to {machine} carries {mbit} Mbit/s, with a round trip of {ms} ms.",
+    "check_link_limited": "The link to {machine} is held to {mbit} Mbit/s, as chosen, with a round trip of {ms} ms.",
+    "check_link_slow": "The link to {machine} carries {mbit} Mbit/s, with a round trip of {ms} ms. "
+    "This slows down answers that need both machines.",
     "check_link_untested": "The link to {machine} could not be measured just now.",
     "check_link_busy": "The link to {machine} is not measured while an answer runs.",
     "cure_link_vpn": "It goes through a VPN: leave that for the home, or choose another interface for this link.",

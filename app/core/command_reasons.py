@@ -35,7 +35,7 @@ COMMAND_SENTENCES: dict[str, str] = {
     "no_room_left": "The disk is full ({detail}). Free some space and try again.",
     "not_allowed": "This computer does not allow a step ({detail}). Change the permissions of that folder, "
     "or name another one with --home.",
-    "nobody_to_ask": "Nobody can be asked here to confirm that (no terminal, or --json). Add --yes to do it.",
+    "nobody_to_ask": "Cannot ask for confirmation here (no terminal, or --json). Add --yes to confirm.",
     "prompt_missing": "There is nothing to ask. Give a prompt, or `-` and text on standard input.",
     "prompt_unreadable": "The text on standard input is not UTF-8. Convert it and try again.",
     "demo_without_model": "This installation holds no built-in model. "

@@ -36,7 +36,7 @@ class Candidate:
     device: its processor and what else computes, as it says. doubted: its numbers were found wrong.
     factor, way_factor: what was learned of it (core/correction.py) and is in its speed and its link already.
     past_limit_bytes: of the host, how much more it would have without the limit that its owner set for all models
-    there; None: no limit bounds it, but its memory.
+    there; None: no limit bounds it, but its memory. is_lending: else it lends nothing, whatever is given back there.
     """
 
     id: MachineId
@@ -50,6 +50,7 @@ class Candidate:
     factor: float = 1.0
     way_factor: float = 1.0
     past_limit_bytes: int | None = None
+    is_lending: bool = True
 
     @property
     def unproved(self) -> bool:

@@ -132,6 +132,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "left_out_same": "{machine} left out: it would make no difference.",
     "left_out_room": "{machine} left out: it lends {lent_bytes}, and no split gives it a part that fits.",
     "plan_unmeasurable": "{machine} could not be measured, so memory alone decided. {why}",
+    "left_out_lends_nothing": "{machine} left out: it lends nothing now.",
     "left_out_unmeasured": "{machine} left out: it has not been measured yet.",
     "advice_wifi_rate": "{machine} is on Wi-Fi ({megabits:.0f} Mb/s, {milliseconds:.1f} ms). By cable this model "
     "would run at {with_tok_s:.1f} instead of {now_tok_s:.1f} tok/s.",
@@ -231,8 +232,9 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "Use the address shown beside the code.",
     "pairing_odd_household": "The other machine sent a household that does not hold together. "
     "Pair with another machine of it.",
-    "pairing_nobody_near": "No machine nearby lets another one in. Run `poolhouse pair --open` on a machine "
-    "of the household, or give the address that it shows.",
+    "pairing_nobody_near": "No open pairing was heard nearby. Run `poolhouse pair --open` on a machine of the "
+    "household and try again, or give the address that it shows. If this machine is paired already, there is nothing "
+    "to do.",
     "pairing_member": "{name} is in this household already; there is nothing to pair. "
     "`poolhouse machines` lists who is.",
     "pairing_several_near": "Several machines nearby let another one in: {there}. Give the name or address of one.",
@@ -264,7 +266,7 @@ SENTENCES: dict[str, str] = ELSEWHERE | {
     "on a machine that may change the household.",
     "role_missing_here": "{name} says that this machine may not use other machines. `poolhouse roles` changes that, "
     "on a machine that may change the household.",
-    "machine_unknown": "There is no machine {name} in this household. "
+    "machine_unknown": "There is no machine called {name} in this household. "
     "`poolhouse machines` lists them.",
     "address_wrong": "{address} is no address with a port, and nobody nearby is called so. "
     "Write it as it stands beside the code, like 10.0.0.2:4242.",

@@ -60,6 +60,8 @@ def _pace(bottleneck: Bottleneck) -> Reason:
 
 def _left_out(lender: Candidate, best: Option, household: Household) -> Reason:
     """Why this machine holds nothing: what the same placement would do with it, at its best."""
+    if not lender.is_lending:
+        return Reason("left_out_lends_nothing", {"machine": lender.name})
     if lender.speed is None or lender.link is None:
         return Reason("left_out_unmeasured", {"machine": lender.name})
     with_it, without = household.with_also(best, lender.id), best.forecast

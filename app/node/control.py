@@ -205,7 +205,9 @@ class Control:
         return web.json_response(await self._node.shop.models.one(request.match_info["name"]))
 
     async def _delete_model(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._node.shop.models.remove(request.match_info["name"]))
+        removed = await self._node.shop.models.remove(request.match_info["name"])
+        self._node.hosting.forget_failed(removed["removed"])
+        return web.json_response(removed)
 
     async def _measure(self, request: web.Request) -> web.Response:
         ref = request.query.get("machine")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from app.core import blame
 from app.core.check import Check, in_order
 from app.core.errors import Reason
 from app.core.household import Machine
@@ -77,6 +78,10 @@ def _reached(machine: Machine, failed: Reason | None) -> Check:
         cause = in_words("check_reached", address=at)
         return Check(machine.name, True, cause, machine=machine.name, address=at)
     reason = failed or machine.reason
+    if machine.reason is not None and machine.reason.code == "shutting_down":
+        reason = machine.reason  # it said so itself, and no call can tell more
+    if reason is not None:  # it may have had another name when it was called
+        reason = blame.of_itself(reason, machine.name)
     if machine.address is None and reason is None:
         cause, cure = in_words("check_address_unknown"), in_words("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)

@@ -140,6 +140,12 @@ class Hosting:
             raise
         return {"loaded": running.json()}
 
+    def forget_failed(self, name: str) -> None:
+        """The model of that name is removed: that it could not be loaded stands in nobody's way any more."""
+        if self._load_failed is not None and self._load_failed.facts["model"] == name:
+            self._load_failed = None
+            self._changed()
+
     async def unload(self, name: str | None = None) -> list[str]:
         """Give memory back, at once, of this model or of all: loads and answers under way end. What was there."""
         only = await asyncio.to_thread(self._shelf.get, name) if name else None

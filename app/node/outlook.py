@@ -102,7 +102,7 @@ class Outlook:
     ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
         """This machine, the lenders by name, and whether they share one computer."""
         host, everybody = self.candidates({})
-        lenders = [lender for lender in everybody if lender.id not in without]
+        lenders = [one for one in everybody if one.is_lending and one.id not in without]
         if not known_only:
             await self.links().known(lender.id for lender in lenders)
         # nodes that share one computer would slow each other down
@@ -145,6 +145,7 @@ def lenders_but(me: MachineId, household: Household, released: Released) -> list
             machine.could_lend(released.get(key, 0)),
             engine=machine.about.engine,
             device=machine.device,
+            is_lending=machine.lends_bytes + machine.used_bytes > 0,
         )
         for key, machine in household.machines.items()
         if key != me and machine.online and "lender" in machine.roles

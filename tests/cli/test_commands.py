@@ -272,8 +272,8 @@ def test_import_gives_the_whole_path_and_says_each_step_once(
     [
         ("my-copy.gguf", b"GGUF", ""),
         ("guide.gguf", b"GGUF", None),
-        ("longer.gguf", b"GGUFxx", " This file is 2 bytes longer; that part belongs to no model."),
-        ("shorter.gguf", b"GGU", " This file is 1 byte shorter; that part belongs to no model."),
+        ("longer.gguf", b"GGUFxx", " This file is 2 bytes longer, in what the model does not use."),
+        ("shorter.gguf", b"GGU", " This file is 1 byte shorter, in what the model does not use."),
     ],
 )
 def test_import_of_a_model_that_is_there_says_under_which_name_and_what_differs(

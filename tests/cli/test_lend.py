@@ -264,7 +264,7 @@ def test_where_nobody_can_be_asked_nothing_is_removed(
     assert (said.code, said.out) == (1, "")
     if command[0] not in ("reset", "erase"):  # refused first while the node runs
         assert said.err == (
-            "Nobody can be asked here to confirm that (no terminal, or --json). Add --yes to do it.\n"
+            "Cannot ask for confirmation here (no terminal, or --json). Add --yes to confirm.\n"
         )
     assert all(method == "GET" for method, _, _ in node.asked)
 

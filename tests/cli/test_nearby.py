@@ -36,8 +36,8 @@ def test_status_shows_who_is_near_and_what_to_type(
     answering({("GET", "/status"): snapshot(OTHER, ATTIC)})
     lines = poolhouse("status").out.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("Nearby"))
-    assert lines[at + 1].startswith("attic[31m pc   192.168.1.21  lets a machine in")
-    assert " ".join(lines[at + 2].split()) == "tells no name 192.168.1.30 not of this household"
+    assert lines[at + 1].startswith("attic[31m pc  192.168.1.21  lets a machine in")
+    assert " ".join(lines[at + 2].split()) == "name unknown 192.168.1.30 not of this household"
     assert f"Join by: poolhouse pair 'attic[31m pc' --home {home}" in lines
     assert not any(sign in "".join(lines) for sign in "\x1b\u202e")
 

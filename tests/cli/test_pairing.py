@@ -87,5 +87,5 @@ def test_a_refused_window(poolhouse: Any, answering: Any) -> None:
 
 def test_an_open_window_is_called_off(poolhouse: Any, answering: Any) -> None:
     answering({("DELETE", "/pairing"): {}})
-    assert poolhouse("pair", "--close").out == "No machine is let in now.\n"
+    assert poolhouse("pair", "--close").out == "Pairing is closed.\n"
     assert poolhouse("pair", "--close", "--open").code == 2

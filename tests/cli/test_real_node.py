@@ -166,7 +166,7 @@ def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
         (("rm", "guide", "--yes"), "belongs to the app"),
         (("remove", "den-pc", "--yes"), ""),
         (("remove", "nobody", "--yes"), "nobody"),
-        (("remove", "nobody"), "There is no machine nobody"),
+        (("remove", "nobody"), "There is no machine called nobody"),
         (("ask", "x " * 9000, "--raw", "--model", "guide"), ""),
         (("pair", "127.0.0.1:1", "--code", "123456"), ""),
         (("node",), "already"),

@@ -282,6 +282,12 @@ def test_an_unmeasured_machine_is_left_out_while_the_measured_ones_are_enough() 
     assert "attic left out: it has not been measured yet." in sentences(placed)
 
 
+def test_a_machine_that_lends_nothing_is_left_out_for_that() -> None:
+    host, attic = machine("host", 4000, speed(0.004)), machine("attic", 0, None)
+    placed = plan(host, [replace(attic, is_lending=False)], LAYERS, WORK)
+    assert "attic left out: it lends nothing now." in sentences(placed)
+
+
 def test_a_machine_without_room_is_left_out_and_said() -> None:
     host, small = machine("host", 4000, speed(0.004)), lender("small", 90, 0.004)
     said_of = sentences(plan(host, [small], LAYERS, WORK))

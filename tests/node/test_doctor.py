@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.core.errors import Reason
 from app.core.household import Machine
 from app.core.ids import MachineId
@@ -16,6 +18,19 @@ def test_a_cause_with_a_cure_of_its_own_is_told_once() -> None:
     assert "attic-pc" in refused.cause
     assert refused.cure == ""
     assert not refused.ok
+
+
+def test_a_machine_is_called_what_it_is_called_now() -> None:
+    reason = Reason("peer_unreachable", {"name": "finch-910", "address": "10.0.0.2:4242"})
+    found = _reached(ATTIC, reason)
+    assert "attic-pc does not answer" in found.cause
+    assert "finch" not in found.cause
+
+
+def test_what_a_machine_said_as_it_closed_comes_before_a_call_that_failed() -> None:
+    closed = replace(ATTIC, reason=Reason("shutting_down"))
+    found = _reached(closed, Reason("peer_unreachable", {"name": "attic-pc", "address": "x"}))
+    assert found.cause.startswith("Poolhouse was closed on that machine")
 
 
 def test_a_machine_of_which_nothing_is_known_gets_the_general_cure() -> None:

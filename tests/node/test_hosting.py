@@ -241,6 +241,8 @@ async def test_after_a_failed_load_nobody_else_answers_in_its_place(
     scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
     assert await load(hosting, "one") == "model_not_loaded"
     assert await ask(hosting) == "last_load_failed"
+    hosting.forget_failed("another")
+    assert await ask(hosting) == "last_load_failed"
     with pytest.raises(BadInput) as told:
         hosting.check_not_failed()
     words = said(told.value)
@@ -250,6 +252,16 @@ async def test_after_a_failed_load_nobody_else_answers_in_its_place(
     assert await ask(hosting) == "two!"
     await hosting.unload()
     assert await ask(hosting) == "model_builtin_missing"  # the Guide, which this shelf has not
+
+
+async def test_the_failed_load_of_a_model_that_is_removed_stands_in_nobody_s_way(
+    hosting: Hosting, scene: Scene
+) -> None:
+    scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
+    assert await load(hosting, "one") == "model_not_loaded"
+    hosting.forget_failed("one")
+    assert hosting.loaded_json()["load_failed"] is None
+    assert await ask(hosting) == "model_builtin_missing"
 
 
 async def test_a_load_that_somebody_stopped_has_not_failed(hosting: Hosting, scene: Scene) -> None:

@@ -171,7 +171,7 @@ def test_a_removed_lender_is_named_and_knows_it_itself(pool: list[TestNode]) -> 
     refused = den.run("remove", "loft")
     assert (refused.returncode, refused.stderr) == (
         1,
-        "Nobody can be asked here to confirm that (no terminal, or --json). Add --yes to do it.\n",
+        "Cannot ask for confirmation here (no terminal, or --json). Add --yes to confirm.\n",
     )
     done = of(den, lambda client: client.delete("/machines/loft"))
     assert (done["removed"]["name"], done["also_removed"]) == ("loft", [])

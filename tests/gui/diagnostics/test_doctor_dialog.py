@@ -174,5 +174,5 @@ def test_a_wrong_address_is_said_and_can_be_tried_again(qtbot: QtBot, at_lone: D
     form.field.setText("10.0.0.2:4242")
     form.connect_now()
     qtbot.waitUntil(form.button.isEnabled, timeout=5000)
-    assert "There is no machine nobody" in form.words.text()
+    assert "There is no machine called nobody" in form.words.text()
     assert not done
