@@ -17,6 +17,7 @@ from aiohttp import web
 
 from app.core.errors import BadInput, Refused, Unreachable
 from app.lan.api_certificate import FILE, load_or_make
+from app.lan.handshake_pace import HandshakePace
 from app.lan.place import Keystore
 from app.lan.sockets import Address, accepted, listening_socket, tune
 from app.lan.tls import let_go, pairing_server_context
@@ -52,10 +53,14 @@ class LanDoor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
         self.known = MetHosts()
-        self._strangers = WaitingRoom[socket.socket](  # at all addresses together
-            expects=lambda host: host in self.known or expects(host)
-        )
+        self._expects = expects
+        # both at all addresses together
+        self._strangers = WaitingRoom[socket.socket](expects=self._is_expected)
+        self._handshakes = HandshakePace(self._is_expected)
         self._runner: web.AppRunner | None = None
+
+    def _is_expected(self, host: str) -> bool:
+        return host in self.known or self._expects(host)
 
     def names(self) -> set[str]:
         """What a request's Host may be."""
@@ -157,6 +162,8 @@ class LanDoor:
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None
+        await self._handshakes.turn(host)
+        is_through = False
         try:
             assert self._runner is not None
             tune(sock)
@@ -165,6 +172,7 @@ class LanDoor:
                 self._words.watched(self._runner), sock, ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS, ssl_shutdown_timeout=CLOSE_SECONDS,
             )  # fmt: skip
+            is_through = self._is_expected(host)  # others pay for each, until they showed a key
         except OSError as error:  # silent, gone, or no TLS at all; ssl.SSLError is one
             log.debug("handshake with %s failed: %s", host, error)
             if ours is not None and getattr(error, "reason", "") == "HTTP_REQUEST":
@@ -176,6 +184,8 @@ class LanDoor:
             log.exception("handshake with %s", host)
             sock.close()
         finally:
+            if not is_through:
+                self._handshakes.came_to_nothing(host)
             if ours is not None:
                 ours.close()
 

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from app.lan.handshake_pace import OTHERS_BURST
 from app.lan.tls import upstream_context
 from app.machine.paths import Home
 from app.node.chat_api import lan_door
@@ -106,6 +107,39 @@ async def test_sixty_four_strangers_from_eight_addresses_keep_no_program_out(
             assert await told.text() == "here"
         for stranger in strangers:
             stranger.close()
+        await door.close()
+
+
+async def test_handshakes_of_strangers_are_few_and_who_showed_a_key_pays_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    application = web.Application()
+    application.add_routes([web.get("/", answer)])
+    keys: Any = SimpleNamespace(read=passphrase)
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    monkeypatch.setattr(lan_door, "lan_addresses", lambda _: HOME)
+    async with asyncio.TaskGroup() as group:
+        await door.open(application, [free_port()], keys, group)
+        url = f"https://127.0.0.1:{door.port}/"
+
+        async def knock() -> None:
+            trusted = aiohttp.TCPConnector(ssl=upstream_context(door.certificate))
+            async with aiohttp.ClientSession(connector=trusted) as http, http.get(url) as told:
+                assert await told.text() == "here"
+
+        pace = door._handshakes
+        for _ in range(2 * int(OTHERS_BURST)):
+            if pace.wait_s("127.0.0.1") > 0:
+                break
+            await knock()
+        assert pace.wait_s("127.0.0.1") > 0
+        door.known.met("127.0.0.1")
+        for _ in range(2 * int(OTHERS_BURST)):
+            await knock()
+        assert pace.wait_s("127.0.0.1") == 0
         await door.close()
 
 
