@@ -70,21 +70,21 @@ async def refused(link: SendLink, entry: Entry, cut: Cut) -> AppError:
     return error.value
 
 
-def rot(path: Path, offset: int) -> None:
-    """A bit falls over, as on an old disk: neither size nor time change."""
+def rot(path: Path, offset: int) -> int:
+    """A bit falls over, as on an old disk: neither size nor time change. When the system saw it."""
     data, times = bytearray(path.read_bytes()), path.stat()
     data[offset] ^= 1
     path.write_bytes(data)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return path.stat().st_ctime_ns
 
 
 async def test_a_file_that_changed_behind_its_time_is_not_to_be_tried_again(
     host: Home, tmp_path: Path
 ) -> None:
     found, cut = middle(host)
-    path = Path(found.path)
-    rot(path, host.shelf.header(found).tensors["blk.3.ffn_up.weight"].offset)
-    entry = replace(found, ctime_ns=path.stat().st_ctime_ns)  # a disk that rots tells no time
+    offset = host.shelf.header(found).tensors["blk.3.ffn_up.weight"].offset
+    entry = replace(found, ctime_ns=rot(Path(found.path), offset))  # a disk that rots tells no time
     assert host.shelf.verify(entry) == entry  # nobody can see it
     error = await refused(Link(StageStore(tmp_path / "attic", LIMIT_BYTES)), entry, cut)
     assert isinstance(error, Damaged)
