@@ -78,14 +78,14 @@ def _reached(machine: Machine, failed: Reason | None) -> Check:
         cause = in_words("check_reached", address=at)
         return Check(machine.name, True, cause, machine=machine.name, address=at)
     reason = failed or machine.reason
-    if machine.reason is not None and machine.reason.code == "shutting_down":
-        reason = machine.reason  # it said so itself, and no call can tell more
     if reason is not None:  # it may have had another name when it was called
         reason = blame.of_itself(reason, machine.name)
     if machine.address is None and reason is None:
         cause, cure = in_words("check_address_unknown"), in_words("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)
-    cause = sentence(reason) or in_words("check_not_reached")
+    # it said so itself, and no call can tell more: what helps is the same
+    is_closed = machine.reason is not None and machine.reason.code == "shutting_down"
+    cause = sentence(machine.reason if is_closed else reason) or in_words("check_not_reached")
     cure = "" if reason else in_words("cure_not_reached")  # a reason brings its own
     code = reason.code if reason else "peer_offline"
     at = str(reason.facts.get("address", at)) if reason else at

@@ -31,6 +31,7 @@ def test_what_a_machine_said_as_it_closed_comes_before_a_call_that_failed() -> N
     closed = replace(ATTIC, reason=Reason("shutting_down"))
     found = _reached(closed, Reason("peer_unreachable", {"name": "attic-pc", "address": "x"}))
     assert found.cause.startswith("Poolhouse was closed on that machine")
+    assert found.code == "peer_unreachable"  # else the window offers no other address
 
 
 def test_a_machine_of_which_nothing_is_known_gets_the_general_cure() -> None:
