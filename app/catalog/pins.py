@@ -64,7 +64,7 @@ class Pins:
     """The pins of one machine, in a small JSON file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._path = path
 
     def of(self, repository: str, file: str) -> Pin | None:
         """Reads the disk. Raises Damaged."""
@@ -76,15 +76,15 @@ class Pins:
         known = self._all()
         if any((one.repository, one.file) == (pin.repository, pin.file) for one in known):
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path, msgspec.json.encode([*known, pin][-MOST_PINS:]))
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._path, msgspec.json.encode([*known, pin][-MOST_PINS:]))
 
     def _all(self) -> list[Pin]:
         try:
-            found = decode(self.path.read_bytes(), list[Pin])
+            found = decode(self._path.read_bytes(), list[Pin])
         except FileNotFoundError:
             return []
         except (OSError, ValueError) as error:
-            log.warning("the pins of models in %s cannot be read: %s", self.path, error)
-            raise Damaged("pins_damaged", path=str(self.path)) from None
+            log.warning("the pins of models in %s cannot be read: %s", self._path, error)
+            raise Damaged("pins_damaged", path=str(self._path)) from None
         return [one for one in found if one.is_sound]

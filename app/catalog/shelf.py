@@ -254,22 +254,21 @@ class Shelf:
         return entry
 
     def _untouched(self, entry: Entry) -> Entry | None:
-        """What is known of the file, if nobody touched it since it was hashed. Raises BadInput and Damaged as `verify`
-        does."""
+        """Return what is known of the file if nobody touched it since it was hashed. Raises as `verify` does."""
         try:
             seen = _seen(Path(entry.path))
         except OSError:
             raise BadInput("model_gone", name=entry.name, path=entry.path) from None
         stored = self._unkept.get(entry.name) or _read(self._entry_path(entry.name))
-        same = stored is not None and _same_file(stored, entry)
-        for known in (entry, stored) if entry.ctime_ns or not same else (stored,):
-            if known is None or not _same_file(known, entry) or not known.is_as_hashed(*seen):
-                continue
-            return known if known.ctime_ns else self._kept(known, seen)
-        if seen[0] != entry.model.file_bytes or self._changed.get(entry.path) == (
-            entry.model.id,
-            seen,
-        ):
+        if stored is not None and not _same_file(stored, entry):
+            stored = None
+        # one from before ctime was kept knows less than what is stored by now
+        given = entry if entry.ctime_ns or stored is None else None
+        for known in (given, stored):
+            if known is not None and known.is_as_hashed(*seen):
+                return known if known.ctime_ns else self._kept(known, seen)
+        is_known_as_changed = self._changed.get(entry.path) == (entry.model.id, seen)
+        if is_known_as_changed or seen[0] != entry.model.file_bytes:
             raise Damaged("model_changed", name=entry.name, path=entry.path)
         return None
 

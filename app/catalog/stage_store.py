@@ -311,7 +311,7 @@ class StageStore:
         self._unkept.pop(manifest.id, None)
 
     def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
-        """What a full disk does not take is known until this store goes: the stage is whole all the same."""
+        """Remember that a stage was checked; where the disk is full, only until this store goes."""
         try:
             self._remember(manifest, path)
         except AppError as error:

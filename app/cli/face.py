@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
 # Our own signs for outputs that cannot show them (old code pages); all else becomes "?".
 _PLAIN = {"█": "#", "░": ".", "▁": "_", "–": "-", "·": "-", "…": ".", "×": "x", "±": "~", "→": ">"}
+UNBROKEN_WIDTH = 10_000  # of a pipe or a file: no line is broken and no column cut
 
 
 def _plain_signs(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     missing = error.object[error.start : error.end]
     return "".join(_PLAIN.get(sign, "?") for sign in missing), error.end
-
-
-UNBROKEN_WIDTH = 10_000  # of a pipe or a file: no line is broken and no column cut
 
 
 codecs.register_error("poolhouse.plain", _plain_signs)
@@ -126,8 +124,9 @@ class Face:
 
 
 def _one_output() -> bool:
-    """Whether results and messages come out at one place, as on a terminal or after `2>&1`: only there may a message
-    break a line, since elsewhere the text would no longer be what was answered.
+    """Tell whether results and messages come out at one place, as on a terminal or after `2>&1`.
+
+    Only there may a message break a line: elsewhere the text would no longer be what was answered.
     """
     try:
         out, err = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))

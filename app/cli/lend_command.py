@@ -213,7 +213,7 @@ def _megabits(typed: str) -> int:
 
 
 def _meant(typed: str) -> str:
-    """What to write for a word alone: how much, or how long, or where it can be both, each."""
+    """The options that a word alone could have meant: how much, how long, or both."""
     ways = []
     for read, way in (
         (read_size, f"To lend so much, write --memory {typed}."),

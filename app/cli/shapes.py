@@ -115,7 +115,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
 
 class FirstToken(msgspec.Struct, frozen=True):
-    """For which prompt the first word is forecast."""
+    """The prompt for which the first word is forecast."""
 
     prompt_tokens: int
 
@@ -351,17 +351,6 @@ class StageFigures(msgspec.Struct, frozen=True):
     steps: int = 0
 
 
-class Recovered(msgspec.Struct, frozen=True):
-    """A stage that was lost under an answer, and replaced."""
-
-    machine: str = ""
-    reason: str = ""
-    detected_after_s: float = 0.0
-    recovered_after_s: float = 0.0
-    left: bool = False
-    others: str = msgspec.field(default="", name="with")
-
-
 class Answer(msgspec.Struct, frozen=True):
     """A finished answer and its figures."""
 
@@ -379,7 +368,6 @@ class Answer(msgspec.Struct, frozen=True):
     cut_by: str | None = None
     placement: list[Stage] = []
     recoveries: int = 0
-    recovered: list[Recovered] = []
     doubted: list[str] = []
     notes: list[str] = []
     stages: list[StageFigures] = []

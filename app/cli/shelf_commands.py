@@ -92,8 +92,9 @@ def import_file(
 
 
 def _as_known(known: str, known_bytes: int, path: Path) -> str:
-    """That a file was taken for a model that is here. Its metadata and tensors are that one's; what stands behind or
-    between them can be another.
+    """Say that a file was taken for a model that is here.
+
+    Its metadata and tensors are the same; what stands behind or between them can differ.
     """
     from app.catalog.gguf_check import part_paths
 

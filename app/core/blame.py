@@ -374,7 +374,7 @@ def of_itself(reason: Reason, name: str) -> Reason:
 
 
 def of_who_asks(reason: Reason, name: str) -> Reason:
-    """What the machine `name` said of this one, in a sentence that names only who said it."""
+    """Turn what the machine `name` said of this one into a reason that names only who said it."""
     if reason.code not in OF_WHO_ASKS:
         return reason
     return Reason(OF_WHO_ASKS[reason.code], {**reason.facts, "name": name})

@@ -31,7 +31,7 @@ def clean_name(text: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """Equal for names that a reader takes for one: whatever their case, width, spaces and characters that nobody sees.
+    """Return the same key for names that a reader takes for one, whatever their case, width, spaces and hidden signs.
 
     Letters of two alphabets that look alike stay two.
     """
@@ -41,23 +41,25 @@ def name_key(name: str) -> str:
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether a reader takes both for the name of one machine."""
+    """Tell whether a reader takes both for the name of one machine."""
     return name_key(one) == name_key(other)
 
 
 def is_taken(name: str, others: Iterable[str]) -> bool:
-    """Whether one of `others` is called so."""
+    """Tell whether one of `others` has this name, or one that looks the same."""
     return name_key(name) in map(name_key, others)
 
 
 def unless_taken(told: str, otherwise: str, others: Iterable[str]) -> str:
-    """What a machine calls itself, `otherwise` where another is called so: what is told of the one would seem said of
-    the other."""
+    """Return the name that a machine gives itself, or `otherwise` where another has it.
+
+    With one name for two, what is told of the one would seem said of the other.
+    """
     return otherwise if is_taken(told, others) else clean_name(told)
 
 
 def free_name(wanted: str, others: Iterable[str]) -> str:
-    """`wanted`, or with the first number that makes it a name that none of `others` has."""
+    """Return `wanted`, with a number behind it where one of `others` has that name."""
     name, taken = clean_name(wanted), set(map(name_key, others))
     if name_key(name) not in taken:
         return name

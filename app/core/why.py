@@ -18,9 +18,8 @@ def reasons_for(
     """All that there is to say about the choice of `best` out of `found`. `lenders`: measured or not."""
     reasons = [_why_shape(best, found, household)]
     pace = best.forecast.bottleneck
-    if (
-        len(best.machines) > 1 or pace.part is not Part.MACHINE
-    ):  # one machine alone computes all the time anyway
+    # one machine alone computes all the time anyway
+    if len(best.machines) > 1 or pace.part is not Part.MACHINE:
         reasons.append(_pace(pace))
     if household.search is not None and best.shape is not Shape.REPLICAS:
         left_out = (lender for lender in lenders if lender.id not in best.machines)

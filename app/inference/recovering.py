@@ -128,7 +128,7 @@ async def _planned(
 def loss_of(
     error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic
 ) -> Loss:
-    """Why stages could not be opened, and whose they were."""
+    """Return why stages could not be opened, and whose they were."""
     log.warning("the stages could not be opened: %s", error.reason)
     machine, name, is_gone = rebuilder.blames(error)
     return Loss(machine, name, error.reason, clock(), is_gone=is_gone)

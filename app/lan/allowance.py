@@ -29,10 +29,8 @@ class Kind(Enum):
     MESSAGE = 2_000, 100.0  # the longest log has 512
     LINE = 12_288, 200.0  # of the household: the longest log three times
     FALSE_LINE = 16, 1 / 60  # nobody relays those; each costs a look at a signature
-    OUTSIDE_LINE = (
-        512,
-        2.0,
-    )  # they rest on what is not known here: a log is sent in its order, so hardly any do
+    # they rest on what is not known here: a log is sent in its order, so hardly any do
+    OUTSIDE_LINE = 512, 2.0
     LINK = 60, 1.0  # that it begins: one takes the place of another, and each tells all anew
 
     @property
@@ -53,7 +51,7 @@ class _Bucket:
 
 
 class Allowance:
-    """Of one machine. `bars` is called when it has taken more."""
+    """The allowance of one machine. `bars` is called when it has taken more."""
 
     def __init__(
         self,

@@ -340,8 +340,8 @@ def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
     except (ValueError, KeyError):
         return Refused("peer_refused")
     facts = {
-        name: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
-        for name, fact in told.facts.items()
+        key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
+        for key, fact in told.facts.items()
     }
     given = understood(Refuse(code=told.code, facts=facts))
     reason = (blame.of_who_asks if of_its_pool else blame.of_itself)(given, name)

@@ -24,7 +24,7 @@ class _Bucket:
 
 
 class HandshakePace:
-    """Of one port. `expects` says whether a member was met at a host."""
+    """The pace of handshakes at one port. `expects` tells whether a member was met at a host."""
 
     def __init__(
         self, expects: Callable[[str], bool], clock: Callable[[], float] = time.monotonic
@@ -38,7 +38,7 @@ class HandshakePace:
             await asyncio.sleep(seconds)
 
     def wait_s(self, host: str) -> float:
-        """How long it has to wait yet."""
+        """Return the seconds until the next handshake with `host` may begin."""
         bucket, per_second = self._filled(host)
         return max(0.0, (1 - bucket.left) / per_second)
 
@@ -48,7 +48,7 @@ class HandshakePace:
         bucket.left -= 1
 
     def _filled(self, host: str) -> tuple[_Bucket, float]:
-        """What is left by now, and what comes back a second."""
+        """Fill a host's bucket up to now; return it, and what comes back a second."""
         key = host if self._expects(host) else OTHERS
         burst, per_second = (BURST, PER_SECOND) if key else (OTHERS_BURST, OTHERS_PER_SECOND)
         now = self._clock()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from app.core import blame
 from app.core.check import Check, in_order
 from app.core.errors import Reason
 from app.core.household import Machine
@@ -30,10 +29,11 @@ async def checks(node: Node, whole: bool = False) -> list[Json]:
         _household(node),
         _lending(node),
     ]
+    household, failed = node.household, network.calls.failed
     found += [
-        _reached(machine, network.calls.failed.get(machine.id))
-        for machine in node.household.machines.values()
-        if machine.id != network.id
+        _reached(machine, household.today(failed[key]) if key in failed else None)
+        for key, machine in household.machines.items()
+        if key != network.id
     ]
     linked = [(machine, link.name) for machine, link in network.links.items()]
     found += await doctor_links.checks(node.links, linked, node.busy())
@@ -78,8 +78,6 @@ def _reached(machine: Machine, failed: Reason | None) -> Check:
         cause = in_words("check_reached", address=at)
         return Check(machine.name, True, cause, machine=machine.name, address=at)
     reason = failed or machine.reason
-    if reason is not None:  # it may have had another name when it was called
-        reason = blame.of_itself(reason, machine.name)
     if machine.address is None and reason is None:
         cause, cure = in_words("check_address_unknown"), in_words("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)

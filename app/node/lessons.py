@@ -52,9 +52,8 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     ttft_s: Seconds
     forecast_tok_s: Seconds
     tok_s: Seconds
-    interruptions: int = (
-        0  # machines lost or changed meanwhile: its times say nothing of the forecast
-    )
+    # machines lost or changed meanwhile: its times say nothing of the forecast
+    interruptions: int = 0
 
     @property
     def errors(self) -> tuple[float, float]:

@@ -22,10 +22,11 @@ from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Loss
 
 ENOUGH_MACHINES = 2  # say that the model does them harm: then it is the model
+OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
 
 
 class LoadTries:
-    """Of one load. model: its name."""
+    """The failed tries of one load. model: its name."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -40,7 +41,7 @@ class LoadTries:
         self._harmed: set[str] = set()  # other machines that say the model does them harm
 
     def begin(self, plan: Plan) -> None:
-        """The next one is over these machines."""
+        """Note that the next try is over the machines of this plan."""
         self.lost, self._machines = None, list(dict.fromkeys(one.name for one in plan.stages))
 
     def go_on(self, error: AppError) -> bool:
@@ -75,13 +76,13 @@ class LoadTries:
         ]
 
     def check_may_repeat(self) -> None:
-        """Raises how the last one ended, where the next cannot be without those that failed and would end the same."""
+        """Raise how the last try ended, where the next one would need those that failed, and end the same."""
         if self._error is not None and self.without and not self._may_repeat:
             self._n = MAX_RECOVERIES
             raise self._error
 
     def told(self, error: AppError) -> AppError:
-        """Why the model could not be loaded.
+        """Return the error that says why the model could not be loaded.
 
         One other machine's word alone makes no file damaged: either may be at fault, and both are named.
         """
@@ -98,7 +99,7 @@ class LoadTries:
         return of_model(error, self._model)
 
     def _other(self, error: AppError) -> Loss | None:
-        """The loss of another machine that the error is about."""
+        """Return the loss of another machine that the error is about, if it is about one."""
         lost = self.lost
         return lost if lost is not None and lost.machine and lost.why == error.reason else None
 
@@ -120,7 +121,7 @@ class LoadTries:
         return False
 
     def _may_fit(self, error: DoesNotFit) -> bool:
-        """Whether it does on less: beside others after all, or with a lender that has less than it said."""
+        """Tell whether it may fit with less: beside others after all, or with a lender that has less than it said."""
         if error.reason.code == "beside_no_room":
             return True
         short = short_lender(error)
@@ -132,22 +133,19 @@ class LoadTries:
         return True
 
 
-OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
-
-
 def of_model(error: AppError, model: str) -> AppError:
-    """Why this model could not be loaded here: what its file did to an engine is told of the file."""
+    """Return why this model could not be loaded here: what its file did to an engine is told of the file."""
     code = OF_THE_FILE.get(blame.cause(error.reason))
     return StageFailed(code, model=model) if code else error
 
 
 def may_be_by_model(error: AppError) -> bool:
-    """Whether the model may be why it failed: nobody asked for anything yet."""
+    """Tell whether the model may be why it failed: nobody asked for anything yet."""
     return blame.of(Reason(blame.cause(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
 def worth_again(error: AppError, before: AppError | None = None) -> bool:
-    """Whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
+    """Tell whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
     if _may_be_chance(error):
         return before is None or not _may_be_chance(before)
     found = blame.of(error.reason)

@@ -167,6 +167,8 @@ class Measuring:
     ) -> Json:
         """The speeds of all machines here, with their numbers, for a person or a script."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
+        if not order.known_only:  # a person asks: whoever was silent is asked once more
+            self._silent_until.clear()
         names = {
             key: machine.name
             for key, machine in household.machines.items()

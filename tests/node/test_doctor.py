@@ -20,13 +20,6 @@ def test_a_cause_with_a_cure_of_its_own_is_told_once() -> None:
     assert not refused.ok
 
 
-def test_a_machine_is_called_what_it_is_called_now() -> None:
-    reason = Reason("peer_unreachable", {"name": "finch-910", "address": "10.0.0.2:4242"})
-    found = _reached(ATTIC, reason)
-    assert "attic-pc does not answer" in found.cause
-    assert "finch" not in found.cause
-
-
 def test_what_a_machine_said_as_it_closed_comes_before_a_call_that_failed() -> None:
     closed = replace(ATTIC, reason=Reason("shutting_down"))
     found = _reached(closed, Reason("peer_unreachable", {"name": "attic-pc", "address": "x"}))

@@ -16,6 +16,7 @@ import pytest
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
+from app.core import household
 from app.core.errors import Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.membership import Member
@@ -31,6 +32,7 @@ from app.node.check_room import CheckRoom
 from app.node.hardware import Hardware
 from app.node.measuring import Measuring
 from app.node.own_speed import Here, OwnSpeed
+from app.node.requests import MeasureModel
 from testbed import tiny
 from tests.node.pool import paired
 
@@ -407,6 +409,27 @@ async def test_nobody_waits_a_second_time_for_who_is_silent_until_it_answers(
         host.measuring.heard(LENDER, late(link.asked[0].request))
         await measured(host, within_s=0.1)
         assert len(link.asked) == 2
+
+
+async def test_a_person_s_own_question_is_asked_whoever_was_silent(tmp_path: Path) -> None:
+    async def silent(order: MeasureSpeed) -> None:
+        pass
+
+    async def refuse(order: MeasureSpeed) -> None:
+        said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})
+        host.measuring.heard(LENDER, said)
+
+    link = Link(silent)
+    lender = household.Machine(LENDER, "attic", online=True, roles=("lender",))
+    both = household.Household({ME: household.Machine(ME, "den"), LENDER: lender})
+    async with side(tmp_path / "host", lambda _: link) as host:
+        host.machine.answering = True
+        await measured(host, within_s=0.1)
+        link.answer = refuse
+        order = MeasureModel(model=host.entry.name)
+        told = await host.measuring.table(order, ROWS, both, ME, lambda _: None)
+        assert len(link.asked) == 2
+        assert "cannot be measured" in told["reasons"][LENDER]
 
 
 async def test_why_a_machine_could_not_be_measured_is_kept_and_said(

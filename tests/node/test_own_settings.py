@@ -71,6 +71,24 @@ async def test_a_machine_is_looked_for_where_a_person_says(den: TestNode, tmp_pa
     assert {"Engine", "Disk", "Memory", "Home", "Key"} <= {check["name"] for check in found}
 
 
+async def test_a_machine_is_called_what_it_is_called_now(den: TestNode, tmp_path: Path) -> None:
+    with node(tmp_path / "shed", "shed") as shed:
+        pair(den, shed)
+        shed.process.kill()  # it says no goodbye
+        async with den.client() as client:
+            ref = shed.ready["id"]
+            async with asyncio.timeout(60):
+                while (await client.get("/status"))["machines"][ref]["online"]:  # noqa: ASYNC110  another process
+                    await asyncio.sleep(0.05)
+            with pytest.raises(Unreachable):
+                await client.post(f"/machines/{ref}/address", {"address": "127.0.0.1:1"})
+            await client.post(f"/machines/{ref}/name", {"name": "hut"})
+            found = (await client.get("/doctor"))["checks"]
+    away = next(check for check in found if check["machine"] == "hut")
+    assert away["cause"].startswith("hut ")
+    assert not any("shed" in check["cause"] for check in found)
+
+
 def test_folders_are_counted_without_links(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")
     (tmp_path / "link").symlink_to(tmp_path / "a")

@@ -172,9 +172,9 @@ async def test_damaged_pins_are_told_and_neither_passed_over_nor_written_over(
     async with running(place):
         pins = place.pins
         pins.keep(PIN)
-        pins.path.write_bytes(damaged := pins.path.read_bytes()[:-9])
+        pins._path.write_bytes(damaged := pins._path.read_bytes()[:-9])
         with pytest.raises(Damaged, match="pins_damaged"):
             pins.of(REPOSITORY, FILE)
         with pytest.raises(Damaged, match="pins_damaged"):
             pins.keep(msgspec.structs.replace(PIN, file="another.gguf"))
-        assert pins.path.read_bytes() == damaged
+        assert pins._path.read_bytes() == damaged

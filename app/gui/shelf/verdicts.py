@@ -64,9 +64,8 @@ def of_error(error: AppError) -> Judgement | None:
     if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(facts):
         weights, kv = int(facts["weight_bytes"]), int(facts["kv_bytes"])
         parts = Parts(weights, kv, int(facts["work_bytes"]), have)
-    short = int(facts.get("short_bytes") or 0) or max(
-        0, need - have
-    )  # the amount that the sentence names
+    # the amount that the sentence names, where it names one
+    short = int(facts.get("short_bytes") or 0) or max(0, need - have)
     return Judgement(Verdict(word, short_bytes=short, context=context, parts=parts))
 
 
