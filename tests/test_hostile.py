@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.book import Book
-from tests.faults.outcome import Outcome
-from tests.hostile import admin, lab, report
+from tests.faults.outcome import Kind, Outcome
+from tests.hostile import admin, lab, lender, report
 
 pytestmark = [
     pytest.mark.skipif(
@@ -19,6 +19,13 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 SEED = 32
+QUICK: tuple[Kind, ...] = (
+    ("stranger", "half a handshake from sixty-four addresses", ""),
+    ("guest", "nesting without end", ""),
+    ("host", "frames that break the agreement", ""),
+    ("lender", "numbers that are none", ""),
+    ("lender", lender.BLAMES_MODEL, ""),
+)
 QUICK_ADMINS = ("certificates with a byte turned", "lines that are no lines")
 
 
@@ -69,3 +76,14 @@ def test_the_page_counts_what_came_of_it() -> None:
     assert "| silence | 2 | 1 | 0 | 1 | 0 | 0.50 s / 2.00 s | 3 MiB |" in page
     assert "| lines that are no lines | 0 | 0 | 0 | 0 | 0 | – / – | 0 MiB |" in page
     assert "- lender: *silence*, seed 7, at abc: kitchen named" in page
+
+
+async def test_hostile_members_and_strangers_do_others_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab, "ATTACK_SECONDS", 2.0)
+    found = []
+    async with lab.laboratory(tmp_path / "lab") as made:
+        for kind in QUICK:
+            found.append(await lab.run(made, kind, SEED, tmp_path))  # noqa: PERF401  one after the other
+    assert failed(found) == []

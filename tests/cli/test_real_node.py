@@ -230,10 +230,12 @@ def test_a_model_without_finite_numbers_is_told_once_and_no_machine_is_lost(
     asked = pool("ask", QUESTION, "-n", "4")
     assert (asked.code, asked.out) == (1, "")
     assert "broken could not be loaded" in asked.err
+    assert pool("rm", "broken", "--yes").code == 0
+    unnamed = pool("ask", QUESTION, "-n", "4")  # what is removed stands in nobody's way
+    assert (unnamed.code, "the Guide answers" in unnamed.err) == (0, True)
     by_name = pool("ask", QUESTION, "-n", "4", "--model", "guide")
     assert by_name.code == 0
     assert "the Guide answers" not in by_name.err
-    assert pool("rm", "broken", "--yes").code == 0
     assert all(machine["online"] for machine in pool("machines", "--json").json["machines"])
 
 

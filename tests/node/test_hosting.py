@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -81,9 +81,12 @@ class FakeAnswerer:
 
 
 class NoSpeeds:
-    """No machine was measured."""
+    """No machine was measured. asked: which lenders were to be, each time."""
+
+    asked: ClassVar[list[set[MachineId]]] = []
 
     async def speeds(self, entry: Entry, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
+        self.asked.append(set(lenders))
         return dict.fromkeys((me[0], *lenders))
 
     async def like(self, basis: Any, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
@@ -390,6 +393,16 @@ async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of
     assert found.value.reason == Reason(
         "model_not_finite_over", {"model": "one", "machines": "den and attic"}
     )
+
+
+async def test_nobody_waits_for_the_speed_of_who_is_left_out_or_lends_nothing(
+    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loft = Candidate(MachineId("c" * 64), "loft", 0, is_lending=False)
+    monkeypatch.setattr(scene, "candidates", lambda _: (scene.den, [scene.attic, loft]))
+    for without, measured in (([], {ATTIC}), ([ATTIC], set())):
+        await load(hosting, "one", without=without)
+        assert NoSpeeds.asked[-1] == measured
 
 
 async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can_be(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from app.lan.handshake_pace import OTHERS_BURST
+from app.lan.handshake_pace import OTHERS_BURST, OTHERS_PER_SECOND
 from app.lan.tls import upstream_context
 from app.machine.paths import Home
 from app.node.chat_api import lan_door
@@ -136,6 +137,10 @@ async def test_handshakes_of_strangers_are_few_and_who_showed_a_key_pays_nothing
                 break
             await knock()
         assert pace.wait_s("127.0.0.1") > 0
+        began = time.monotonic()
+        for _ in range(5):
+            await knock()
+        assert time.monotonic() - began > 4 / OTHERS_PER_SECOND
         door.known.met("127.0.0.1")
         for _ in range(2 * int(OTHERS_BURST)):
             await knock()
