@@ -62,7 +62,8 @@ async def at_driver(base: str, key: str, within_s: float) -> tuple[int, int]:
     async with aiohttp.ClientSession(base) as session, session.get(METRICS, headers=headers) as got:
         text = await got.text()
     told = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(AT_DRIVER))
-    return int(told[f'{AT_DRIVER}_bucket{{le="{within_s}"}}']), int(told[f"{AT_DRIVER}_count"])
+    within, all_of_them = f'_bucket{{le="{within_s}"}}', "_count"
+    return int(float(told[AT_DRIVER + within])), int(float(told[AT_DRIVER + all_of_them]))
 
 
 async def _client(

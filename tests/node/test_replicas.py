@@ -15,6 +15,7 @@ import pytest
 from app.client import NodeClient
 from tests.node.chat_api.conftest import free_port
 from tests.node.pool import TestNode, node, pair, paired
+from tests.node.prometheus import samples
 
 Json = dict[str, Any]
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
@@ -190,10 +191,10 @@ async def test_programs_share_the_slots_of_all_replicas_in_turn(nodes: list[Test
         async with aiohttp.ClientSession(base, headers={"X-Api-Key": keys["few"]}) as session:
             page = await (await session.get("/metrics")).text()
     for machine in ("den", "attic"):
-        replica = f'{{model="guide",machine="{machine}"'
-        assert f"\npoolhouse_replica_up{replica}}} 1\n" in page
+        replica = {"model": "guide", "machine": machine}
+        assert samples(page, "replica_up", **replica) == [1]
         for state in ("running", "waiting"):
-            assert f'\npoolhouse_replica_answers{replica},state="{state}"}} 0\n' in page
+            assert samples(page, "replica_answers", **replica, state=state) == [0]
     most = max(sum(look.values()) for look in looks)
     assert SLOTS < most <= 2 * SLOTS, looks  # those of both machines, and no more
     assert all(max(look[machine] for look in looks) for machine in ("den", "attic")), looks

@@ -15,6 +15,7 @@ from app.core.errors import BadInput
 from testbed import tiny
 from tests.node.chat_api.conftest import opened
 from tests.node.pool import TestNode, paired
+from tests.node.prometheus import samples
 
 Json = dict[str, Any]
 SPLIT = {"model": "guide", "split": [2, 4, 2], "number": "f32"}
@@ -106,19 +107,18 @@ async def test_a_program_s_request_goes_to_the_model_that_it_names(
             assert {one["id"] for one in (await listed.json())["data"]} == set(names[:2])
         answers = await asyncio.gather(*map(said, names))
         async with http.get("/metrics") as figures:
-            lines = (await figures.text()).splitlines()
+            page = await figures.text()
     assert [answer["model"] for answer in answers] == ["guide", "random", "random"]
     texts = [answer["choices"][0]["text"] for answer in answers]
     assert texts[0] != texts[1] == texts[2]
     for name in names[:2]:
-        assert f'poolhouse_model_loaded{{model="{name}"}} 1' in lines
-    told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    lender = '{model="guide",machine="attic",layers="3-6"'  # the middle of the split
+        assert samples(page, "model_loaded", model=name) == [1]
+    lender = {"model": "guide", "machine": "attic", "layers": "3-6"}  # the middle of the split
     for name in ("stage_busy_seconds", "stage_steps"):
-        assert float(told[f"poolhouse_{name}_total{lender}}}"]) > 0
-    assert float(told[f"poolhouse_stage_wait_seconds_total{lender}}}"]) >= 0  # behind other steps
+        assert samples(page, f"{name}_total", **lender)[0] > 0
+    assert samples(page, "stage_wait_seconds_total", **lender)[0] >= 0  # behind other steps
     for way in ("out", "in"):
-        assert float(told[f'poolhouse_link_bytes_total{lender},direction="{way}"}}']) > 0
+        assert samples(page, "link_bytes_total", **lender, direction=way)[0] > 0
     now = await status(host)
     assert [now["loaded"]["model"], *(one["model"] for one in now["beside"])] == names[1::-1]
 

@@ -268,14 +268,14 @@ class Answering:
                     if delta := line.get("delta"):
                         self._budget.spend(asker.key, len(delta["token_ids"]))
                         now = time.monotonic()
-                        self._figures.first.add(now - asked_at) if not last else (
-                            self._figures.between.add(now - last)
+                        self._figures.first.observe(now - asked_at) if not last else (
+                            self._figures.between.observe(now - last)
                         )
                         last = now
                         for piece in talk.heard(delta):
                             yield piece
                     elif done := line.get("done"):
-                        self._figures.before.add(done["before_s"])
+                        self._figures.before.observe(done["before_s"])
                         _note(asker.request, done, queued_s)
                         for piece in talk.ended(done, queued_s):
                             yield piece

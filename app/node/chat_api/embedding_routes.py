@@ -96,7 +96,7 @@ class EmbeddingRoutes:
 
         def read(n_tokens: int) -> None:
             self._budget.spend(key, n_tokens)
-            self._figures.tokens.add(n_tokens, kind="vectors")
+            self._figures.tokens.labels(kind="vectors").inc(n_tokens)
 
         return read
 

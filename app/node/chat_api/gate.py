@@ -217,7 +217,7 @@ class Gate:
 
     def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
         """No text, no key: who (by the key's name), what, how it went."""
-        self._figures.requests.add(path=path, status=str(status))
+        self._figures.requests.labels(path=path, status=str(status)).inc()
         asker = request[ASKER]
         facts = about(asker.request, method=request.method, path=path, key=asker.key, status=status,
                       seconds=round(seconds, 6))  # fmt: skip

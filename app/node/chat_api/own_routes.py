@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric
+from prometheus_client.metrics_core import CounterMetricFamily as Counter
+from prometheus_client.metrics_core import GaugeMetricFamily as Gauge
 
 from app.node.chat_api.answering import Answering
-from app.node.chat_api.figures import CONTENT_TYPE, Figures, Lines
+from app.node.chat_api.figures import Figures
 from backends.contract import Layers
 
 if TYPE_CHECKING:
@@ -32,61 +36,56 @@ class OwnRoutes:
     async def metrics(self, request: web.Request) -> web.Response:
         hosting, queue = self._node.hosting, self._answering.queue
         answers, vectors = hosting.answers(), hosting.embeddings
-        gauges: dict[str, tuple[str, str, Lines]] = {
-            "poolhouse_queue_waiting": (
-                "gauge",
-                "Answers that wait for a turn.",
-                [({}, queue.n_waiting)],
+        now = [
+            Gauge("poolhouse_queue_waiting", "Answers that wait for a turn.", queue.n_waiting),
+            Gauge("poolhouse_queue_running", "Answers of programs that are made.", queue.n_running),
+            Gauge("poolhouse_answers_running", "All answers that are made.", answers["running"]),
+            _labelled(
+                Gauge(
+                    "poolhouse_model_loaded", "1 for each model that is loaded.", labels=["model"]
+                ),
+                (((one.entry.name,), 1) for one in (*hosting.loaded, vectors.held) if one),
             ),
-            "poolhouse_queue_running": (
-                "gauge",
-                "Answers of programs that are made.",
-                [({}, queue.n_running)],
-            ),
-            "poolhouse_answers_running": (
-                "gauge",
-                "All answers that are made.",
-                [({}, answers["running"])],
-            ),
-            "poolhouse_model_loaded": (
-                "gauge",
-                "1 for each model that is loaded.",
-                [({"model": one.entry.name}, 1) for one in (*hosting.loaded, vectors.held) if one],
-            ),
-            "poolhouse_vectors_memory_bytes": (
-                "gauge",
+            Gauge(
+                "poolhouse_vectors_memory_bytes",
                 "What the embedding model takes of this machine.",
-                [({}, vectors.uses()[0])],
+                vectors.uses()[0],
             ),
-            **_replicas(hosting),
-            **_stages(hosting),
-        }
-        text = self._figures.text(gauges)
-        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+            *_replicas(hosting),
+            *_stages(hosting),
+        ]
+        page = self._figures.page(now)
+        return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
-def _replicas(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
+def _labelled(family: Gauge | Counter, lines: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+    for labels, value in lines:
+        family.add_metric(labels, value)
+    return family
+
+
+def _replicas(hosting: Hosting) -> Iterator[Metric]:
     """Of a model that stands on several machines, how each of them does now."""
     known = [
-        ({"model": running.entry.name, "machine": one.name}, one.pipeline)
+        ((running.entry.name, one.name), one.pipeline)
         for running in hosting.loaded
         for one in running.replicas
     ]
-    about = "Of replicas: 1 for one that serves."
-    return {
-        "poolhouse_replica_up": (
-            "gauge", about, [(labels, float(one.lost is None)) for labels, one in known],
-        ),
-        "poolhouse_replica_answers": (
-            "gauge",
-            "Answers of each replica that are made, or wait there for a slot.",
-            [
-                (labels | {"state": state}, getattr(one, f"n_{state}"))
-                for labels, one in known
-                for state in ("running", "waiting")
-            ],
-        ),
-    }  # fmt: skip
+    up = Gauge(
+        "poolhouse_replica_up",
+        "Of replicas: 1 for one that serves.",
+        labels=["model", "machine"],
+    )
+    yield _labelled(up, ((labels, float(one.lost is None)) for labels, one in known))
+    answers = Gauge(
+        "poolhouse_replica_answers",
+        "Answers of each replica that are made, or wait there for a slot.",
+        labels=["model", "machine", "state"],
+    )
+    for labels, one in known:
+        answers.add_metric((*labels, "running"), one.n_running)
+        answers.add_metric((*labels, "waiting"), one.n_waiting)
+    yield answers
 
 
 def _in_words(layers: Layers) -> str:
@@ -95,33 +94,22 @@ def _in_words(layers: Layers) -> str:
     return f"{first}-{last}" if last > first else str(first)
 
 
-def _stages(hosting: Hosting) -> dict[str, tuple[str, str, Lines]]:
+def _stages(hosting: Hosting) -> Iterator[Metric]:
     """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
-    pairs = [
-        (running.entry.name, stage, figures)
+    known = [
+        ((running.entry.name, stage.name, _in_words(stage.layers)), figures)
         for running in hosting.loaded
         for stage, figures in zip(running.plan.stages, running.figures(), strict=False)
     ]
-
-    def lines(*fields: str) -> Lines:
-        return [
-            ({"model": model, "machine": stage.name, "layers": _in_words(stage.layers)}
-             | ({"direction": field.removeprefix("bytes_")} if len(fields) > 1 else {}),
-             getattr(figures, field))
-            for model, stage, figures in pairs for field in fields
-        ]  # fmt: skip
-
-    return {
-        "poolhouse_stage_busy_seconds_total": ("counter", "Computing, by stage.", lines("busy_s")),
-        "poolhouse_stage_wait_seconds_total": (
-            "counter",
-            "Waiting for a turn, by stage.",
-            lines("wait_s"),
-        ),
-        "poolhouse_stage_steps_total": ("counter", "Steps, by stage.", lines("steps")),
-        "poolhouse_link_bytes_total": (
-            "counter",
-            "To and from each stage.",
-            lines("bytes_out", "bytes_in"),
-        ),
-    }
+    names = ["model", "machine", "layers"]
+    busy = Counter("poolhouse_stage_busy_seconds", "Computing, by stage.", labels=names)
+    yield _labelled(busy, ((labels, one.busy_s) for labels, one in known))
+    waited = Counter("poolhouse_stage_wait_seconds", "Waiting for a turn, by stage.", labels=names)
+    yield _labelled(waited, ((labels, one.wait_s) for labels, one in known))
+    steps = Counter("poolhouse_stage_steps", "Steps, by stage.", labels=names)
+    yield _labelled(steps, ((labels, one.steps) for labels, one in known))
+    moved = Counter("poolhouse_link_bytes", "To and from each stage.", labels=[*names, "direction"])
+    for labels, one in known:
+        moved.add_metric((*labels, "out"), one.bytes_out)
+        moved.add_metric((*labels, "in"), one.bytes_in)
+    yield moved

@@ -20,6 +20,7 @@ from app.node.chat_api.gate import ASKER
 from app.node.chat_api.guest_door import GuestRoutes
 from app.node.requests import Ask
 from tests.node.pool import Json
+from tests.node.prometheus import samples
 
 
 class Clock:
@@ -87,7 +88,7 @@ async def test_who_leaves_after_some_texts_has_had_those() -> None:
         asks.cancel()
     with pytest.raises(Busy):
         budget.check("a")
-    assert 'kind="vectors"} 10' in figures.text({})
+    assert samples(figures.page().decode(), "tokens_total", kind="vectors") == [10]
 
 
 async def test_a_guest_who_leaves_has_had_what_was_read() -> None:

@@ -31,6 +31,7 @@ from tests.node.chat_api.described_answers import check
 from tests.node.chat_api.test_answering import told
 from tests.node.chat_api.test_fair_queue import all_had_a_turn
 from tests.node.pool import Json
+from tests.node.prometheus import samples
 
 IDS = [5, 6, 7, 8]
 LONG = "word " * 100  # more than the model reads
@@ -146,10 +147,10 @@ async def test_it_stands_beside_the_model_that_writes_and_takes_nothing_from_its
     assert now["node"]["lending"]["own_bytes"] == own
     async with http.get("/metrics") as answer:
         told = await answer.text()
-    assert 'poolhouse_model_loaded{model="guide"} 1' in told
-    assert 'poolhouse_model_loaded{model="bert"} 1' in told
-    assert f"poolhouse_vectors_memory_bytes {there['needs_bytes']}\n" in told
-    assert 'poolhouse_tokens_total{kind="vectors"}' in told
+    assert samples(told, "model_loaded", model="guide") == [1]
+    assert samples(told, "model_loaded", model="bert") == [1]
+    assert samples(told, "vectors_memory_bytes") == [there["needs_bytes"]]
+    assert samples(told, "tokens_total", kind="vectors")
     assert "bert" in {one.id for one in (await client.models.list()).data}
 
 

@@ -8,8 +8,9 @@ import re
 
 import aiohttp
 
-from app.node.chat_api.figures import Figures, Histogram, series
+from app.node.chat_api.figures import Figures
 from tests.node.chat_api.conftest import Open
+from tests.node.prometheus import samples
 
 KINDS = {
     "decode_tokens_per_second": "histogram", "time_to_first_token_seconds": "histogram",
@@ -20,7 +21,6 @@ KINDS = {
     "recoveries_total": "counter", "stage_busy_seconds_total": "counter", "stage_wait_seconds_total": "counter",
     "stage_steps_total": "counter", "link_bytes_total": "counter",
 }  # fmt: skip
-LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"\n]*"(,[a-z]+="[^"\n]*")*\})? [0-9.e+-]+')
 
 
 async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> None:
@@ -30,41 +30,29 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     async with http.get("/metrics") as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text = await answer.text()
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert all(LINE.fullmatch(line) or 'le="' in line for line in lines), lines
-    values = dict(line.rsplit(" ", 1) for line in lines)
-    assert float(values['poolhouse_tokens_total{kind="answer"}']) >= 5
-    assert float(values['poolhouse_requests_total{path="/v1/chat/completions",status="200"}']) >= 1
-    assert (
-        values['poolhouse_guessed_tokens_total{outcome="right"}'] == "0"
-    )  # one machine: none idle
-    begun = float(values["poolhouse_time_to_first_token_seconds_count"])
-    ended = float(values["poolhouse_request_to_driver_seconds_count"])
+    assert samples(text, "tokens_total", kind="answer")[0] >= 5
+    asked = {"path": "/v1/chat/completions", "status": "200"}
+    assert samples(text, "requests_total", **asked)[0] >= 1
+    assert samples(text, "guessed_tokens_total", outcome="right") == [0]  # one machine: none idle
+    (begun,) = samples(text, "time_to_first_token_seconds_count")
+    (ended,) = samples(text, "request_to_driver_seconds_count")
     assert 1 <= ended <= begun  # others that were cut off in between are not timed whole
-    assert float(values["poolhouse_request_to_driver_seconds_sum"]) > 0
-    assert float(values["poolhouse_time_between_tokens_seconds_count"]) >= 3
-    assert values['poolhouse_model_loaded{model="guide"}'] == "1"
-    assert float(values["poolhouse_decode_tokens_per_second_sum"]) > 0
-    assert float(values["poolhouse_decode_tokens_per_second_count"]) >= 1
-    assert {"poolhouse_queue_waiting", "poolhouse_queue_running"} <= values.keys()
-    assert "poolhouse_recoveries_total" in values
+    assert samples(text, "request_to_driver_seconds_sum")[0] > 0
+    assert samples(text, "time_between_tokens_seconds_count")[0] >= 3
+    assert samples(text, "model_loaded", model="guide") == [1]
+    assert samples(text, "decode_tokens_per_second_sum")[0] > 0
+    assert samples(text, "decode_tokens_per_second_count")[0] >= 1
+    for name in ("queue_waiting", "queue_running", "recoveries_total"):
+        assert len(samples(text, name)) == 1
     assert dict(re.findall(r"^# TYPE poolhouse_(\S+) (\S+)$", text, re.MULTILINE)) == KINDS
-    (busy,), (waited,) = (
-        [
-            values[name]
-            for name in values
-            if name.startswith(f"poolhouse_stage_{what}_seconds_total")
-        ]
-        for what in ("busy", "wait")
-    )
-    assert float(busy) > 0
-    assert float(waited) >= 0
-    stages = [name for name in values if name.startswith("poolhouse_stage_steps_total")]
-    assert all('layers="1-' in name for name in stages), stages  # counted as `status` does
-    assert any(
-        name.startswith("poolhouse_link_bytes_total") and 'direction="out"' in name
-        for name in values
-    )
+    (busy,) = samples(text, "stage_busy_seconds_total")
+    (waited,) = samples(text, "stage_wait_seconds_total")
+    assert busy > 0
+    assert waited >= 0
+    stages = re.findall(r"^poolhouse_stage_steps_total.*", text, re.MULTILINE)
+    assert stages
+    assert all('layers="1-' in one for one in stages), stages  # counted as `status` does
+    assert samples(text, "link_bytes_total", direction="out")
 
 
 async def test_a_route_asked_by_another_method_is_counted_by_its_name(
@@ -75,9 +63,9 @@ async def test_a_route_asked_by_another_method_is_counted_by_its_name(
             assert (answer.status, "nothing at" in await answer.text()) == (status, status == 404)
     async with http.get("/metrics") as answer:
         page = await answer.text()
-    assert 'poolhouse_requests_total{path="/v1/models/{name}",status="405"}' in page
-    assert 'poolhouse_requests_total{path="(none)",status="404"}' in page
-    assert 'path="(none)",status="405"' not in page
+    assert samples(page, "requests_total", path="/v1/models/{name}", status="405")
+    assert samples(page, "requests_total", path="(none)", status="404")
+    assert not samples(page, "requests_total", path="(none)", status="405")
 
 
 async def test_the_owner_s_own_answers_are_counted_too(
@@ -91,8 +79,7 @@ async def test_the_owner_s_own_answers_are_counted_too(
 
 async def counted(http: aiohttp.ClientSession, kind: str) -> float:
     async with http.get("/metrics") as page:
-        found = re.search(rf'tokens_total\{{kind="{kind}"\}} (\S+)', await page.text())
-        return float(found[1]) if found else 0.0
+        return sum(samples(await page.text(), "tokens_total", kind=kind))
 
 
 async def test_what_was_read_and_written_counts_also_of_who_left(
@@ -122,36 +109,38 @@ def test_what_an_answer_went_through_is_counted() -> None:
         {"prompt_tokens": 9, "reused_tokens": 4, "token_ids": [1, 2], "guessed": 3, "guessed_right": 2,
          "recoveries": 2, "decode_tok_s": 30.0}
     )  # fmt: skip
-    page = figures.text({})
-    for line in (
-        'poolhouse_tokens_total{kind="prompt"} 5',
-        'poolhouse_tokens_total{kind="reused"} 4',
-        'poolhouse_guessed_tokens_total{outcome="wrong"} 1',
-        "poolhouse_recoveries_total 2",
-        "poolhouse_decode_tokens_per_second_count 1",
-    ):
-        assert f"\n{line}\n" in page
+    page = figures.page().decode()
+    assert samples(page, "tokens_total", kind="prompt") == [5]
+    assert samples(page, "tokens_total", kind="reused") == [4]
+    assert samples(page, "guessed_tokens_total", outcome="wrong") == [1]
+    assert samples(page, "recoveries_total") == [2]
+    assert samples(page, "decode_tokens_per_second_count") == [1]
 
 
 def test_buckets_add_up() -> None:
-    seen = Histogram((1, 2))
-    for measure in (0.5, 1, 1.5, 9):
-        seen.add(measure)
-    text = seen.text("m", "About.")
-    assert (
-        'm_bucket{le="1"} 2\nm_bucket{le="2"} 3\nm_bucket{le="+Inf"} 4\nm_sum 12.000000\nm_count 4\n'
-        in text
-    )
+    figures = Figures()
+    for measure in (0.5, 1, 1.5, 900):
+        figures.rate.observe(measure)
+    page = figures.page().decode()
+    counts = [
+        samples(page, "decode_tokens_per_second_bucket", le=le) for le in ("1.0", "2.0", "+Inf")
+    ]
+    assert counts == [[2], [3], [4]]
+    assert samples(page, "decode_tokens_per_second_sum") == [903]
+    assert samples(page, "decode_tokens_per_second_count") == [4]
 
 
 def test_labels_are_escaped() -> None:
-    assert series("m", "gauge", "About.", [({"a": 'x"\n\\'}, 1)]).endswith('m{a="x\\"\\n\\\\"} 1\n')
-    assert Figures().text({}).count("# TYPE") == 8
+    figures, odd = Figures(), 'x"\n\\'
+    figures.tokens.labels(kind=odd).inc()
+    page = figures.page().decode()
+    assert '{kind="x\\"\\n\\\\"} 1.0\n' in page
+    assert samples(page, "tokens_total", kind=odd) == [1]
+    assert page.count("# TYPE") == 8
 
 
 def test_a_number_that_has_grown_large_still_grows_by_one() -> None:
     figures = Figures()
     for more in (123_456_789_012, 1):
-        figures.tokens.add(more, kind="answer")
-    assert 'tokens_total{kind="answer"} 123456789013\n' in figures.text({})
-    assert series("m", "gauge", "About.", [({}, 0.1 + 0.2)]).endswith("m 0.3\n")
+        figures.tokens.labels(kind="answer").inc(more)
+    assert samples(figures.page().decode(), "tokens_total", kind="answer") == [123_456_789_013]

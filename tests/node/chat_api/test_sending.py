@@ -25,6 +25,7 @@ from app.node.chat_api.sending import EVENTS, NDJSON, event, send
 from app.node.chat_api.wish import Json, Piece, Said
 from app.node.guard import own_names
 from tests.lan.nodes import until
+from tests.node.prometheus import samples
 
 LINGER_SECONDS = 600  # more than any test takes
 WHOLE = bytes(64 << 20)  # more than a system keeps for who does not read it
@@ -333,8 +334,10 @@ async def test_who_leaves_with_the_last_part_was_answered(
     monkeypatch.setattr(web.StreamResponse, "write_eof", end)
     parts.n_before, parts.leaves = 2, waits
     writer = await asked(url, "/v1/x")
-    await until(lambda: bool(parts.figures.requests.lines()))
-    assert [*parts.figures.requests.lines()] == [({"path": "/v1/x", "status": "200"}, 1)]
+    await until(lambda: bool(samples(parts.figures.page().decode(), "requests_total")))
+    page = parts.figures.page().decode()
+    assert samples(page, "requests_total") == [1]
+    assert samples(page, "requests_total", path="/v1/x", status="200") == [1]
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
     writer.close()
 
