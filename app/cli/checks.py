@@ -11,9 +11,8 @@ from app import __version__
 from app.cli.kept_checks import kept
 from app.client import NodeClient
 from app.core.check import Check, in_order
-from app.core.command_reasons import STOPPED_BY
 from app.core.errors import AppError
-from app.core.reasons import said
+from app.core.reasons import STOPPED_BY, said
 from app.machine.checks import machine_checks
 from app.machine.paths import Home
 

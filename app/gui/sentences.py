@@ -5,12 +5,10 @@ In English those are other words that would send somebody at the window to the c
 
 from __future__ import annotations
 
-import json
 import re
 import string
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QLocale
@@ -21,7 +19,6 @@ from app.core.errors import AppError, Reason
 ENGLISH = "en"
 GUIDE = "guide"  # the name of the model that comes with the app
 MODEL = "{model}"
-FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
 LAST_WORDS = "words"  # of a worker, among the facts of its end
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
 _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short")
@@ -167,21 +164,10 @@ def _quoted(name: str, fact: str) -> str:
     return f"„{fact}“" if name in _OF_OTHERS and " " in fact else fact
 
 
-def own_words(language: str, kind: str = "sentences") -> dict[str, str]:
-    """What the resources hold of a language. Empty for a language without.
-
-    kind: `sentences`, the template of each code; `facts`, the words of each fact.
-    """
-    file = FOLDER / f"{kind}_{language}.json"
-    if not (re.fullmatch("[a-z]{2}", language) and file.is_file()):
-        return {}
-    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return found
-
-
 @lru_cache(maxsize=4)
 def _known(language: str) -> Known:
-    known = own_words(language)
+    texts = reasons.language(language)
+    known = texts.in_window if language == ENGLISH else texts.sentences
     if language == ENGLISH:  # others only name the Guide as the window does
         named = ((code, _named(code, words)) for code, words in reasons.SENTENCES.items())
         known = {code: words for code, words in named if MODEL in words} | known
@@ -199,7 +185,7 @@ def _named(code: str, words: str) -> str:
 
 @lru_cache(maxsize=4)
 def _words(language: str) -> Known:
-    return _patterns(own_words(language, "facts").items())
+    return _patterns(reasons.language(language).words.items())
 
 
 def _patterns(pairs: Iterable[tuple[str, str]]) -> Known:

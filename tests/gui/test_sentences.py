@@ -17,20 +17,18 @@ from PySide6.QtCore import QLocale
 from app.core import reasons, recovery
 from app.core.errors import DoesNotFit, Fact, Reason
 from app.gui.sentences import (
-    FOLDER,
     here,
     in_language,
     last_words,
-    own_words,
     reason_of,
     said,
     trouble,
 )
-from tests.test_reasons import NAMES, called, sources
+from tests.test_reasons import NAMES, PROJECT, called, sources
 
-GERMAN = own_words("de")
-WORDS = own_words("de", "facts")
-ENGLISH = own_words("en")
+GERMAN = reasons.language("de").sentences
+WORDS = reasons.language("de").words
+ENGLISH = reasons.language("en").in_window
 COMMAND = re.compile(r"`(poolhouse|make) ")
 NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
     "embedding_model_missing",
@@ -84,7 +82,7 @@ def test_every_sentence_with_words_of_its_own_is_there() -> None:
         for code, english in reasons.SENTENCES.items()
         if has_words(english) and code not in GERMAN
     ]
-    assert not missing, "resources/gui/translations/sentences_de.json lacks\n" + "\n".join(missing)
+    assert not missing, "app/core/sentences/de.json lacks\n" + "\n".join(missing)
 
 
 def a_fact(name: str, form: str) -> str | int | float:
@@ -201,7 +199,7 @@ def test_every_word_the_app_fills_in_is_there() -> None:
         for words in words_given(node)
         if words not in there
     ]
-    assert not missing, "resources/gui/translations/facts_de.json lacks\n" + "\n".join(missing)
+    assert not missing, "the words of app/core/sentences/de.json lack\n" + "\n".join(missing)
 
 
 def test_no_word_is_idle() -> None:
@@ -279,9 +277,9 @@ def test_sentences_that_are_shown_as_they_came_are_found(source: str, bare: bool
 
 @pytest.mark.parametrize("language", ["de", "en"])
 def test_the_file_names_nothing_twice(language: str) -> None:
-    text = (FOLDER / f"sentences_{language}.json").read_text("utf-8")
-    pairs = json.loads(text, object_pairs_hook=list)
-    assert len(pairs) == len(dict(pairs))
+    text = (PROJECT / "app" / "core" / "sentences" / f"{language}.json").read_text("utf-8")
+    for _, pairs in json.loads(text, object_pairs_hook=list):
+        assert len(pairs) == len(dict(pairs))
 
 
 @pytest.mark.parametrize(
