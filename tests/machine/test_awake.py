@@ -75,3 +75,11 @@ def test_without_the_tool_nothing_happens() -> None:
     awake.hold()
     assert held(awake) is False
     awake.release()
+
+
+def test_without_a_desktop_the_system_is_told_who_asks_and_why() -> None:
+    """systemd-inhibit asks the system's own bus, and a node as a service has no session's."""
+    assert LINUX[0] == "systemd-inhibit"
+    assert "--what=sleep:idle" in LINUX
+    assert "--who=Poolhouse" in LINUX
+    assert any(part.startswith("--why=") for part in LINUX)
