@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
@@ -16,12 +15,6 @@ from app.core.errors import AppError, BadInput
 if TYPE_CHECKING:
     from typer import TyperException
 
-_NO_COMMAND, _NO_OPTION = "No such command", "No such option"
-_MEANT = re.compile(r" \(Possible options: (.*)\)$")
-_TOO_MUCH = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", re.DOTALL)
-_INVALID = re.compile(r"Invalid value(?: for '?([^':]+?)'?(?: / .*?)?)?: (.*)$", re.DOTALL)
-_NO_NUMBER = re.compile(r"('.*') is not a valid (int|float)(?: range)?\.$", re.DOTALL)
-_OUTSIDE = re.compile(r"(\S+) is not in the range (?:(\S+)<=)?x(?:<=(\S+)|>=(\S+))?\.$")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 EARLY = ("--home", "--json")
@@ -110,41 +103,28 @@ def _run(given: list[str], face: Face) -> int:
 
 
 def _what_to_type(error: TyperException) -> str:
-    """What was wrong; where something is missing, also how the command is written."""
-    sentence = _plain(str(getattr(error, "format_message", error.__str__)()))
+    """Return what was wrong, in typer's words, and how the command is written or where its options are listed."""
+    import typer
+
+    if isinstance(error, typer.BadParameter) and not hasattr(error, "param_type"):
+        name = error.param_hint or (error.param and error.param.opts[0])
+        if error.param is not None and error.param.param_type_name == "argument":
+            name = error.param.human_readable_name
+        return f"{name}: {error.message}" if name else error.message
+    sentence = str(getattr(error, "format_message", error.__str__)())
     context = getattr(error, "ctx", None)
     if context is None:
         return sentence
-    if sentence.startswith((_NO_COMMAND, _NO_OPTION)):
-        sentence = _MEANT.sub(r". Did you mean \1?", sentence)
-        if "Did you mean" in sentence:
-            return sentence
-        return f"{sentence.rstrip('.')}. `{context.command_path} --help` lists all of them."
-    if found := _TOO_MUCH.match(sentence):
-        sentence = (
-            f"{found[1]} is more than this command takes. Put words that belong together in quotes."
-        )
-    elif not sentence.startswith("Missing "):
-        return sentence
+    help_lists = f"`{context.command_path} --help` lists all of them."
+    if hasattr(error, "possibilities"):  # an option that there is not
+        meant = " or ".join(error.possibilities or ())
+        return f"{error.message}. " + (f"Did you mean {meant}?" if meant else help_lists)
+    if hasattr(context.command, "commands"):  # a command that there is not
+        return f"{sentence} {help_lists}"
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
-    return f"{sentence} {usage}." + (f" {example}{hints.home_option()}" if example else "")
-
-
-def _plain(sentence: str) -> str:
-    """What typer says of a value, in words of everyday."""
-    if not (found := _INVALID.match(sentence)):
-        return sentence
-    option, what = found[1], found[2]
-    if number := _NO_NUMBER.match(what):
-        kind = "whole number" if number[2] == "int" else "number"
-        what = f"{number[1]} is no {kind}."
-    elif bounds := _OUTSIDE.match(what):
-        least, most = bounds[2] or bounds[4], bounds[3]
-        allowed = f"from {least} to {most}" if least and most else ""
-        allowed = allowed or (f"{least} or more" if least else f"{most} or less")
-        what = f"{bounds[1]} is not allowed; give {allowed}."
-    return f"{option}: {what}" if option else what
+    told = f" {example}{hints.home_option()}" if example else ""
+    return f"{sentence.rstrip('.')}. {usage}.{told}"
 
 
 def _refused(error: OSError) -> AppError:

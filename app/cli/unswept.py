@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def unswept() -> Iterator[None]:
-    """A node's 850 modules are there in three quarters of the time, and no later sweep goes through them."""
+    """A node's 900 modules are there in about nine tenths of the time, and no later sweep goes through them."""
     before = gc.isenabled()
     gc.disable()
     try:
