@@ -17,7 +17,8 @@ from itertools import takewhile
 from typing import Any
 
 from backends.contract import HABIT, LocalTime, ReasoningFormat, Scalar
-from backends.template import TRIAL_SECONDS, Refused, bounded, moment, rendered
+from backends.template import TRIAL_SECONDS, bounded, moment, rendered
+from backends.template_errors import Refused
 
 Message = Mapping[str, Any]
 

@@ -26,8 +26,8 @@ from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.numbers import bytes_of, ids_from_wire
 from backends.runs import Run
-from backends.template import Objected, TemplateFailed
 from backends.template_calls import call_format
+from backends.template_errors import Objected, TemplateFailed
 from backends.template_reasoning import of_template
 from backends.text import Text, open_text, pieces
 from backends.vectors import Vectors

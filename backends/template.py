@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from backends import process
 from backends.contract import LocalTime, Scalar
+from backends.template_errors import Refused, TemplateFailed
 
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
 TRIAL_SECONDS = (
@@ -23,18 +24,6 @@ LOOK_SECONDS = 10.0  # when a vocabulary is opened, for what a template shows, a
 MAX_BYTES = 64 << 20
 TOOLS_TOO = "xml_tools"  # where SmolLM3's own template looks for them
 MAX_TEXT = 1 << 20
-
-
-class TemplateFailed(Exception):
-    """The template could not be applied; the text says why."""
-
-
-class Refused(TemplateFailed):
-    """It could not be applied to this chat; another one may do."""
-
-
-class Objected(Refused):
-    """The template itself says that it does not take this chat, in its author's words."""
 
 
 def render(

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backends.call_format import ID, NAME, NUMBER, CallFormat, Ids, Payload
-from backends.template import LOOK_SECONDS, TemplateFailed, render
+from backends.template import LOOK_SECONDS, render
+from backends.template_errors import TemplateFailed
 
 MAX_SECONDS = 3.0  # of computing for all renderings together; the next one is not begun behind it
 TEXT = "Ccontentc"

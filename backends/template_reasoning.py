@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar
-from backends.template import LOOK_SECONDS, TemplateFailed, render
+from backends.template import LOOK_SECONDS, render
+from backends.template_errors import TemplateFailed
 
 Chat = Sequence[Mapping[str, Any]]
 Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, is an answer to begin

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["main"]
+from app.cli.exit_codes import STOPPED
 
-STOPPED = 130  # what shells report after Ctrl-C
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

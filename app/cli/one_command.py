@@ -7,7 +7,8 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from app.cli import STOPPED, hints, streams
+from app.cli import hints, streams
+from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE
 from app.cli.face import Face
 from app.cli.stopped import Stopped
 from app.core.errors import AppError, BadInput
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 EARLY = ("--home", "--json")
-FAILED, WRONG_USAGE = 1, 2
 NO_TEXT = "What was typed holds bytes that are no text (UTF-8). Type it again; rename a file of such a name."
 
 

@@ -15,9 +15,12 @@ from app.cli.shapes import read
 from app.core.errors import AppError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from app.client import NodeClient
 
 CLOSING_SECONDS = 2.0
+BAR_CELLS = 40
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -67,8 +70,6 @@ async def keep_open(node: NodeClient, face: Face, window: Window) -> PairedWith:
 async def _counting_down(node: NodeClient, face: Face, window: Window) -> PairedWith:
     from rich.live import Live
 
-    from app.cli.pairing_view import window_view
-
     ends = time.monotonic() + window.seconds
     tries = [window.tries]
 
@@ -83,3 +84,27 @@ async def _counting_down(node: NodeClient, face: Face, window: Window) -> Paired
         transient=True,
     ):
         return read(await node.work("GET", "/pairing/wait", progress=heard), PairedWith)
+
+
+def window_view(window: Window, seconds_left: float, tries_left: int) -> RenderableType:
+    """The code in large spacing, what to type, and the time left as a bar."""
+    from rich.console import Group
+    from rich.text import Text
+
+    left = max(0, round(seconds_left))
+    code, address = safe_text.line(window.code), safe_text.line(window.address)
+    digits = Text("    " + "  ".join(code[:3]) + "     " + "  ".join(code[3:]), style="bold blue")
+    full = min(BAR_CELLS, round(BAR_CELLS * left / max(1, window.seconds)))
+    bar = Text("█" * full, style="blue").append("░" * (BAR_CELLS - full), style="dim")
+    return Group(
+        Text("On the machine to add, type:"),
+        Text(),
+        Text(f"    poolhouse pair {address}", style="bold"),
+        Text(),
+        Text("and then this code:"),
+        Text(),
+        digits,
+        Text(),
+        bar,
+        Text(f"{left} s left, {tries_left} tries. Ctrl-C closes the window.", style="dim"),
+    )

@@ -10,7 +10,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from app import __version__
-from app.gui import pages
+from app.gui import page_names, pages
 from app.gui.asked import Asked
 from app.gui.chat.chat_lock import ChatLock
 from app.gui.diagnostics.last_crash import CrashWatch
@@ -128,7 +128,7 @@ class Application:
         self.window.come_up()
         tray.end()
         before.end()
-        self.window.page(pages.SETTINGS).take_focus()  # there it was chosen
+        self.window.page(page_names.SETTINGS).take_focus()  # there it was chosen
 
     def _come_up(self) -> None:
         self.window.come_up()
@@ -143,9 +143,9 @@ class Application:
             self._window.come_up()
 
     def _first_page(self, preferences: Preferences) -> None:
-        kept = preferences.text("window/page", pages.CHAT)
+        kept = preferences.text("window/page", page_names.CHAT)
         known = {entry.name for entry in pages.ENTRIES}
-        self.window.go(kept if kept in known else pages.CHAT)
+        self.window.go(kept if kept in known else page_names.CHAT)
         if not preferences.flag("first_run/done"):  # last: it takes the keyboard from the page
             from app.gui.first_run.welcome import Welcome
 

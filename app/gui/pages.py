@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from app.gui.page import Page
+from app.gui.page_names import ACTIVITY, CHAT, COMPUTER, MODELS, POOL, SETTINGS
 from app.gui.services import Services
-
-POOL, CHAT, MODELS, ACTIVITY = "pool", "chat", "models", "activity"
-COMPUTER, SETTINGS = "computer", "settings"
 
 
 @dataclass(frozen=True, slots=True)

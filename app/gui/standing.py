@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui.lending.words import may_not, state_sentence
 from app.gui.pool import GONE, Pool
 from app.gui.sentences import here, model_name, trouble
@@ -59,33 +59,35 @@ def standing(pool: Pool) -> Standing:
     name = str((loaded or {}).get("model") or "")
     if loaded and loaded.get("state") in ("failed", "lost"):
         reason = trouble(loaded) or _tr("The model was lost.")
-        return Standing(Kind.ATTENTION, reason, pages.POOL, name)
+        return Standing(Kind.ATTENTION, reason, page_names.POOL, name)
     if loaded and loaded.get("state") == "recovering":
-        return Standing(Kind.WORKING, trouble(loaded), pages.POOL, name)
+        return Standing(Kind.WORKING, trouble(loaded), page_names.POOL, name)
     if loaded and loaded.get("stopping"):
         stopping = _tr("{model} is being stopped, and gives its memory back.")
-        return Standing(Kind.WORKING, stopping.format(model=model_name(name)), pages.MODELS)
+        return Standing(Kind.WORKING, stopping.format(model=model_name(name)), page_names.MODELS)
     if loaded and (leaver := _leaver(pool, loaded)) is not None:
-        return Standing(Kind.PAUSED, leaver, pages.POOL)
+        return Standing(Kind.PAUSED, leaver, page_names.POOL)
     if lending.get("state") in ("paused", "draining") and not may_not(lending):
-        return Standing(Kind.PAUSED, state_sentence(lending), pages.COMPUTER)
+        return Standing(Kind.PAUSED, state_sentence(lending), page_names.COMPUTER)
     if lending.get("state") in ("working", "lending"):
-        return Standing(Kind.WORKING, state_sentence(lending, pool.away), pages.COMPUTER)
+        return Standing(Kind.WORKING, state_sentence(lending, pool.away), page_names.COMPUTER)
     if loaded and loaded.get("state") == "loading":
         sentence = _tr("Loading {model}.").format(model=model_name(name))
-        return Standing(Kind.WORKING, sentence, pages.MODELS)
+        return Standing(Kind.WORKING, sentence, page_names.MODELS)
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
         sentence = " ".join([_ready(pool, loaded), *others_loaded(pool)])
-        return Standing(kind, sentence, pages.CHAT)
+        return Standing(kind, sentence, page_names.CHAT)
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
-        return Standing(kind, _guest(pool.hosts), pages.CHAT if pool.hosts else pages.POOL)
+        return Standing(
+            kind, _guest(pool.hosts), page_names.CHAT if pool.hosts else page_names.POOL
+        )
     if pool.load_failed:
         text = _tr("{model} could not be loaded, so no model answers.")
         sentence = text.format(model=model_name(pool.load_failed))
-        return Standing(Kind.ATTENTION, sentence, pages.MODELS)
-    return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."), pages.MODELS)
+        return Standing(Kind.ATTENTION, sentence, page_names.MODELS)
+    return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."), page_names.MODELS)
 
 
 def others_loaded(pool: Pool) -> list[str]:
@@ -145,9 +147,9 @@ def _ready(pool: Pool, loaded: Json) -> str:
 def _away(pool: Pool) -> Standing:
     if pool.link in GONE:
         sentence = pool.problem or _tr("The background service is not running.")
-        return Standing(Kind.ATTENTION, sentence, pages.POOL)
+        return Standing(Kind.ATTENTION, sentence, page_names.POOL)
     sentence = pool.problem or _tr("Starting the background service…")
-    return Standing(Kind.AWAY, sentence, pages.POOL)
+    return Standing(Kind.AWAY, sentence, page_names.POOL)
 
 
 def _tr(text: str) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QIcon
 from PySide6.QtWidgets import QMenu
 
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names
 from app.gui import theme as sizes
 from app.gui.lending.words import is_by_hand, state_word, users
 from app.gui.node_client import Json
@@ -43,10 +43,10 @@ class TrayMenu(QMenu):
         self.stop = self.addAction(
             self.tr("Stop now"), lambda: self._order("pause", {"at_once": True})
         )
-        self.users = self.addAction(QIcon(), "", lambda: services.go(pages.COMPUTER))
+        self.users = self.addAction(QIcon(), "", lambda: services.go(page_names.COMPUTER))
         self.addSeparator()
         self.machines = self.addMenu(self.tr("Machines"))
-        self.addAction(self.tr("Settings"), lambda: services.go(pages.SETTINGS))
+        self.addAction(self.tr("Settings"), lambda: services.go(page_names.SETTINGS))
         self.addSeparator()
         self.quit = self.addAction("", quit_app)
         self.show_state()
@@ -98,7 +98,7 @@ class TrayMenu(QMenu):
                 line.setData(found[at].get("id"))
 
     def _show_machine(self, line: QAction) -> None:
-        self._services.go(f"{pages.POOL}/{line.data()}")
+        self._services.go(f"{page_names.POOL}/{line.data()}")
 
     def _machine_words(self, machine: Json) -> str:
         name = str(machine.get("name"))

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.core.pairing import TOO_MANY
-from app.gui import pages
+from app.gui import page_names
 from app.gui.sentences import here
 
 Json = dict[str, Any]
@@ -38,16 +38,18 @@ def _pairing(before: Json, now: Json) -> list[News]:
     if came and came != _let_in(before):
         name = now["machines"][came].get("name")
         text = tr("Tray", "{name} belongs to your household now.").format(name=name)
-        return [News(tr("Tray", "A machine was added"), text, f"{pages.POOL}/{came}")]
+        return [News(tr("Tray", "A machine was added"), text, f"{page_names.POOL}/{came}")]
     was, is_now = before.get("pairing"), now.get("pairing")
     if not was:
         return []
     left = (is_now or {}).get("tries_left", 0)
     if is_now and left < was.get("tries_left", 0):
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=left)
-        return [News(title, text, pages.POOL)]
+        return [News(title, text, page_names.POOL)]
     if not is_now and now.get("pairing_closed") == TOO_MANY.code:
-        return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), pages.POOL)]
+        return [
+            News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), page_names.POOL)
+        ]
     return []
 
 
@@ -62,7 +64,7 @@ def _downloads(before: Json, now: Json) -> list[News]:
     text = QCoreApplication.translate("Tray", "{name} is ready to load.")
     earlier = before.get("downloads") or {}
     return [
-        News(title, text.format(name=one.get("name")), pages.MODELS)
+        News(title, text.format(name=one.get("name")), page_names.MODELS)
         for key, one in (now.get("downloads") or {}).items()
         if one.get("state") == "done" and earlier.get(key, {}).get("state") not in (None, "done")
     ]
@@ -71,7 +73,7 @@ def _downloads(before: Json, now: Json) -> list[News]:
 def _lost(before: Json, now: Json) -> list[News]:
     was, title = _models(before), QCoreApplication.translate("Tray", "The model was lost")
     return [
-        News(title, here(str(one.get("reason") or name)), pages.POOL, name)
+        News(title, here(str(one.get("reason") or name)), page_names.POOL, name)
         for name, one in _models(now).items()
         if one.get("state") == "lost" and was.get(name, {}).get("state") != "lost"
     ]

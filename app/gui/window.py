@@ -9,7 +9,7 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names, pages
 from app.gui import theme as sizes
 from app.gui.fade_in import FadeIn
 from app.gui.opening import Opening
@@ -225,7 +225,7 @@ class Window(QMainWindow):
     def _show_log(self) -> None:
         """What the node wrote before it ended."""
         self.seen()
-        self.go(f"{pages.SETTINGS}/{ADVANCED}")
+        self.go(f"{page_names.SETTINGS}/{ADVANCED}")
 
     def _tell_link(self) -> None:
         """The node went away, or is another version's: say so over every page."""

@@ -11,10 +11,9 @@ import asyncio
 import logging
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from enum import StrEnum
 
 from app.machine.awake import END_SECONDS, Start, started
+from app.machine.power_event import Going, Tell
 
 log = logging.getLogger(__name__)
 
@@ -29,17 +28,7 @@ DELAY = (
 AGAIN_SECONDS = 60.0  # between two attempts to reach the bus
 
 
-class Going(StrEnum):
-    """What the system said."""
-
-    SLEEPS = "sleeps"
-    ENDS = "ends"
-    STAYS = "stays"  # it is awake again, or does not end after all
-
-
 MEMBERS = {"PrepareForSleep": Going.SLEEPS, "PrepareForShutdown": Going.ENDS}
-
-Tell = Callable[[Going], Awaitable[None]]
 
 
 class Delay:
@@ -74,7 +63,7 @@ class Delay:
 async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.platform) -> None:
     """Until cancelled: `tell` what the system says. It goes on when `tell` has returned, or when it waits no more."""
     if platform == "win32":
-        from app.machine import going_windows  # they need what stands here
+        from app.machine import going_windows
 
         await going_windows.listen(tell)
     elif platform == "darwin":

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from app.machine.going import Going, Tell
+from app.machine.power_event import Going, Tell
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ import logging
 from ctypes import POINTER, byref, c_double, c_int32, c_ssize_t, c_ubyte, c_uint32, c_void_p
 from typing import Any
 
-from app.machine.going import Going, Tell
 from app.machine.going_heard import Heard, Source, hear
+from app.machine.power_event import Going, Tell
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from ctypes import POINTER, byref, c_void_p, wintypes
 from typing import Any
 
-from app.machine.going import Going, Tell
 from app.machine.going_heard import Heard, Source, hear
+from app.machine.power_event import Going, Tell
 from app.machine.session_windows import END_WAITS_SECONDS, FUNCTION, LIBRARY, SessionWindow
 
 log = logging.getLogger(__name__)

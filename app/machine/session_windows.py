@@ -11,8 +11,8 @@ import sys
 from ctypes import POINTER, byref, c_int, c_ssize_t, c_void_p, wintypes
 from typing import Any
 
-from app.machine.going import Going
 from app.machine.going_heard import Heard
+from app.machine.power_event import Going
 
 if sys.platform == "win32":
     FUNCTION, LIBRARY = ctypes.WINFUNCTYPE, ctypes.WinDLL

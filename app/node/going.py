@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from app.core.errors import Reason
-from app.machine.going import Going
+from app.machine.power_event import Going
 
 WHY = {Going.SLEEPS: Reason("pause_sleep"), Going.ENDS: Reason("pause_shutdown")}
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QListWidget, QTabBar
 
 from app.cli.window_node import NodeLauncher
 from app.core.chat import Role
-from app.gui import pages
+from app.gui import page_names, pages
 from app.gui.application import Application
 from app.gui.chat.chat_page import ChatPage
 from app.gui.household.pool_page import PoolPage
@@ -64,7 +64,7 @@ class Tour:
         for bar in page.findChildren(QTabBar):
             for at in [*range(1, bar.count()), 0]:
                 yield f"{name}, tab {at}", partial(bar.setCurrentIndex, at)
-        if name == pages.SETTINGS:
+        if name == page_names.SETTINGS:
             rows = page.findChildren(QListWidget)[0]
             for at in [*range(1, rows.count()), 0]:
                 yield f"settings {at}", partial(rows.setCurrentRow, at)
@@ -79,9 +79,9 @@ class Tour:
 
     def _chat(self) -> Iterator[Step]:
         """One that is stopped while it speaks, then one made anew to its end; then the chat is deleted."""
-        page = self._it.window.page(pages.CHAT)
+        page = self._it.window.page(page_names.CHAT)
         assert isinstance(page, ChatPage)
-        yield "to the chat", partial(self._it.window.go, pages.CHAT)
+        yield "to the chat", partial(self._it.window.go, page_names.CHAT)
         yield "new chat", page.list.new_chat
         yield "write", partial(page.composer.field.setPlainText, QUESTION)
         yield "send", page.composer.send.click
@@ -101,9 +101,9 @@ class Tour:
         """Also of what is not seen: it follows when it is shown."""
         for scheme in (Scheme.DARK, Scheme.LIGHT):
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
-            yield "away", partial(self._it.window.go, pages.POOL)
+            yield "away", partial(self._it.window.go, page_names.POOL)
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
-            yield "back", partial(self._it.window.go, pages.CHAT)
+            yield "back", partial(self._it.window.go, page_names.CHAT)
 
     def _waited(self, is_over: Callable[[], bool], step: str = "answer") -> Iterator[Step]:
         began = time.monotonic()

@@ -14,7 +14,7 @@ from app.cli.window_node import NodeLauncher
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, THOUGHT, THOUGHT_S, Message, Role
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names, pages
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.bench_run import FULL
 from app.gui.chat.chat_page import ChatPage
@@ -61,7 +61,7 @@ def usual(camera: Camera) -> None:
 def many(camera: Camera) -> None:
     """Ten machines, as a node would tell of them: this computer is too small to run so many."""
     pool = camera.services.pool
-    page = camera.page(pages.POOL)
+    page = camera.page(page_names.POOL)
     pool.stop()
     pool.snapshot = household(MANY)
     pool.changed.emit()
@@ -79,35 +79,35 @@ def pseudo(camera: Camera) -> None:
 def too_big(camera: Camera) -> None:
     """A model that no longer fits: where one chooses it, asks it, and sees the household."""
     _ask(camera, CHAT[0])
-    for name in (pages.CHAT, pages.MODELS, pages.POOL):
+    for name in (page_names.CHAT, page_names.MODELS, page_names.POOL):
         camera.page(name)
         camera.shoot(f"too-big-{name}")
 
 
 def failed_load(camera: Camera) -> None:
     """Nobody answers in the place of a model that could not be loaded, before and after one asks."""
-    chat = camera.page(pages.CHAT)
+    chat = camera.page(page_names.CHAT)
     assert isinstance(chat, ChatPage)
     chat.open_chat(chat.history.begin().id)
     wait(SETTLE_MS)
     camera.shoot("failed-load-empty")
     _ask(camera, CHAT[0])
     camera.shoot("failed-load-asked")
-    for name in (pages.MODELS, pages.POOL):
+    for name in (page_names.MODELS, page_names.POOL):
         camera.page(name)
         camera.shoot(f"failed-load-{name}")
 
 
 def limited(camera: Camera) -> None:
     """All models on this computer together have a limit."""
-    for name in (pages.COMPUTER, pages.MODELS, pages.POOL):
+    for name in (page_names.COMPUTER, page_names.MODELS, page_names.POOL):
         camera.page(name)
         camera.shoot(f"limited-{name}")
 
 
 def thoughts(camera: Camera) -> None:
     """A thought that is folded and one that is opened; answers that some limit cut."""
-    page = camera.page(pages.CHAT)
+    page = camera.page(page_names.CHAT)
     assert isinstance(page, ChatPage)
     for name, text, ended in (
         ("whole", WHY, "stop"), ("cut", WHY[:96], "length"), ("full", WHY[:96], tree.FULL),
@@ -127,7 +127,7 @@ def thoughts(camera: Camera) -> None:
 
 def folder_away(camera: Camera) -> None:
     """The disk with the models is not plugged in."""
-    for name in (pages.MODELS, pages.COMPUTER, pages.SETTINGS):
+    for name in (page_names.MODELS, page_names.COMPUTER, page_names.SETTINGS):
         page = camera.page(name)
         if isinstance(page, SettingsPage):
             page.open("Models")
@@ -206,7 +206,7 @@ def _speak_long(app: QApplication) -> None:
 
 def _benchmark(camera: Camera) -> None:
     """A short one, by the page's own button."""
-    activity = camera.window.page(pages.ACTIVITY)
+    activity = camera.window.page(page_names.ACTIVITY)
     assert isinstance(activity, ActivityPage)
     short = replace(FULL, prompt=96, output=32, streams=(1, 4), seconds=BENCH_S)
     activity.bench.begin(short, anyway=True)
@@ -215,7 +215,7 @@ def _benchmark(camera: Camera) -> None:
 
 
 def _ask(camera: Camera, question: str) -> None:
-    chat = camera.page(pages.CHAT)
+    chat = camera.page(page_names.CHAT)
     assert isinstance(chat, ChatPage)
     chat.composer.field.setPlainText(question)
     chat.composer.send.click()

@@ -15,8 +15,9 @@ from app.core.tool_calls import CallFinder
 from app.core.tool_marks import Begun, Call, More
 from app.core.tool_messages import as_told
 from backends.call_format import CallFormat, Payload
-from backends.template import LOOK_SECONDS, TemplateFailed, render
+from backends.template import LOOK_SECONDS, render
 from backends.template_calls import NO_THOUGHTS, begins, call_format, written_behind
+from backends.template_errors import TemplateFailed
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ import pytest
 
 from backends.chat_template import TRIAL_TOOL, ChatTemplate
 from backends.contract import LocalTime
-from backends.template import Objected, Refused, TemplateFailed
+from backends.template_errors import Objected, Refused, TemplateFailed
 from backends.template_reasoning import of_template
 from scripts.engine_source import engine
 from scripts.template_compare.page import PAGE, page

@@ -9,7 +9,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from backends import sandbox
 from backends.contract import LocalTime
-from backends.template import TemplateFailed, render
+from backends.template import render
+from backends.template_errors import TemplateFailed
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"
 ESCAPES = [

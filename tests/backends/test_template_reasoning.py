@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from backends.contract import HABIT, ReasoningFormat, Scalar
-from backends.template import TemplateFailed, render
+from backends.template import render
+from backends.template_errors import TemplateFailed
 from backends.template_reasoning import Chat, reasoning_format
 
 PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"

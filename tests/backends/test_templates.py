@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from backends.template import TemplateFailed, render
+from backends.template import render
+from backends.template_errors import TemplateFailed
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}

@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui.application import Application
 from app.gui.asked import Asked
 from app.gui.first_run.name_step import NameStep
@@ -110,8 +110,8 @@ def test_quit_asks_before_it_ends_what_is_under_way(
     made = Application(qapp, Attached(lone.root))
     qtbot.addWidget(made.window)
     qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
-    made.window.go(pages.CHAT)
-    chat = made.window.page(pages.CHAT)
+    made.window.go(page_names.CHAT)
+    chat = made.window.page(page_names.CHAT)
     monkeypatch.setattr(type(chat), "is_busy", True)
     made.tray.menu.quit.trigger()
     made.tray.menu.quit.trigger()  # once more: it is asked already

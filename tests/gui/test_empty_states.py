@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import page_names, pages
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.household.pool_page import PoolPage
 from app.gui.parts.empty_state import EmptyState
@@ -72,7 +72,7 @@ def test_a_log_that_shows_nothing_shows_everything_again(qtbot: QtBot, away: Des
     page.show()
     page.tabs.setCurrentIndex(1)
     buttons(empties(page.log)[0])[0].click()
-    assert away.went == [pages.CHAT]
+    assert away.went == [page_names.CHAT]
     page.log.words.setText("no such words")
     page.log.kind.setCurrentIndex(1)
     found = empties(page.log)[0]
@@ -88,4 +88,4 @@ def test_a_benchmark_needs_a_model(qtbot: QtBot, away: Desk) -> None:
     page.tabs.setCurrentIndex(2)
     (empty,) = empties(page.bench)
     buttons(empty)[0].click()
-    assert away.went == [pages.MODELS]
+    assert away.went == [page_names.MODELS]

@@ -8,7 +8,7 @@ from PySide6.QtGui import QPaintEvent, QPixmap, QRegion
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui.fade_in import STEPS, FadeIn
 from app.gui.motion import ALWAYS, NEVER
 from app.gui.page import Page
@@ -21,8 +21,8 @@ from tests.gui.desk import Desk, window_over
 def window(qtbot: QtBot, away: Desk) -> Window:
     """With two pages, the second in front, at rest."""
     away.services.motion.choose(NEVER)  # reduced: whatever the system says
-    made = window_over(qtbot, away.services, pages.ACTIVITY)
-    made.page(pages.COMPUTER)
+    made = window_over(qtbot, away.services, page_names.ACTIVITY)
+    made.page(page_names.COMPUTER)
     qtbot.waitUntil(lambda: not made._fade.isVisible())
     return made
 
@@ -37,9 +37,9 @@ def page_at_the_middle(window: Window) -> QWidget | None:
 
 def test_a_page_fades_in_and_can_be_used_at_once(qtbot: QtBot, window: Window) -> None:
     fade, stack = window._fade, window._stack
-    window.go(pages.ACTIVITY)
+    window.go(page_names.ACTIVITY)
     assert fade.isVisible()
-    assert page_at_the_middle(window) is window.page(pages.ACTIVITY)
+    assert page_at_the_middle(window) is window.page(page_names.ACTIVITY)
     covered = stack.grab().toImage()
     window.resize(window.size() + QSize(40, 0))
     assert fade.size() == stack.size()
@@ -86,9 +86,9 @@ def test_what_covers_a_page_grows_thinner_step_by_step(qtbot: QtBot, away: Desk)
 
 
 def test_only_a_page_that_is_another_fades_in(window: Window) -> None:
-    window.go(pages.COMPUTER)
+    window.go(page_names.COMPUTER)
     assert not window._fade.isVisible()
-    window.go(pages.ACTIVITY)
+    window.go(page_names.ACTIVITY)
     window.hide()
     window.show()
     assert not window._fade.isVisible()
@@ -96,5 +96,5 @@ def test_only_a_page_that_is_another_fades_in(window: Window) -> None:
 
 def test_reduced_motion_stops_it(window: Window) -> None:
     window._services.motion.choose(ALWAYS)
-    window.go(pages.ACTIVITY)
+    window.go(page_names.ACTIVITY)
     assert not window._fade.isVisible()

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.household.pool_page import PoolPage
 from app.gui.opening import shown_with
@@ -28,28 +28,28 @@ def in_front(window: Window) -> QWidget:
 
 
 def test_a_page_comes_in_steps_and_is_shown_whole(qtbot: QtBot, away: Desk) -> None:
-    window = window_over(qtbot, away.services, pages.CHAT)
-    window.go(f"{pages.SETTINGS}/Updates")
+    window = window_over(qtbot, away.services, page_names.CHAT)
+    window.go(f"{page_names.SETTINGS}/Updates")
     assert not isinstance(in_front(window), Page), "the page of before takes clicks and keys"
-    assert not window.shows(pages.SETTINGS)
+    assert not window.shows(page_names.SETTINGS)
     qtbot.waitUntil(lambda: isinstance(in_front(window), SettingsPage), timeout=10_000)
     page = in_front(window)
     assert isinstance(page, SettingsPage)
-    assert page is window.page(pages.SETTINGS)
+    assert page is window.page(page_names.SETTINGS)
     assert isinstance(page.group, Updates)
     assert not page.go_on(), "something is missing"
 
 
 def test_the_page_that_is_asked_for_last_is_shown(qtbot: QtBot, away: Desk) -> None:
-    window = window_over(qtbot, away.services, pages.CHAT)
-    window.go(pages.MODELS)
-    window.go(pages.ACTIVITY)
+    window = window_over(qtbot, away.services, page_names.CHAT)
+    window.go(page_names.MODELS)
+    window.go(page_names.ACTIVITY)
     qtbot.waitUntil(lambda: isinstance(in_front(window), ActivityPage), timeout=10_000)
-    assert pages.MODELS not in window._pages
-    window.go(pages.MODELS)
-    window.go(pages.CHAT)
-    assert in_front(window) is window.page(pages.CHAT)
-    made = window.page(pages.MODELS)  # whoever needs it now gets it whole
+    assert page_names.MODELS not in window._pages
+    window.go(page_names.MODELS)
+    window.go(page_names.CHAT)
+    assert in_front(window) is window.page(page_names.CHAT)
+    made = window.page(page_names.MODELS)  # whoever needs it now gets it whole
     assert in_front(window) is made
     assert not window._openings
 
@@ -57,12 +57,12 @@ def test_the_page_that_is_asked_for_last_is_shown(qtbot: QtBot, away: Desk) -> N
 def test_a_page_that_broke_is_made_anew(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = window_over(qtbot, away.services, pages.CHAT)
+    window = window_over(qtbot, away.services, page_names.CHAT)
     with monkeypatch.context() as broken:
         broken.setattr(Page, "go_on", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            window.page(pages.COMPUTER)
-    page = window.page(pages.COMPUTER)
+            window.page(page_names.COMPUTER)
+    page = window.page(page_names.COMPUTER)
     assert in_front(window) is page
 
 
@@ -84,27 +84,27 @@ def test_what_is_shown_with_a_page_is_dressed_before(qtbot: QtBot) -> None:
 def test_a_page_that_nobody_sees_is_filled_when_it_is_shown(qtbot: QtBot, away: Desk) -> None:
     pool = away.services.pool
     pool.snapshot = household(2)
-    window = window_over(qtbot, away.services, pages.POOL)
-    page = window.page(pages.POOL)
+    window = window_over(qtbot, away.services, page_names.POOL)
+    page = window.page(page_names.POOL)
     assert isinstance(page, PoolPage)
-    window.page(pages.CHAT)
+    window.page(page_names.CHAT)
     pool.snapshot = household(3)
     pool.changed.emit()
     assert page.table.model().rowCount() == 2
-    window.go(pages.POOL)
+    window.go(page_names.POOL)
     assert page.table.model().rowCount() == 3
 
 
 def test_the_tray_opens_the_pool_at_a_machine_that_came_meanwhile(qtbot: QtBot, away: Desk) -> None:
     pool = away.services.pool
     pool.snapshot = household(2)
-    window = window_over(qtbot, away.services, pages.POOL)
-    page = window.page(pages.POOL)
+    window = window_over(qtbot, away.services, page_names.POOL)
+    page = window.page(page_names.POOL)
     assert isinstance(page, PoolPage)
     window.hide()
     pool.snapshot = household(3)
     pool.changed.emit()
     newest = list(pool.snapshot["machines"])[-1]
-    window.go(f"{pages.POOL}/{newest}")
+    window.go(f"{page_names.POOL}/{newest}")
     window.show()
     assert page.inspector.isVisible()

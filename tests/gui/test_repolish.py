@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QLabel, QTextBrowser, QVBoxL
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from app.gui import pages, repolish
+from app.gui import page_names, repolish
 from app.gui.parts.buttons import IconButton
 from app.gui.parts.text import label
 from app.gui.theme import DARK, LIGHT, Scheme, Theme
@@ -143,12 +143,12 @@ def test_another_size_of_text_reaches_at_once_what_is_shown(
 
 def test_a_page_that_comes_to_the_front_has_the_look_of_now(qtbot: QtBot, away: Desk) -> None:
     theme = away.services.theme
-    window = window_over(qtbot, away.services, pages.ACTIVITY)
-    window.go(pages.COMPUTER)
-    title = window.page(pages.ACTIVITY).title
+    window = window_over(qtbot, away.services, page_names.ACTIVITY)
+    window.go(page_names.COMPUTER)
+    title = window.page(page_names.ACTIVITY).title
     theme.choose(Scheme.DARK, 1.0)
     assert colour(title) == LIGHT.text
-    window.go(pages.ACTIVITY)
+    window.go(page_names.ACTIVITY)
     assert colour(title) == DARK.text
     theme.choose(Scheme.LIGHT, 1.0)
 

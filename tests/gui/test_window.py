@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QObject, QRect, QSize
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import page_names, pages
 from app.gui.first_run.welcome import Welcome
 from app.gui.parts import on_screen
 from app.gui.pool import Link
@@ -133,7 +133,7 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
 def test_the_keyboard_begins_at_the_page_that_is_shown(qtbot: QtBot, away: Desk) -> None:
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
-    window.go(pages.SETTINGS)  # as at the start, before it is seen
+    window.go(page_names.SETTINGS)  # as at the start, before it is seen
     with qtbot.waitExposed(window):
         window.show()
     focus = window.focusWidget()

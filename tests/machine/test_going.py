@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.machine.awake import started
-from app.machine.going import DELAY, Delay, Going, listen
+from app.machine.going import DELAY, Delay, listen
+from app.machine.power_event import Going
 from tests.machine.logind import Logind, bus, has_bus, has_tool, system_bus
 
 LIVES = (sys.executable, "-c", "import sys; sys.stdin.read()")

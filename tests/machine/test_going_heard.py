@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from app.machine import going_heard
-from app.machine.going import Going
 from app.machine.going_heard import Heard, hear
 from app.machine.going_macos import WAITS_SECONDS
+from app.machine.power_event import Going
 from app.machine.session_windows import END_WAITS_SECONDS
 from app.node.lend_rules import KILLED_SECONDS, LEAVE_SECONDS
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.machine import going_macos
-from app.machine.going import Going, listen
+from app.machine.going import listen
 from app.machine.going_heard import Heard, hear
 from app.machine.going_macos import (
     CAN_SLEEP,
@@ -22,6 +22,7 @@ from app.machine.going_macos import (
     WILL_SLEEP,
     RootPower,
 )
+from app.machine.power_event import Going
 from tests.machine.foreign import library
 from tests.machine.test_going_heard import LONG, until
 

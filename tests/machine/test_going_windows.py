@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from app.machine import going_windows
-from app.machine.going import Going, listen
+from app.machine.going import listen
 from app.machine.going_heard import Heard, hear
 from app.machine.going_windows import BY_CALLBACK, RESUMED, SUSPEND, sleep_told
+from app.machine.power_event import Going
 from app.machine.session_windows import (
     ASKED_FIRST,
     CLASS,

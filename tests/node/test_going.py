@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import Reason
 from app.core.lending import Working
 from app.core.policy import Rules
-from app.machine.going import Going
+from app.machine.power_event import Going
 from app.node import lend_rules
 from app.node.going import follow
 from tests.node.test_lend_rules import HOST, Bench, until

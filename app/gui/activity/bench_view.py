@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
 from app.core.errors import AppError, BadInput
-from app.gui import formats, pages
+from app.gui import formats, page_names
 from app.gui import theme as sizes
 from app.gui.activity import bench_card
 from app.gui.activity.bench_card import BenchCard
@@ -101,7 +101,7 @@ class BenchView(QWidget):
         if loaded is None or loaded.get("state") != "ready":
             self._page.fail(
                 BadInput("nothing_loaded"),
-                (self.tr("Open the models"), lambda: self._services.go(pages.MODELS)),
+                (self.tr("Open the models"), lambda: self._services.go(page_names.MODELS)),
             )
             return
         answers = self._services.pool.snapshot.get("answers") or {}
@@ -124,7 +124,7 @@ class BenchView(QWidget):
         if loaded is not None and loaded.get("state") == "ready":
             self.begin(QUICK)
         else:
-            self._services.go(pages.MODELS)
+            self._services.go(page_names.MODELS)
 
     def cancel(self) -> None:
         """Stop measuring; nothing of it is kept."""

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui import formats, pages
+from app.gui import formats, page_names
 from app.gui import theme as sizes
 from app.gui.activity.entries import Answer, Happened
 from app.gui.activity.feed import Feed
@@ -118,7 +118,7 @@ class LogView(QWidget):
             "Models that come and go, machines, lending and answers are written down here,"
             " never a word of any text."
         )
-        chat = button(self.tr("Open the chat"), lambda: go(pages.CHAT))
+        chat = button(self.tr("Open the chat"), lambda: go(page_names.CHAT))
         self._nothing = EmptyState(self.tr("Nothing happened yet"), about, chat)
         self._not_found = EmptyState(
             self.tr("Nothing found"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QFrame, QWidget
 
-from app.gui import formats, pages
+from app.gui import formats, page_names
 from app.gui import theme as sizes
 from app.gui.activity.answers_table import AnswersTable
 from app.gui.activity.entries import Answer
@@ -64,7 +64,9 @@ class Overview(QWidget):
     def _answers_card(self) -> QFrame:
         top = Flow(self._title, self._legend, gap=sizes.M, last_right=True)
         self._some.setLayout(column(self.table, top, self.timeline, gap=sizes.M))
-        go = button(self.tr("Open the chat"), lambda: self._services.go(pages.CHAT), role="primary")
+        go = button(
+            self.tr("Open the chat"), lambda: self._services.go(page_names.CHAT), role="primary"
+        )
         empty = EmptyState(
             self.tr("No answers yet"),
             self.tr("Ask something, and here stands what each machine did for the answer."),

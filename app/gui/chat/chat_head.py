@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QProgressBar, QWidget
 
 from app.core import chat as tree
 from app.core.chat import FIGURES, Chat
-from app.gui import formats, pages
+from app.gui import formats, page_names
 from app.gui import theme as sizes
 from app.gui.chat import figures
 from app.gui.chat.processing import processing
@@ -91,7 +91,7 @@ class ChatHead(QWidget):
         for line in self.lines:
             menu.addAction(line.replace("&", "&&")).setEnabled(False)
         menu.addSeparator()
-        menu.addAction(self.tr("Show them on the page Pool"), lambda: self._go(pages.POOL))
+        menu.addAction(self.tr("Show them on the page Pool"), lambda: self._go(page_names.POOL))
         return menu
 
     def _show_machines(self) -> None:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, MessageId
-from app.gui import pages
+from app.gui import page_names
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.chat import highlight
@@ -79,7 +79,7 @@ class ChatPage(Page):
                           partial(self._use_smaller, GUIDE))  # fmt: skip
         self._ways = WaysOut(self.session, services.pool, self._models.reads, buttons)
         self.suggestions = Suggestions(
-            self._send_suggestion, partial(services.go, pages.MODELS), self._choose_guide
+            self._send_suggestion, partial(services.go, page_names.MODELS), self._choose_guide
         )
         kept = services.preferences
         self.hint = Hint(kept, lambda name: self._set_up(replace(self.chat, model=name)))

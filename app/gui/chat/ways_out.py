@@ -10,7 +10,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 from app.core import chat as tree
 from app.core.chat import ENDED, FULL, Chat, Role
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names
 from app.gui.chat.branch_view import end_of, is_unanswered
 from app.gui.chat.chat_head import used_tokens
 from app.gui.chat.session import FULL_TOKENS, Session
@@ -71,7 +71,7 @@ class WaysOut:
         if code in CONTEXT:
             return [(_tr(OTHER_CONTEXT), do.settings)]
         again = (_tr(AGAIN if is_unanswered(chat) else CONTINUE), do.again)
-        other = (_tr(OTHER_MODEL), lambda: do.go(pages.MODELS))
+        other = (_tr(OTHER_MODEL), lambda: do.go(page_names.MODELS))
         if code == NO_MODEL:
             return [other, (_tr(ASK_GUIDE), do.guide)]
         if code in TOO_BIG:

@@ -7,14 +7,15 @@ from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.core.check import Check, likeliest
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.check_list import CheckList
 from app.gui.diagnostics.cures import CommandButton, firewall_button, port_of, system_button
-from app.gui.diagnostics.ways import add_a_machine, leave_the_household, save_diagnostics
 from app.gui.diagnostics.words import Cure, advice, cause, cure_of, headline
+from app.gui.household.add_sheet import AddSheet
+from app.gui.household.leave_sheet import LeaveSheet
 from app.gui.icons import icon
 from app.gui.node_client import Call, Json
 from app.gui.parts.buttons import button
@@ -77,7 +78,11 @@ class DoctorDialog(Dialog):
 
     def save(self) -> None:
         """All of it in one file, with these checks."""
-        save_diagnostics(self.services, self, self.checks)
+        from app.gui.diagnostics.save_dialog import SaveDialog  # read only where somebody saves
+
+        dialog = SaveDialog(self.services, self, self.checks)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def done(self, result: int) -> None:
         self._drop()
@@ -227,14 +232,14 @@ class DoctorDialog(Dialog):
         self._form.field.setFocus()
 
     def _pair(self) -> None:
-        add_a_machine(self.services, self)
+        AddSheet(self.services, self).open()
 
     def _leave(self) -> None:
-        leave_the_household(self.services, self)
+        LeaveSheet(self.services, self).open()
 
     def _show_link(self) -> None:
         """Its card on the page Pool says by which interfaces it goes, and tests it again."""
-        self._leave_for(pages.POOL)
+        self._leave_for(page_names.POOL)
 
     def _leave_for(self, page: str) -> None:
         self.accept()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from app.core.check import Check
 from app.gui.services import Services
 
 
@@ -20,13 +17,11 @@ def why_unseen(services: Services, parent: QWidget | None = None, joins: bool = 
     dialog.open()
 
 
-def save_diagnostics(
-    services: Services, parent: QWidget | None = None, checks: Sequence[Check] = ()
-) -> None:
+def save_diagnostics(services: Services, parent: QWidget | None = None) -> None:
     """One file for whoever helps."""
     from app.gui.diagnostics.save_dialog import SaveDialog
 
-    dialog = SaveDialog(services, parent, checks)
+    dialog = SaveDialog(services, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
@@ -36,10 +31,3 @@ def add_a_machine(services: Services, parent: QWidget) -> None:
     from app.gui.household.add_sheet import AddSheet
 
     AddSheet(services, parent).open()
-
-
-def leave_the_household(services: Services, parent: QWidget) -> None:
-    """Asks whether this machine shall leave."""
-    from app.gui.household.leave_sheet import LeaveSheet
-
-    LeaveSheet(services, parent).open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui import theme as sizes
 from app.gui.first_run.already_here import AlreadyHere
 from app.gui.first_run.other_models import OtherModels
@@ -33,7 +33,7 @@ class ReadyStep(Step):
         self._others = others
         self.here, self.recommended = AlreadyHere(others, is_last=True), Recommendation(services)
         for one in (self.here, self.recommended):
-            one.wanted.connect(lambda: self.leave.emit(pages.MODELS))
+            one.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
             self.content.addWidget(one)
 
     def entered(self) -> None:
@@ -50,7 +50,7 @@ class ReadyStep(Step):
 
     @property
     def leads_to(self) -> str:
-        return f"{pages.CHAT}/{GUIDE}" if self._asks else ""
+        return f"{page_names.CHAT}/{GUIDE}" if self._asks else ""
 
     @property
     def _asks(self) -> bool:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.first_run.found_step import FoundStep
@@ -109,7 +109,7 @@ class Welcome(QWidget):
         lends = services.preferences.text(KEY, BOTH) == LEND
         if lends and services.pool.model(GUIDE) is not None:  # it answers nobody here
             services.client.post("/unload", {"model": GUIDE}, lambda _: None)
-        services.go(page or (pages.COMPUTER if lends else pages.CHAT))
+        services.go(page or (page_names.COMPUTER if lends else page_names.CHAT))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):

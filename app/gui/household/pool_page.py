@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAccessible, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui import theme as sizes
 from app.gui.diagnostics.ways import why_unseen
 from app.gui.household import words
@@ -171,7 +171,7 @@ class PoolPage(Page):
     def _make_panels(self) -> None:
         services = self.services
         acts = HeadActs(
-            lambda: services.go(pages.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
+            lambda: services.go(page_names.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
             self.loading.measure, lambda: services.go(LOG),
         )  # fmt: skip
         self.headline = Headline(services.theme, acts)

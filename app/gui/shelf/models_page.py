@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QSplitter
 
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names
 from app.gui import theme as sizes
 from app.gui.announce import announce
 from app.gui.page import Page
@@ -278,7 +278,7 @@ class ModelsPage(Page):
             case Do.UNLOAD:
                 self.loading.unload(item.name)
             case Do.CHAT:
-                self.services.go(f"{pages.CHAT}/{item.name}")
+                self.services.go(f"{page_names.CHAT}/{item.name}")
             case Do.DOWNLOAD:
                 self._download(item, setup.file)
             case Do.COPY:
@@ -378,7 +378,7 @@ class ModelsPage(Page):
                 "No larger model fits the memory that models may use now. Add a machine, or let them use more."
             ),
             "info",
-            (self.tr("Add a machine"), lambda: self.services.go(pages.POOL)),
+            (self.tr("Add a machine"), lambda: self.services.go(page_names.POOL)),
         )
 
     def fail(self, error: AppError, *actions: Any) -> None:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.gui import pages
+from app.gui import page_names
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.figures import machines
@@ -113,4 +113,4 @@ def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None
         "attic: layers 5–8",
     )
     last.trigger()
-    assert went == [pages.POOL]
+    assert went == [page_names.POOL]

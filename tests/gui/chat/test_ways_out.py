@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add
 from app.core.errors import AppError
-from app.gui import pages
+from app.gui import page_names
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.chat_settings import ChatSettings
 from app.gui.chat.ways_out import CONTEXT, LONGER, NO_MODEL, TOO_BIG, TOO_LONG, Buttons, WaysOut
@@ -60,7 +60,7 @@ def test_only_what_can_help_is_offered(
     assert list(found) == offered
     if "Choose another model" in found:
         found["Choose another model"]()
-        assert went == [pages.MODELS]
+        assert went == [page_names.MODELS]
 
 
 def button(page: ChatPage, words: str) -> QPushButton:

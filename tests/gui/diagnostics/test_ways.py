@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.diagnostics.save_dialog import SaveDialog
 from app.gui.window import Window
@@ -17,7 +17,7 @@ def test_f1_asks_why_the_other_computer_is_not_seen(qtbot: QtBot, away: Desk) ->
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
     window.show()
-    window.go(pages.SETTINGS)
+    window.go(page_names.SETTINGS)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow, timeout=5000)
     QTest.keyClick(window, Qt.Key.Key_F1)

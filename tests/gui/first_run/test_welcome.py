@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QMainWindow, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui import page_names
 from app.gui.first_run.found_step import FoundStep
 from app.gui.first_run.name_step import NameStep
 from app.gui.first_run.pair_step import PairStep
@@ -79,7 +79,7 @@ def test_it_names_the_machine_and_ends_with_the_guide(
     assert isinstance(welcome.step, PairStep)
     press(welcome, "Next")
     press(welcome, "Ask the Guide")
-    assert at_lone.went == [f"{pages.CHAT}/{GUIDE}"]
+    assert at_lone.went == [f"{page_names.CHAT}/{GUIDE}"]
     assert at_lone.services.preferences.flag(DONE)
     assert below(window).isVisible()
     ident = at_lone.services.pool.node["id"]
@@ -185,12 +185,12 @@ def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
     press(welcome, "Next")
     press(welcome, "Next")
     press(welcome, "Finish")
-    assert away.went == [pages.COMPUTER]
+    assert away.went == [page_names.COMPUTER]
 
 
 def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) -> None:
     press(begun(away, window), "End the introduction")
-    assert away.went == [pages.CHAT]
+    assert away.went == [page_names.CHAT]
     assert away.services.preferences.flag(DONE)
     again = begun(away, window)
     assert isinstance(again.step, NameStep)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QW
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import BadInput
-from app.gui import formats, pages
+from app.gui import formats, page_names
 from app.gui import theme as sizes
 from app.gui.pool import Link
 from app.gui.shelf.actions import Do
@@ -221,7 +221,7 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     details.form.people.setValue(2)
     assert Do.LOAD in details.bar.buttons
     details.bar.buttons[Do.CHAT].click()
-    assert at_lone.went == [f"{pages.CHAT}/guide"]
+    assert at_lone.went == [f"{page_names.CHAT}/guide"]
     details.bar.buttons[Do.UNLOAD].click()
     until(qtbot, lambda: at_lone.services.pool.loaded is None)
     until(qtbot, lambda: set(details.bar.buttons) == {Do.LOAD})
