@@ -6,6 +6,7 @@ import ast
 import gc
 import re
 import subprocess
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -64,6 +65,81 @@ def test_every_file_says_its_duty_first() -> None:
 def test_no_folder_is_a_junk_drawer() -> None:
     folders = {file.parent for root in (*ROOTS, "tests") for file in (PROJECT / root).rglob("*.py")}
     assert not [folder for folder in folders if folder.name in JUNK_DRAWERS]
+
+
+def modules() -> dict[str, Path]:
+    """The files that are part of the app, by the name under which they are imported."""
+    files = (file for root in ("app", "backends") for file in (PROJECT / root).rglob("*.py"))
+    named = {".".join(file.relative_to(PROJECT).with_suffix("").parts): file for file in files}
+    return {name.removesuffix(".__init__"): file for name, file in named.items()}
+
+
+def imported(file: Path) -> Iterator[tuple[str, str]]:
+    """Each module of which a file imports something, and the name of that; also where that is put off, or for types."""
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+
+
+def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
+    """Files that import each other in a circle; empty where there is none."""
+    done: set[str] = set()
+    for start in graph:
+        way, ahead = [start], [iter(graph[start])]
+        while way and start not in done:
+            following = next((one for one in ahead[-1] if one not in done), None)
+            if following is None:
+                done.add(way.pop())
+                ahead.pop()
+            elif following in way:
+                return [*way[way.index(following) :], following]
+            else:
+                way.append(following)
+                ahead.append(iter(graph[following]))
+    return []
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    known = modules()
+    graph = {
+        name: {
+            whole if (whole := f"{module}.{what}") in known else module
+            for module, what in imported(file)
+            if whole in known or module in known
+        }
+        - {name}
+        for name, file in known.items()
+    }
+    assert circle(graph) == []
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_only_the_wiring_takes_the_whole_node() -> None:
+    """Each service is given what it uses of the node: so that one can be read, and tested, without the rest."""
+    wiring = {"app.node.start", "app.node.doors"}
+    takers = {
+        name
+        for name, file in modules().items()
+        if any(module == "app.node.node" for module, _ in imported(file))
+    }
+    assert takers <= wiring
+
+
+def test_no_room_imports_another_rooms_private_names() -> None:
+    found = [
+        f"{name}: {module}.{what}"
+        for name, file in modules().items()
+        for module, what in imported(file)
+        if what.startswith("_") and module.startswith(("app.", "backends."))
+        if module.rpartition(".")[0] != name.rpartition(".")[0]
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_only_the_formatters_say_bytes() -> None:

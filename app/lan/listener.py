@@ -117,12 +117,17 @@ class Listener:
         self._strangers = WaitingRoom[socket.socket](expects=expects)
         self._entrance = Entrance(self._welcome, self._strangers, HANDSHAKE_SECONDS)
         self._handshakes, self._barred = HandshakePace(expects, clock), barred
+        self._application = self._with_routes(rooms or {})
         self._runner = web.AppRunner(
-            self._application(rooms or {}),
+            self._application,
             access_log=None,
             keepalive_timeout=IDLE_SECONDS,
             shutdown_timeout=CLOSE_SECONDS,
         )
+
+    def mount(self, path: str, room: web.Application) -> None:
+        """Serve `room` at `path` to members too. Before `run` only."""
+        self._application.add_subapp(path, room)
 
     def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
         """Let `members` in from now on; everybody else's next request is refused."""
@@ -233,7 +238,7 @@ class Listener:
                 elif not connection.requests and connection.idle_since_seconds < limit:
                     transport.close()
 
-    def _application(self, rooms: Mapping[str, web.Application]) -> web.Application:
+    def _with_routes(self, rooms: Mapping[str, web.Application]) -> web.Application:
         application = web.Application(middlewares=[self._guard], client_max_size=0)
         for path, room in rooms.items():
             application.add_subapp(path, room)

@@ -114,6 +114,10 @@ class Network:
                 task.cancel()
             await self._tasks.__aexit__(kind, error, trace)
 
+    def mount(self, path: str, room: web.Application) -> None:
+        """Let members ask `room` at `path`, beside what is served anyway. Before it is entered only."""
+        self._listener.mount(path, room)
+
     @property
     def id(self) -> MachineId:
         """This machine."""

@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.core.check import Check, in_order
 from app.core.errors import Reason
 from app.core.household import Machine
 from app.core.reasons import in_words
+from app.lan.network import Network
 from app.machine.checks import machine_checks
+from app.machine.paths import Home
 from app.node import doctor_links, doctor_network
+from app.node.finding import Finding
+from app.node.hosting import Hosting
+from app.node.known_household import KnownHousehold
+from app.node.lend_rules import LendRules
+from app.node.link_book import LinkBook
 from app.node.snapshot import sentence
-
-if TYPE_CHECKING:
-    from app.node.node import Node
 
 Json = dict[str, Any]
 
 
-async def checks(node: Node, whole: bool = False) -> list[Json]:
-    """In the order a person would ask. `whole`: with what this computer itself is looked at for."""
-    network = node.network
-    found = [
-        Check("Listening", True, in_words("check_listening", address=str(network.address))),
-        node.finding.check(),
-        *await doctor_network.checks(node),
-        _household(node),
-        _lending(node),
-    ]
-    household, failed = node.household, network.calls.failed
-    found += [
-        _reached(machine, household.today(failed[key]) if key in failed else None)
-        for key, machine in household.machines.items()
-        if key != network.id
-    ]
-    linked = [(machine, link.name) for machine, link in network.links.items()]
-    found += await doctor_links.checks(node.links, linked, node.busy())
-    found += [_model(running.json()) for running in node.hosting.loaded]
-    if whole:
-        found += await machine_checks(node.home)
-    return [asdict(check) for check in in_order(found)]
+class Doctor:
+    """Checks a node and its household. `busy`: whether an answer runs, which goes first."""
+
+    def __init__(
+        self,
+        home: Home,
+        network: Network,
+        household: KnownHousehold,
+        finding: Finding,
+        lending: LendRules,
+        links: LinkBook,
+        hosting: Hosting,
+        busy: Callable[[], bool],
+    ) -> None:
+        self._home, self._network, self._household = home, network, household
+        self._finding, self._lending, self._links = finding, lending, links
+        self._hosting, self._busy = hosting, busy
+
+    async def checks(self, whole: bool = False) -> list[Json]:
+        """Check all of it, in the order a person would ask. `whole`: this computer itself too."""
+        network, household = self._network, self._household.now
+        found = [
+            Check("Listening", True, in_words("check_listening", address=str(network.address))),
+            self._finding.check(),
+            *await doctor_network.checks(network, self._finding, household),
+            _household(network),
+            _lending(self._lending),
+        ]
+        failed = network.calls.failed
+        found += [
+            _reached(machine, household.today(failed[key]) if key in failed else None)
+            for key, machine in household.machines.items()
+            if key != network.id
+        ]
+        linked = [(machine, link.name) for machine, link in network.links.items()]
+        found += await doctor_links.checks(self._links, linked, self._busy())
+        found += [_model(running.json()) for running in self._hosting.loaded]
+        if whole:
+            found += await machine_checks(self._home)
+        return [asdict(check) for check in in_order(found)]
 
 
 def _model(loaded: Json) -> Check:
@@ -51,8 +74,7 @@ def _model(loaded: Json) -> Check:
     return Check("Model", good, cause, "" if good else in_words("cure_model_lost"))
 
 
-def _household(node: Node) -> Check:
-    network = node.network
+def _household(network: Network) -> Check:
     if network.dismissed:
         cause, cure = in_words("removed_from_household"), in_words("cure_removed")
         return Check("Household", False, cause, cure, "removed_needs_reset")
@@ -63,8 +85,8 @@ def _household(node: Node) -> Check:
     return Check("Household", True, in_words("check_household", machines=others + 1))
 
 
-def _lending(node: Node) -> Check:
-    lent, why = node.lending.lent_bytes(), sentence(node.lending.reason())
+def _lending(lending: LendRules) -> Check:
+    lent, why = lending.lent_bytes(), sentence(lending.reason())
     if why is None and lent:
         return Check("Lending", True, in_words("check_lending", lent_bytes=lent))
     cause, cure = why or in_words("check_lends_nothing"), in_words("cure_lends_nothing")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from app.core.check import Check
+from app.core.household import Household
 from app.core.ids import MachineId
 from app.core.link import LinkKind
 from app.core.reasons import in_words
 from app.lan.announcement import on_one_link
 from app.lan.messages import PROTOCOL, Called, speak_together
+from app.lan.network import Network
 from app.lan.sockets import Address
 from app.machine.interfaces import Interface, interfaces, usable
-
-if TYPE_CHECKING:
-    from app.node.node import Node
+from app.node.finding import Finding
 
 ASKED = 3  # machines at most: each may take some seconds
 
@@ -54,22 +54,21 @@ class Heard:
     address: str = ""
 
 
-async def checks(node: Node) -> list[Check]:
-    """What is looked at of it."""
+async def checks(network: Network, finding: Finding, household: Household) -> list[Check]:
+    """Check what may keep machines apart."""
     every = await asyncio.to_thread(interfaces)
-    used = usable(every, node.finding.choice.interfaces)
-    network = node.network
+    used = usable(every, finding.choice.interfaces)
     away = {
         member.name: [str(address.host) for address in network.addresses(key)]
         for key, member in network.members.items()
         if key != network.id and key not in network.links
     }
     return [
-        *same_protocol(seen.protocol for seen in node.household.strangers.values()),
+        *same_protocol(seen.protocol for seen in household.strangers.values()),
         *same_network(used, away),
-        *await outside(list(network.links.values()), node.finding.hears),
-        *vpn(every, node.finding.choice.interfaces),
-        virtual(every, node.finding.choice.interfaces),
+        *await outside(list(network.links.values()), finding.hears),
+        *vpn(every, finding.choice.interfaces),
+        virtual(every, finding.choice.interfaces),
         ipv6(used),
     ]
 

@@ -3,53 +3,95 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from aiohttp import web
 
 from app.lan.listener import GUEST_PATH, MODELS_PATH
 from app.machine import release_place
+from app.machine.chat_key import ChatKey
+from app.node import api_routes, history_routes, lending_routes, link_routes, shop_routes
+from app.node.answer_routes import AnswerRoutes
+from app.node.chat_api.first_words import FirstWords
+from app.node.chat_api.lan_door import LanDoor
 from app.node.chat_api.surface import ChatApi
 from app.node.control import Control
-from app.node.giving import Giving
+from app.node.doctor import Doctor
+from app.node.household_routes import HouseholdRoutes
+from app.node.kept_answers import KeptAnswers
+from app.node.machine_routes import MachineRoutes
+from app.node.model_routes import ModelRoutes
+from app.node.node import Node
+from app.node.own_settings import OwnSettings
+from app.node.state_routes import StateRoutes
 from app.node.updates import Updates
-
-if TYPE_CHECKING:
-    from app.node.node import Node
 
 
 class Doors:
-    """They open and close together; what each lets in is its own affair."""
+    """They open and close together; what each lets in is its own affair. Each is given the services it uses."""
 
-    def __init__(self, node: Node) -> None:
-        self.api = ChatApi(node)
-        self.updates = Updates(
+    def __init__(self, node: Node, stop: Callable[[], None]) -> None:
+        """`stop` ends the node."""
+        choices, interfaces = node.choices, node.finding.choice.interfaces
+        self.api = ChatApi(
+            node.home,
+            choices,
+            node.hosting,
+            node.shop.models,
+            node.guesting,
+            node.rights,
+            node.journal,
+            LanDoor(node.home, lambda: interfaces, FirstWords(), node.network.expects),
+        )
+        self._updates = Updates(
             node.home.root / "updates.json",
             release_place.named(),
-            lambda: node.settings.look_for_updates,
-            lambda reason: node.journal.note(reason),  # noqa: PLW0108  made later
+            lambda: choices.now.look_for_updates,
+            node.journal.note,
         )
-        self.giving = Giving(
-            lambda hashes: node.shop.whole(hashes),  # noqa: PLW0108  made later
-            lambda: node.settings.share_models,
-            lambda: node.settings.name,
-            lambda: node.network.pace,
-            lambda path: node.shop.shelf.called(path),  # noqa: PLW0108  made later
-            lambda: node.events.changed(),  # noqa: PLW0108  made later
-            lambda repository, file: node.shop.pins.here(repository, file),  # noqa: PLW0108  made later
+        kept = KeptAnswers()
+        self.control = Control(
+            kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()]
         )
-        self.control = Control(node, self.updates.routes())
-
-    def for_members(self) -> dict[str, web.Application]:
-        """What members may ask besides stages, by its path."""
-        return {GUEST_PATH: self.api.for_guests(), MODELS_PATH: self.giving.application()}
+        node.network.mount(GUEST_PATH, self.api.for_guests())
+        node.network.mount(MODELS_PATH, node.giving.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         await self.control.start(group)
-        self._looking = group.create_task(self.updates.run(), name="look for updates")
+        self._looking = group.create_task(self._updates.run(), name="look for updates")
         await self.api.start(group)
 
     async def stop(self) -> None:
         self._looking.cancel()
         await self.api.stop()
         await self.control.stop()
+
+
+def _routes(
+    node: Node, api: ChatApi, kept: KeptAnswers, stop: Callable[[], None]
+) -> list[web.RouteDef]:
+    """All of the control API."""
+    home, network, household, hosting = node.home, node.network, node.household, node.hosting
+    doctor = Doctor(
+        home, network, household, node.finding, node.lending, node.links, hosting, node.busy
+    )
+    settings = OwnSettings(
+        home, node.options, node.choices, network, node.finding, node.shop.folders
+    )
+    state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
+    machines = HouseholdRoutes(network, household, node.naming, node.doubts, hosting.loaded)
+    models = ModelRoutes(node.shop.models, hosting, node.guesting, node.measuring, household)
+    answers = AnswerRoutes(hosting, node.guesting, api.upstreams, kept)
+    machine = MachineRoutes(home, node.hardware, node.shop.folders, settings)
+    return [
+        *state.routes(),
+        *machines.routes(),
+        *lending_routes.routes(node.lending),
+        *models.routes(),
+        *shop_routes.routes(node.shop),
+        *api_routes.routes(api),
+        *history_routes.routes(ChatKey(home)),
+        *answers.routes(),
+        *machine.routes(),
+        *link_routes.routes(node.links, household),
+    ]

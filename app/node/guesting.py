@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any
 
@@ -59,9 +59,7 @@ class Offers(msgspec.Struct, frozen=True):
 class Guesting:
     """Questions to a model that this machine has loaded itself stay here."""
 
-    def __init__(
-        self, network: Callable[[], Network], rights: Rights, hosting: Callable[[], Hosting]
-    ) -> None:
+    def __init__(self, network: Network, rights: Rights, hosting: Hosting) -> None:
         self._network, self._rights, self._hosting = network, rights, hosting
 
     def json(self) -> Json:
@@ -74,6 +72,10 @@ class Guesting:
         own = self._own()
         return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
+    async def offered(self) -> list[Json]:
+        """What its hosts offer to a guest; nothing to any other machine."""
+        return await self.listed() if self._rights.is_guest() else []
+
     def check_alone(self, order: asked.PlanModel) -> None:
         """Raises Refused for what a guest may not have placed: layers on other machines."""
         several = len(order.split or ()) > 1 or order.shape in ("split", "replicas")
@@ -82,7 +84,7 @@ class Guesting:
 
     def hosts(self) -> list[GuestClient]:
         """The hosts that are here, by name."""
-        network = self._network()
+        network = self._network
         found = [
             (member, link)
             for machine, link in network.links.items()
@@ -129,7 +131,7 @@ class Guesting:
         raise Unreachable("peer_offline", name=host.host.name)
 
     def _own(self) -> list[str]:
-        return self._hosting().loaded.names
+        return self._hosting.loaded.names
 
 
 def _best(model: str, told: Sequence[tuple[GuestClient, Offers]]) -> GuestClient | None:

@@ -6,66 +6,80 @@ import asyncio
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from app.core.errors import BadInput
+from app.lan.network import Network
 from app.machine import walls
 from app.machine.checks import confined
 from app.machine.interfaces import UNASKED, Interface, interfaces
 from app.machine.keystore import open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.settings import Settings, load
+from app.machine.settings import Choices, Settings, load
 from app.node import requests as asked
-from app.node.finding import choice_of
+from app.node.finding import Finding, choice_of
 from app.node.models_move import existing
-
-if TYPE_CHECKING:
-    from app.node.node import Node
+from app.node.options import NodeOptions
 
 Json = dict[str, Any]
 
 
-async def told(node: Node) -> Json:
-    """All of it. `restart`: whether what is saved differs from what this start goes by."""
-    saved = await asyncio.to_thread(load, node.home.settings_file)
-    every = await asyncio.to_thread(interfaces)
-    keys = await open_keystore(node.home)
-    moved = node.options.port is None and saved.port != node.network.port
-    return {
-        "address": str(node.network.address),
-        "port": node.network.port if node.options.port is not None else saved.port,
-        "port_fixed": node.options.port is not None,
-        "discovery": saved.discovery,
-        "look_for_updates": saved.look_for_updates,
-        "share_models": saved.share_models,
-        "interfaces": [_interface_json(one, saved) for one in every],
-        "restart": moved or choice_of(node.options, saved) != node.finding.choice,
-        "keys": keys.where,
-        "home": str(node.home.root),
-        "folders": await asyncio.to_thread(_folders, node.home, node.shop.folders),
-    }
+class OwnSettings:
+    """The settings that the node itself goes by. `options`: what this start was told on the command line."""
 
+    def __init__(
+        self,
+        home: Home,
+        options: NodeOptions,
+        choices: Choices,
+        network: Network,
+        finding: Finding,
+        folders: ModelsFolders,
+    ) -> None:
+        self._home, self._options, self._choices = home, options, choices
+        self._network, self._finding, self._folders = network, finding, folders
 
-async def change(node: Node, order: asked.ChangeSettings) -> Json:
-    """Save what is given; it counts from the node's next start. Raises BadInput."""
-    if order.interfaces is not msgspec.UNSET:
-        known = {one.name for one in await asyncio.to_thread(interfaces)}
-        saved = await asyncio.to_thread(load, node.home.settings_file)
-        known |= set(saved.interfaces)  # one that is unplugged now
-        for name in order.interfaces:
-            if name not in known:
-                raise BadInput("interface_unknown", name=name)
-    given = {
-        field: tuple(value) if isinstance(value, list) else value
-        for field in order.__struct_fields__
-        if (value := getattr(order, field)) is not msgspec.UNSET
-    }
-    if given:
-        await node.choices.change(lambda now: msgspec.structs.replace(now, **given))
-    return await told(node)
+    async def told(self) -> Json:
+        """Return all of them. `restart`: whether what is saved differs from what this start goes by."""
+        saved = await asyncio.to_thread(load, self._home.settings_file)
+        every = await asyncio.to_thread(interfaces)
+        keys = await open_keystore(self._home)
+        chosen, port = self._options.port, self._network.port
+        moved = chosen is None and saved.port != port
+        return {
+            "address": str(self._network.address),
+            "port": port if chosen is not None else saved.port,
+            "port_fixed": chosen is not None,
+            "discovery": saved.discovery,
+            "look_for_updates": saved.look_for_updates,
+            "share_models": saved.share_models,
+            "interfaces": [_interface_json(one, saved) for one in every],
+            "restart": moved or choice_of(self._options, saved) != self._finding.choice,
+            "keys": keys.where,
+            "home": str(self._home.root),
+            "folders": await asyncio.to_thread(_folders, self._home, self._folders),
+        }
+
+    async def change(self, order: asked.ChangeSettings) -> Json:
+        """Save what is given; it counts from the node's next start. Raises BadInput."""
+        if order.interfaces is not msgspec.UNSET:
+            known = {one.name for one in await asyncio.to_thread(interfaces)}
+            saved = await asyncio.to_thread(load, self._home.settings_file)
+            known |= set(saved.interfaces)  # one that is unplugged now
+            for name in order.interfaces:
+                if name not in known:
+                    raise BadInput("interface_unknown", name=name)
+        given = {
+            field: tuple(value) if isinstance(value, list) else value
+            for field in order.__struct_fields__
+            if (value := getattr(order, field)) is not msgspec.UNSET
+        }
+        if given:
+            await self._choices.change(lambda now: msgspec.structs.replace(now, **given))
+        return await self.told()
 
 
 async def walls_told() -> Json:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 from app.core.ids import MachineId
 from app.core.membership import Member
 from app.core.operations import Role
 
 
-class Rights:
-    """`members`: everybody of the household; `me`: this machine."""
+class Household(Protocol):
+    """Everybody of the household, and this machine; lan/network.py has both."""
 
-    def __init__(
-        self, members: Callable[[], Mapping[MachineId, Member]], me: Callable[[], MachineId]
-    ) -> None:
-        self._members, self._me = members, me
+    @property
+    def members(self) -> Mapping[MachineId, Member]: ...
+    @property
+    def id(self) -> MachineId: ...
+
+
+class Rights:
+    """Reads them from the household's log as it is at each question."""
+
+    def __init__(self, household: Household) -> None:
+        self._household = household
 
     def lends(self) -> bool:
         """A machine without a household lends to nobody anyway."""
@@ -32,5 +40,10 @@ class Rights:
         me = self._member()
         return me.name if me is not None else ""
 
+    def may_be_asked_by(self, machine: MachineId) -> bool:
+        """Whether that machine is a guest now, and this one a host."""
+        guest, me = self._household.members.get(machine), self._member()
+        return guest is not None and me is not None and guest.is_guest and Role.HOST in me.roles
+
     def _member(self) -> Member | None:
-        return self._members().get(self._me())
+        return self._household.members.get(self._household.id)

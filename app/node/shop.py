@@ -52,13 +52,13 @@ class Shop:
         stages: StageStore,
         in_use: Callable[[], Collection[str]],
         changed: Callable[[], None],
-        network: Callable[[], Network],
+        network: Network,
         disk: Disk | None = None,
     ) -> None:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
-        self._network, self._copies = network, Copies(network)
+        self._network, self._copies = network, Copies(lambda: network)
         copies = self._copies
         self.pins = HouseholdPins(Pins(home.pins), copies.pin)
         around = Around(
@@ -119,7 +119,7 @@ class Shop:
         """Begin a download, or a copy from a machine of the household. Raises AppError."""
         copy = None
         if order.machine is not None:
-            name = self._network().link(machine_id(order.machine)).name
+            name = self._network.link(machine_id(order.machine)).name
             copy = Copy(order.machine, name, order.sha256)
         return await self.downloads.start(
             order.repository, order.file, order.revision, order.name, copy

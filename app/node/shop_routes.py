@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from aiohttp import web
 
 from app.core.errors import BadInput
@@ -13,8 +11,8 @@ from app.node.shop import Shop
 MOST = 60
 
 
-def routes(shop: Callable[[], Shop]) -> list[web.RouteDef]:
-    """All of them; `shop` is asked at each request."""
+def routes(shop: Shop) -> list[web.RouteDef]:
+    """All of them."""
     pages = _Routes(shop)
     return [
         web.get("/catalogue", pages.catalogue),
@@ -39,70 +37,70 @@ def routes(shop: Callable[[], Shop]) -> list[web.RouteDef]:
 
 
 class _Routes:
-    def __init__(self, shop: Callable[[], Shop]) -> None:
+    def __init__(self, shop: Shop) -> None:
         self._shop = shop
 
     async def catalogue(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().catalogue())
+        return web.json_response(await self._shop.catalogue())
 
     async def search(self, request: web.Request) -> web.Response:
         limit = request.query.get("limit", "30")
         if not (limit.isascii() and limit.isdigit() and len(limit) < 9 and 1 <= int(limit) <= MOST):
             raise BadInput("bad_request", why=f"limit must be a number from 1 to {MOST}")
-        return web.json_response(await self._shop().search(request.query.get("q", ""), int(limit)))
+        return web.json_response(await self._shop.search(request.query.get("q", ""), int(limit)))
 
     async def files(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().files(request.query.get("repo", "")))
+        return web.json_response(await self._shop.files(request.query.get("repo", "")))
 
     async def found(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().found())
+        return web.json_response(await self._shop.found())
 
     async def downloads(self, request: web.Request) -> web.Response:
-        return web.json_response({"downloads": list(self._shop().downloads.json().values())})
+        return web.json_response({"downloads": list(self._shop.downloads.json().values())})
 
     async def start(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.StartDownload)
-        return web.json_response({"download": await self._shop().start(order)})
+        return web.json_response({"download": await self._shop.start(order)})
 
     async def copies(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.FindCopies)
-        return web.json_response({"machines": await self._shop().copies_of(order)})
+        return web.json_response({"machines": await self._shop.copies_of(order)})
 
     async def pause(self, request: web.Request) -> web.Response:
-        paused = await self._shop().downloads.pause(request.match_info["id"])
+        paused = await self._shop.downloads.pause(request.match_info["id"])
         return web.json_response({"download": paused})
 
     async def resume(self, request: web.Request) -> web.Response:
-        resumed = await self._shop().downloads.resume(request.match_info["id"])
+        resumed = await self._shop.downloads.resume(request.match_info["id"])
         return web.json_response({"download": resumed})
 
     async def remove(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().downloads.remove(request.match_info["id"]))
+        return web.json_response(await self._shop.downloads.remove(request.match_info["id"]))
 
     async def folder(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().folder.told())
+        return web.json_response(await self._shop.folder.told())
 
     async def choose_folder(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.ChooseFolder)
-        chosen = await self._shop().folder.choose(order.path, move=order.move, new=order.new)
+        chosen = await self._shop.folder.choose(order.path, move=order.move, new=order.new)
         return web.json_response(chosen)
 
     async def look_at_folder(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.ChooseFolder)
-        return web.json_response(await self._shop().folder.look(order.path))
+        return web.json_response(await self._shop.folder.look(order.path))
 
     async def move(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().folder.move())
+        return web.json_response(await self._shop.folder.move())
 
     async def stop_moving(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().folder.stop())
+        return web.json_response(await self._shop.folder.stop())
 
     async def token(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().token())
+        return web.json_response(await self._shop.token())
 
     async def set_token(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.SetToken)
-        return web.json_response(await self._shop().set_token(order.token))
+        return web.json_response(await self._shop.set_token(order.token))
 
     async def clear_token(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._shop().clear_token())
+        return web.json_response(await self._shop.clear_token())

@@ -22,15 +22,19 @@ import psutil
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from app import __version__
 from app.core.errors import AppError, Refused
 from app.core.reasons import in_words
-from app.lan import leaving
-from app.machine import runtime_file, settings
+from app.lan import identity, leaving
+from app.machine import keystore, runtime_file, settings
 from app.machine.going import listen
 from app.machine.home_lock import HomeLock
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
+from app.machine.settings import Choices
 from app.node.computing_again import forget_checks
+from app.node.doors import Doors
+from app.node.finding import listening
 from app.node.going import follow
 from app.node.log_lines import JsonLines
 from app.node.memory import MemoryRules
@@ -80,26 +84,56 @@ async def _main(
     await asyncio.to_thread(forget_checks, home.stages)
     _check(options)
     await asyncio.to_thread(say_awaited, options)
-    node = Node(options, home, _settings(options, home), stopping)
+    stop = asyncio.Event()
     for number in _ends():
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
-            asyncio.get_running_loop().add_signal_handler(number, node.stop)
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    choices = Choices(home.settings_file, _settings(options, home))
+    me = await identity.load_or_create(home, await keystore.open_keystore(home))
+    sock = listening(options, home.settings_file)
+    group = asyncio.TaskGroup()
+    node = Node(options, home, choices, me, sock, group)
     log.info("node %s starts in %s", node.settings.name, home.root)
-    async with asyncio.TaskGroup() as group:
-        beside: list[asyncio.Task[None]] = []
-
-        def begun(facts: dict[str, Any]) -> None:
-            ready(facts)
-            beside.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
-            hear = listen(partial(follow, node.lending))
-            beside.append(group.create_task(hear, name="hear of sleep"))
-
+    async with node.lender, group:
         try:
-            await node.run(begun)
+            await node.lending.begin(node.lent)
+            await _serve(node, Doors(node, stop.set), group, ready, stop, stopping)
         finally:
-            for task in beside:
-                task.cancel()
+            node.lent.end()
     log.info("node stopped")
+
+
+async def _serve(
+    node: Node,
+    doors: Doors,
+    group: asyncio.TaskGroup,
+    ready: Callable[[dict[str, Any]], None],
+    stop: asyncio.Event,
+    stopping: Callable[[], None],
+) -> None:
+    """Serve until `stop`, and end in order: placements, lent layers, links, ports."""
+    async with node.network:
+        own = [group.create_task(node.run(), name="services")]
+        await doors.start(group)
+        control, place = doors.control, node.home.runtime_file
+        await asyncio.to_thread(runtime_file.claim, place, control.port, control.token, __version__)
+        try:
+            node.changed()
+            who = {"id": node.network.id, "name": node.settings.name}
+            ready(who | {"peer_port": node.network.port, "control_port": control.port})
+            hear = listen(partial(follow, node.lending))
+            own.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
+            own.append(group.create_task(hear, name="hear of sleep"))
+            await stop.wait()
+            await node.lending.leave()
+        finally:
+            stopping()
+            place.unlink(missing_ok=True)
+            node.hosting.close()
+            await doors.stop()
+            await node.hosting.unload()
+            for task in own:
+                task.cancel()
 
 
 def _ends() -> list[int]:

@@ -31,7 +31,7 @@ class Telling:
         self,
         status: Callable[[], messages.Status],
         measured: Callable[[], Mapping[MachineId, Known]],
-        network: Callable[[], Network],
+        network: Network,
         asked_of: Callable[[], frozenset[MachineId]],
     ) -> None:
         self._status, self._measured, self._network = status, measured, network
@@ -58,17 +58,17 @@ class Telling:
             now, links_now = self._status(), key_of(self._measured())
             if now != told:
                 told = now
-                await self._network().tell(now)
+                await self._network.tell(now)
             await self._tell_lenders()
             if links_now != links_told:
                 links_told = links_now
-                await self._network().tell(message_of(self._measured(), time.time()))
+                await self._network.tell(message_of(self._measured(), time.time()))
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _tell_lenders(self) -> None:
         """Those through whose layers an answer passes now, or none does any more: one that wants its memory back
         would take a long wait for another machine for the end of the answer."""
-        network, asked_of = self._network(), self._asked_of()
+        network, asked_of = self._network, self._asked_of()
         links = set(network.links.values())
         asked = {link for link in links if link.peer in asked_of}
         no_more = (self._asked - asked) & links  # with a link ends what was said over it

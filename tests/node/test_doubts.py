@@ -6,7 +6,7 @@ import asyncio
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,10 +14,10 @@ from app.core.errors import BadInput, Reason
 from app.core.household import Machine
 from app.core.ids import MachineId
 from app.core.reasons import said
-from app.machine.paths import Home, write_atomically
+from app.machine.paths import write_atomically
 from app.node import doubts as module
-from app.node.control import Control
 from app.node.doubts import Doubts
+from app.node.household_routes import HouseholdRoutes
 
 ATTIC, SHED = MachineId("a" * 64), MachineId("s" * 64)
 MACHINES = {ATTIC: Machine(ATTIC, "attic", online=True), SHED: Machine(SHED, "shed")}
@@ -50,12 +50,11 @@ async def test_placements_look_anew_at_a_machine_that_is_used_again(tmp_path: Pa
     loaded = [SimpleNamespace(household_changed=lambda at=at: looked.append(at)) for at in "ab"]
     doubts = Doubts(tmp_path / "doubts.json")
     await doubts.differs(ATTIC, "attic")
-    node: Any = SimpleNamespace(
-        home=Home(tmp_path), doubts=doubts, hosting=SimpleNamespace(loaded=loaded),
-        machine=lambda _: MACHINES[ATTIC],
-    )  # fmt: skip
+    household: Any = SimpleNamespace(machine=lambda _: MACHINES[ATTIC])
+    nobody: Any = None
     request: Any = SimpleNamespace(match_info={"ref": "attic"})
-    await Control(node)._use_again(request)
+    routes = HouseholdRoutes(nobody, household, nobody, doubts, cast("Any", loaded))
+    await routes.use_again(request)
     assert (looked, ATTIC in doubts) == (["a", "b"], False)
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from app.core.merge_patch import patched
-from app.node import control
+from app.node import state_routes
 from app.node.events import KEPT, MAX_WAITING, Event, Events, Json
 
 
@@ -98,9 +98,9 @@ async def test_each_node_has_a_life_of_its_own() -> None:
 async def test_where_nothing_happens_a_line_says_that_the_node_lives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert control.HEARTBEAT_SECONDS == 10  # UX.md T8; the window waits for three of them
-    monkeypatch.setattr(control, "HEARTBEAT_SECONDS", 0.01)
+    assert state_routes.HEARTBEAT_SECONDS == 10  # UX.md T8; the window waits for three of them
+    monkeypatch.setattr(state_routes, "HEARTBEAT_SECONDS", 0.01)
     events = Events(lambda: {"a": 1})
-    async with aclosing(control._with_heartbeat(events.listen())) as stream:
+    async with aclosing(state_routes.with_heartbeat(events.listen())) as stream:
         assert (await anext(stream)).startswith(b"event: snapshot\nid: ")
         assert [await anext(stream) for _ in range(2)] == [b": alive\n\n"] * 2

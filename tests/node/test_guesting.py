@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,6 +22,14 @@ from app.node.rights import Rights
 
 ME = machine_id("a" * 64)
 GUEST = {ME: Member(ME, b"", "visitor", frozenset({Role.GUEST}))}
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The household as the log of this machine has it."""
+
+    members: Any
+    id: Any = ME
 
 
 class Content:
@@ -64,7 +73,7 @@ def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
 
 def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> Guesting:
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[own] if own else [])))
-    made = Guesting(lambda: cast("Any", None), Rights(lambda: members, lambda: ME), lambda: hosting)
+    made = Guesting(cast("Any", None), Rights(Members(members)), hosting)
     made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
     return made
 
@@ -106,7 +115,7 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
         },
     )
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
-    made = Guesting(lambda: network, Rights(lambda: GUEST, lambda: ME), lambda: hosting)
+    made = Guesting(network, Rights(Members(GUEST)), hosting)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
     assert made.json() == {"hosts": ["attic", "den"]}
 

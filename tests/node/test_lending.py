@@ -353,8 +353,9 @@ async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
 async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
     """What the node is told by its network; the rest of it has no part in that."""
     nobody = SimpleNamespace(gone=lambda *_: None, lender_left=lambda _: None)
-    node = SimpleNamespace(_answers=nobody, measuring=nobody, hosting=nobody, _tell=lambda _: None)
-    node._lending = bench.lending
+    household = SimpleNamespace(tell=lambda _: None)
+    node = SimpleNamespace(_answers=nobody, measuring=nobody, hosting=nobody, household=household)
+    node.lent = bench.lending
     link = SimpleNamespace(peer=member().id, name="den", ended=None)
     await Node.disconnected(cast("Any", node), cast("Any", link))
     assert list(bench.lending._unlinked) == [member().id]

@@ -13,9 +13,9 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 from app.node import ndjson
-from app.node.control import _with_heartbeat
 from app.node.events import Event
 from app.node.ndjson import Progress, stream, with_progress
+from app.node.state_routes import with_heartbeat
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ async def test_a_stream_of_events_can_be_closed_between_two() -> None:
         yield Event("one-1", "snapshot", {})
         await asyncio.sleep(60)
 
-    async with aclosing(_with_heartbeat(events())) as lines:
+    async with aclosing(with_heartbeat(events())) as lines:
         assert (await anext(lines)).startswith(b"event: snapshot")
 
 

@@ -48,7 +48,7 @@ class LanDoor:
         words: FirstWords,
         expects: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._home, self._chosen, self._words = home, chosen, words
+        self._home, self._chosen, self.words = home, chosen, words
         self.port, self.addresses, self.certificate = 0, tuple[str, ...](), ""
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
@@ -120,7 +120,7 @@ class LanDoor:
             await asyncio.wait(tasks)
         for sock, _ in self._listening.values():
             sock.close()
-        self._words.close()
+        self.words.close()
         runner, self._runner = self._runner, None
         self._listening, self.port, self.addresses = {}, 0, ()
         if runner is not None:
@@ -169,7 +169,7 @@ class LanDoor:
             tune(sock)
             ours = sock.dup()  # asyncio closes its own where the handshake fails
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._words.watched(self._runner), sock, ssl=context,
+                self.words.watched(self._runner), sock, ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS, ssl_shutdown_timeout=CLOSE_SECONDS,
             )  # fmt: skip
             is_through = self._is_expected(host)  # others pay for each, until they showed a key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric
@@ -12,18 +11,15 @@ from prometheus_client.metrics_core import GaugeMetricFamily as Gauge
 
 from app.node.chat_api.answering import Answering
 from app.node.chat_api.figures import Figures
+from app.node.hosting import Hosting
 from backends.contract import Layers
-
-if TYPE_CHECKING:
-    from app.node.hosting import Hosting
-    from app.node.node import Node
 
 
 class OwnRoutes:
     """What belongs to no API of others."""
 
-    def __init__(self, node: Node, answering: Answering, figures: Figures) -> None:
-        self._node, self._answering, self._figures = node, answering, figures
+    def __init__(self, hosting: Hosting, answering: Answering, figures: Figures) -> None:
+        self._hosting, self._answering, self._figures = hosting, answering, figures
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/metrics", self.metrics), web.get("/openapi.json", self.openapi)]
@@ -34,7 +30,7 @@ class OwnRoutes:
         return web.Response(body=description(), content_type="application/json")
 
     async def metrics(self, request: web.Request) -> web.Response:
-        hosting, queue = self._node.hosting, self._answering.queue
+        hosting, queue = self._hosting, self._answering.queue
         answers, vectors = hosting.answers(), hosting.embeddings
         now = [
             Gauge("poolhouse_queue_waiting", "Answers that wait for a turn.", queue.n_waiting),

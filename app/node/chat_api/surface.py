@@ -7,19 +7,19 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
 
-from app.core.errors import AppError, BadInput, Reason
-from app.core.ids import MachineId
-from app.core.operations import Role
+from app.core.errors import AppError, BadInput
 from app.machine.api_choice import ApiChoice, KeyLimits, Upstream
 from app.machine.api_keys import ApiKeys
 from app.machine.keystore import open_keystore
+from app.machine.paths import Home
 from app.machine.secret_map import SecretMap
+from app.machine.settings import Choices
 from app.machine.typed import home_option
 from app.node import requests as asked
 from app.node.chat_api import access
@@ -46,9 +46,11 @@ from app.node.chat_api.under_way import UnderWay
 from app.node.chat_api.upstream_desk import UpstreamDesk
 from app.node.chat_api.upstreams import Upstreams
 from app.node.guard import MAX_BODY_BYTES, own_names
-
-if TYPE_CHECKING:
-    from app.node.node import Node
+from app.node.guesting import Guesting
+from app.node.hosting import Hosting
+from app.node.journal import Journal
+from app.node.models import Models
+from app.node.rights import Rights
 
 log = logging.getLogger(__name__)
 
@@ -58,23 +60,34 @@ LOOK_SECONDS = 10.0  # between looks at this computer's addresses
 
 
 class ChatApi:
-    """One surface; `change` opens and closes it."""
+    """One surface; `change` opens and closes it. `lan`: its door on the LAN."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self.keys = ApiKeys(node.home)
+    def __init__(
+        self,
+        home: Home,
+        choices: Choices,
+        hosting: Hosting,
+        models: Models,
+        guesting: Guesting,
+        rights: Rights,
+        journal: Journal,
+        lan: LanDoor,
+    ) -> None:
+        self._home, self._choices, self._hosting, self._models = home, choices, hosting, models
+        self._guesting, self._rights = guesting, rights
+        self.keys = ApiKeys(home)
         self.figures = Figures()
         self.budget = Budget(self._tokens_of, time.monotonic)
         self.upstreams = Upstreams(
-            lambda: self.choice.upstreams, SecretMap(node.home, "upstream keys"),
-            node.home.household / "upstreams.json", self._note,
+            lambda: self.choice.upstreams, SecretMap(home, "upstream keys"),
+            home.household / "upstreams.json", journal.note,
         )  # fmt: skip
         self.desk = UpstreamDesk(
             self.upstreams, lambda: self.choice.upstreams, self._with_upstreams
         )
         self.answering = Answering(
-            lambda: node.hosting,
-            lambda: node.shop.models,
+            lambda: hosting,
+            lambda: models,
             lambda: self.choice.may_load,
             self.figures,
             self.budget,
@@ -83,22 +96,17 @@ class ChatApi:
         self.cards = ModelCards(self.answering)
         self.port = 0  # where it listens; 0: it does not
         self._runner: web.AppRunner | None = None
-        self._words, self._lan_words = FirstWords(), FirstWords()
+        self._words = FirstWords()
         self._opened = Counter[str]()  # requests of each key, by both doors
         self._under_way = WeakSet[UnderWay]()  # of each door
-        self.lan = LanDoor(
-            node.home,
-            lambda: node.finding.choice.interfaces,
-            self._lan_words,
-            lambda host: node.network.expects(host),  # noqa: PLW0108  made later
-        )
+        self.lan = lan
         self._group: asyncio.TaskGroup | None = None
         self._watching: asyncio.Task[None] | None = None
         self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
 
     @property
     def choice(self) -> ApiChoice:
-        return self._node.settings.api
+        return self._choices.now.api
 
     def _tokens_of(self, key: str) -> int:
         return self.choice.tokens_of(key)
@@ -106,16 +114,13 @@ class ChatApi:
     def _at_once_of(self, key: str) -> int:
         return self.choice.at_once_of(key)
 
-    def _note(self, reason: Reason) -> None:
-        self._node.journal.note(reason)
-
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Listen, if the owner wants it. A node serves its household also without it."""
         self._group = group
         self.upstreams.tell_uncounted()
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
-        self._node.hosting.rested = self.answering.queue.look
-        self._node.hosting.ended = self.figures.count
+        self._hosting.rested = self.answering.queue.look
+        self._hosting.ended = self.figures.count
         if self.choice.on:
             try:
                 await self._open()
@@ -167,7 +172,7 @@ class ChatApi:
             elif not wanted.on:
                 await self._closed()
             await self._lan_changed(wanted)
-            await self._node.choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
+            await self._choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
         return await self.told()
 
     async def limit(self, order: asked.LimitKey) -> Json:
@@ -208,9 +213,7 @@ class ChatApi:
 
     async def _save(self, how: Callable[[ApiChoice], ApiChoice]) -> None:
         async with self._changing:
-            await self._node.choices.change(
-                lambda now: msgspec.structs.replace(now, api=how(now.api))
-            )
+            await self._choices.change(lambda now: msgspec.structs.replace(now, api=how(now.api)))
 
     async def _lan_changed(self, wanted: ApiChoice) -> None:
         try:
@@ -227,7 +230,7 @@ class ChatApi:
                 await self.lan.close()
             elif not self.lan.port and self._group is not None:
                 ports = self._ports(choice.port + NEAR_PORTS)
-                keys = await open_keystore(self._node.home)
+                keys = await open_keystore(self._home)
                 await self.lan.open(self._application(self._lan_gate()), ports, keys, self._group)
 
     async def _watch_addresses(self) -> None:
@@ -244,7 +247,7 @@ class ChatApi:
     async def _follow(self) -> None:
         """Raises BadInput, Refused."""
         async with self._turn:
-            keys = await open_keystore(self._node.home)
+            keys = await open_keystore(self._home)
             if self._group is not None and await self.lan.followed(keys, self._group):
                 return
             await self.lan.close()
@@ -296,14 +299,14 @@ class ChatApi:
             self._words.heard,
             self._at_once_of,
             self._opened,
-            "" if (home := self._node.home).is_default else home_option(home.root),
+            "" if (home := self._home).is_default else home_option(home.root),
         )
 
     def _lan_gate(self) -> Gate:
         """Nobody passes it without a key."""
         return Gate(
             KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False), self.figures,
-            self._lan_words.heard, self._at_once_of, self._opened, let_in=self.lan.known.met,
+            self.lan.words.heard, self._at_once_of, self._opened, let_in=self.lan.known.met,
         )  # fmt: skip
 
     def _access(self, own: Callable[[], Collection[str]]) -> Access:
@@ -311,7 +314,7 @@ class ChatApi:
 
     def _application(self, gate: Gate) -> web.Application:
         """A guest's own programs are answered by its host."""
-        guesting, own = self._node.guesting, self._node.shop.models.listed
+        guesting, own = self._guesting, self._models.listed
         app = web.Application(
             client_max_size=MAX_BODY_BYTES, middlewares=[gate.check, passing(guesting)]
         )
@@ -323,39 +326,31 @@ class ChatApi:
         app.on_shutdown.append(gate.under_way.end)
         self._under_way.add(gate.under_way)
         self._add_routes(app, listed)
-        app.add_routes(behind(OwnRoutes(self._node, self.answering, self.figures).routes()))
-        server = ServerRoutes(self.answering, lambda: self._node.hosting, listed, self.cards)
+        app.add_routes(behind(OwnRoutes(self._hosting, self.answering, self.figures).routes()))
+        server = ServerRoutes(self.answering, lambda: self._hosting, listed, self.cards)
         app.add_routes(behind(server.routes()))
         return app
 
     def for_guests(self) -> web.Application:
         """What guests may ask of this machine, over their links; it needs no key and is never off."""
-        may = self._may_ask
+        may = self._rights.may_be_asked_by
         gate = Gate(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
-        host = self._node.rights.name
+        host = self._rights.name
         within = [while_may(may), gate.check, naming_the_host(host)]
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)
-        listed = self._node.shop.models.listed
+        listed = self._models.listed
         self._add_routes(app, listed)
-        routes = GuestRoutes(self.answering, self.budget, lambda: self._node.hosting, listed, host)
+        routes = GuestRoutes(self.answering, self.budget, lambda: self._hosting, listed, host)
         app.add_routes(behind(routes.routes()))
         return app
 
-    def _may_ask(self, machine: MachineId) -> bool:
-        """Whether that machine is a guest now, and this one a host."""
-        network = self._node.network
-        guest, me = network.members.get(machine), network.members.get(network.id)
-        if guest is None or me is None:
-            return False
-        return guest.is_guest and Role.HOST in me.roles
-
     def _add_routes(self, app: web.Application, listed: Listed) -> None:
-        going = LettingGo(lambda: self._node.hosting, lambda: self.choice.may_load, self.answering)
+        going = LettingGo(lambda: self._hosting, lambda: self.choice.may_load, self.answering)
         for part in (
             OpenAiRoutes(self.answering, listed),
             ResponsesRoutes(self.answering),
             AnthropicRoutes(self.answering),
             OllamaRoutes(self.answering, listed, going, self.cards),
-            EmbeddingRoutes(lambda: self._node.hosting.embeddings, self.budget, self.figures),
+            EmbeddingRoutes(lambda: self._hosting.embeddings, self.budget, self.figures),
         ):
             app.add_routes(behind(part.routes()))
