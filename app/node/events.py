@@ -32,6 +32,21 @@ class Event:
     data: Json
 
 
+class Changes:
+    """Called whenever something that a face shows, or another machine must know, may be another now. Cheap."""
+
+    def __init__(self) -> None:
+        self._followers: list[Callable[[], None]] = []
+
+    def __call__(self) -> None:
+        for told in self._followers:
+            told()
+
+    def tell(self, follower: Callable[[], None]) -> None:
+        """Call `follower` too, from now on."""
+        self._followers.append(follower)
+
+
 class Events:
     """Turns "something changed" into numbered changes for any number of listeners.
 

@@ -35,7 +35,7 @@ from app.node import link_limits, pairings
 from app.node.answers import Ready, StageAnswers
 from app.node.closings import Closings
 from app.node.doubts import Doubts
-from app.node.events import Events
+from app.node.events import Changes, Events
 from app.node.finding import Finding, choice_of
 from app.node.giving import Giving
 from app.node.guesting import Guesting
@@ -79,8 +79,11 @@ class Node:
     ) -> None:
         """`sock` is taken over; `group` carries what the services do, and is entered before they do it."""
         self.home, self.options, self.choices = home, options, choices
+        self.changed = Changes()
         self.events = Events(self.snapshot)
+        self.changed.tell(self.events.changed)
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
+        self.changed.tell(self.journal.changed)
         self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
         self._lessons = Lessons(home.household / "forecasts.json")
         self.network = Network(home, me, sock, self, self)
@@ -94,6 +97,7 @@ class Node:
         self.lending = LendRules(
             choices, self._uses, self.rights.lends, self._lends_to, self.changed
         )
+        self.changed.tell(self.lending.look_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         shelf = Shelf(home.models, paths.guide_file(), stages)
@@ -141,6 +145,7 @@ class Node:
         self._telling = Telling(
             self._status, self.links.measured, self.network, self.hosting.loaded.asked_of
         )
+        self.changed.tell(self._telling.changed)
         self.household.tell(facts.Member(me.id, choices.now.name, ()))
         self.household.tell(facts.Came(me.id, None))
 
@@ -164,13 +169,6 @@ class Node:
     def settings(self) -> Settings:
         """What the owner chose, as it is in force now."""
         return self.choices.now
-
-    def changed(self) -> None:
-        """Something that a face shows, or another machine must know, may be another now."""
-        self.events.changed()
-        self._telling.changed()
-        self.journal.changed()
-        self.lending.look_soon()
 
     def snapshot(self) -> Json:
         """All that a face shows of this node."""
