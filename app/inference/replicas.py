@@ -46,8 +46,9 @@ class Replicas:
         self._held[place] = replica
 
     def moved(self, place: int, machines: frozenset[str]) -> None:
-        """Other machines compute that one from now on."""
-        self._held[place].machines = machines
+        """Other machines compute that one from now on, if it is there yet."""
+        if place in self._held:
+            self._held[place].machines = machines
 
     def drop_if_over(self) -> bool:
         """Whether none is left; then nothing is served any more."""

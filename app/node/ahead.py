@@ -7,14 +7,17 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from app.core.degraded import slowed
-from app.core.errors import AppError, DoesNotFit, StageLost
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.moving import QUIET_S, is_clearly_better, may_load_ahead, may_move
 from app.core.plan import Plan
+from app.core.recovery import Loss
+from app.inference.pipeline import Pipeline
+from app.node.placement_state import PlacementState
 from app.node.rebuilding import Option, Rebuilding
 from app.node.slowness import Slowness
 from app.node.stoppable import unless
@@ -26,63 +29,19 @@ LEAST_BETWEEN_SECONDS = 15.0  # between two times that plans are made for this
 LONGEST_BETWEEN_SECONDS = 240.0  # where it fails again and again
 
 
-class Placement(Protocol):
-    """What is served, and since when nobody has asked it; node/running.py has it."""
-
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def split(self) -> list[int] | None:
-        """The layers of each run, as somebody ordered them."""
-        ...
-
-    @property
-    def n_changes(self) -> int:
-        """Grows whenever the household, or what is placed, is another."""
-        ...
-
-    @property
-    def asked(self) -> asyncio.Event:
-        """Somebody asks, or is about to."""
-        ...
-
-    @property
-    def asked_s(self) -> float:
-        """When it was asked last; the present moment while somebody does."""
-        ...
-
-    @property
-    def placed_s(self) -> float:
-        """When its layers came to where they are."""
-        ...
-
-    def steps_s(self) -> Mapping[MachineId, float]:
-        """Seconds that a token takes on each machine, where that is known by now."""
-        ...
-
-    def replace_slow(self, machine: MachineId | None) -> None:
-        """This machine is being replaced, as it became so slow; none is (None)."""
-        ...
-
-    def move(self, option: Option) -> None:
-        """Go over to another placement, now that nobody asks."""
-        ...
-
-
 class Ahead:
-    """For one placement, until cancelled."""
+    """For one pipeline of a placement, which is at `place` in it, until cancelled."""
 
     def __init__(
         self,
-        placement: Placement,
+        state: PlacementState,
+        place: int,
+        pipeline: Pipeline,
         rebuilding: Rebuilding,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        covers: bool = True,
     ) -> None:
-        """covers: lay layers ahead of a loss; not where others go on with the answers."""
-        self._placement, self._rebuilding, self._clock = placement, rebuilding, clock
-        self._covers = covers
+        self._placement, self._place, self._pipeline = state, place, pipeline
+        self._rebuilding, self._clock = rebuilding, clock
         self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # what was looked at last
         self._slowness = Slowness()
         self._looked_s, self._again_s = -LEAST_BETWEEN_SECONDS, math.inf
@@ -93,10 +52,32 @@ class Ahead:
             await asyncio.sleep(LOOK_SECONDS)
             await self.turn()
 
+    @property
+    def _plan(self) -> Plan:
+        return self._placement.part(self._place)
+
+    def _steps_s(self) -> dict[MachineId, float]:
+        """Seconds that a token takes on each machine. Of several pipelines a slow one gets fewer requests by itself."""
+        if self._placement.is_several:
+            return {}
+        steps = self._pipeline.steps_s()
+        return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
+
+    def _move(self, option: Option) -> None:
+        """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
+        placement, now = self._placement, self._plan
+        why = _why_moved(now, option[0])
+        if slow := [one.name for one in now.stages if one.machine in placement.replaced]:
+            why = Reason("recovery_slow", {"machine": slow[0]})
+        log.info("the pipeline of %s moves to a better placement", now.stages[0].name)
+        self._rebuilding.intend(option)
+        placement.is_moving = not placement.is_several
+        self._pipeline.break_off(Loss("", "", why, time.monotonic()))
+
     async def turn(self) -> None:
         """What is due now."""
         placement = self._placement
-        self._slowness.look(placement.steps_s(), placement.placed_s, self._clock())
+        self._slowness.look(self._steps_s(), placement.placed_s, self._clock())
         if self._is_time():
             self._looked_s = self._clock()
             self._look_again(await self._quietly(self.look()))
@@ -127,7 +108,7 @@ class Ahead:
     async def check(self) -> None:
         """Have a sample of what a lender computed compared, if one waits."""
         if self._rebuilding.checks is not None:
-            await self._rebuilding.checks.look(self._placement.plan)
+            await self._rebuilding.checks.look(self._plan)
 
     async def look(self) -> None:
         """Once: first a better placement, then what would be missing if a machine of it were lost."""
@@ -135,19 +116,21 @@ class Ahead:
             if (right := await self._without_doubted()) is not None:
                 await self._rebuilding.prepare(right[0])
                 if self._doubted():  # nobody took it back meanwhile
-                    self._placement.move(right)
+                    self._move(right)
                     return
             if (better := await self._without_slow() or await self._better()) is not None:
                 await self._rebuilding.prepare(better[0])
                 if self._may_move():
-                    self._placement.move(better)
+                    self._move(better)
                     return
         finally:
             self._placement.replace_slow(None)
-        here = self._placement.plan.stages[0].machine
-        others = {stage.machine for stage in self._placement.plan.stages} - {here}
+        here = self._plan.stages[0].machine
+        others = {stage.machine for stage in self._plan.stages} - {here}
         failed: AppError | None = None
-        for machine in others if self._covers else ():
+        for machine in (
+            () if self._placement.is_several else others
+        ):  # others go on with its answers
             try:
                 await self._cover(machine)
             except AppError as error:  # what the other machines hold can be covered all the same
@@ -174,7 +157,7 @@ class Ahead:
 
     def _doubted(self) -> frozenset[MachineId]:
         """Machines of it whose numbers were found wrong."""
-        checks, stages = self._rebuilding.checks, self._placement.plan.stages
+        checks, stages = self._rebuilding.checks, self._plan.stages
         return frozenset(one.machine for one in stages if checks and one.machine in checks.doubts)
 
     async def _without_doubted(self) -> Option | None:
@@ -193,7 +176,7 @@ class Ahead:
         """What the planner would choose today, if that is clearly better than what is there."""
         if not self._may_move() or self._doubted():
             return None
-        now = self._placement.plan
+        now = self._plan
         away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
         best, *others = await self._rebuilding.options(away)
         same = [plan for plan, _ in others if plan.stages == now.stages]
@@ -209,7 +192,7 @@ class Ahead:
         """A placement without a machine that became far slower, if it is clearly better than to bear that."""
         if not self._may_move():
             return None
-        now, slow = self._placement.plan, self._slowness.slow
+        now, slow = self._plan, self._slowness.slow
         for machine in {stage.machine for stage in now.stages[1:-1]} & slow.keys() - {now.host}:
             try:
                 found, *_ = await self._rebuilding.options(frozenset(slow) - {now.host})
@@ -233,7 +216,7 @@ class Ahead:
 
     async def _soonest_without(self, machine: MachineId) -> Plan | None:
         """What would be placed without it; on slow machines too, where nothing else fits. None: nothing would."""
-        slow = frozenset({machine, *self._slowness.slow}) - {self._placement.plan.host}
+        slow = frozenset({machine, *self._slowness.slow}) - {self._plan.host}
         for without in dict.fromkeys((slow, frozenset({machine}))):
             try:
                 plan, _ = await self._rebuilding.soonest(without)
@@ -245,3 +228,11 @@ class Ahead:
 
 def _sizes(plan: Plan) -> list[int]:
     return [len(stage.layers) for stage in plan.stages]
+
+
+def _why_moved(before: Plan, after: Plan) -> Reason:
+    """What those are told who ask while it goes from one placement to the other."""
+    held = {stage.machine for stage in before.stages}
+    names = [one.name for one in after.stages if one.machine not in held]
+    facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}
+    return Reason("recovery_joining", facts) if names else Reason("recovery_better")

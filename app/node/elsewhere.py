@@ -40,7 +40,7 @@ class Elsewhere:
     ) -> list[Option]:
         """Where lost layers, or those of a part, may go: as ordered, if that can be, or else. Raises AppError."""
         entry, was = running.entry, running.order
-        shape = None if running.holds.is_several else was.shape  # of one of several, the split
+        shape = None if running.state.is_several else was.shape  # of one of several, the split
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
         speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
         back = releases([running], self._loaded.but(running) if running.news else ())

@@ -5,41 +5,36 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from app.core.ids import MachineId
-from app.core.placement import Shape
-from app.core.plan import Plan, PlannedStage
+from app.core.plan import PlannedStage
+from app.node.placement_state import PlacementState
 from app.node.placing import Placing
 
 
 class Holds:
-    """Of one placement: its plan, and the pipelines that are open of it."""
+    """Of one placement: the pipelines that are open of it."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, state: PlacementState) -> None:
+        self._state = state
         self.placings: list[Placing] = []  # one for each pipeline that is open, or opens
         self.is_loaded = False  # all of it was open once
 
-    @property
-    def is_several(self) -> bool:
-        """Whether there is more than one pipeline, and each request goes to one of them."""
-        return self.plan.shape is Shape.REPLICAS
-
     def ahead(self) -> list[PlannedStage]:
         """What other machines hold in memory for a loss that may come."""
-        if self.is_several:
+        if self._state.is_several:
             return []
-        return [stage for one in self.placings for stage in one.ahead(self.plan)]
+        return [stage for one in self.placings for stage in one.ahead(self._state.plan)]
 
     async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
         """Another model needs the memory that lies ahead there: it is back, and can be laid again later."""
         if any(stage.machine in machines for stage in self.ahead()):  # else it is not waited for
             for one in list(self.placings):
-                await one.give_up_ahead(self.plan, machines)
+                await one.give_up_ahead(self._state.plan, machines)
 
     def here(self, me: MachineId) -> tuple[int, int]:
         """Bytes of this machine that it holds or is about to, and of these what is not taken from the
         free memory yet. What changes places counts once."""
         if not self.is_loaded:
-            planned = bytes_on(me, self.plan.stages)
+            planned = bytes_on(me, self._state.plan.stages)
             return planned, planned
         own = comes = 0
         for one in self.placings:
@@ -57,7 +52,7 @@ class Holds:
         over: it has ended."""
         if over or not self.is_loaded:
             return _sums((*present, *self.ahead()))
-        host = self.plan.host
+        host = self._state.plan.host
         held = _sums(one for placing in self.placings for one in placing.held())
         return {key: n for key, n in (held | {host: self.here(host)[0]}).items() if n}
 

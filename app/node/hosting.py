@@ -301,7 +301,7 @@ class Hosting:
                 with self._turn.sparing(stays):
                     for one in self.loaded.but(*stays):
                         if one.is_ready:
-                            await one.unused.wait()
+                            await one.state.unused.wait()
                     running = await self._swapped(entry, running, stays, report)
             use.enter_context(running.in_use())
             return running

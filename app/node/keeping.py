@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,12 +14,12 @@ from app.core.blame import Fault, Retry
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.plan import Plan
-from app.core.recovery import Loss
 from app.inference.pipeline import Pipeline
-from app.inference.replicas import Replica, Replicas
+from app.inference.replicas import Replica
+from app.node import rebuilding
 from app.node.ahead import Ahead
-from app.node.growing import SplitOfSeveral, Whole, why_moved
 from app.node.opening import Opener
+from app.node.placement_state import PlacementState
 from app.node.placing import Placing
 from app.node.rebuilding import Option, Rebuilding
 
@@ -41,16 +39,6 @@ class Replan(Protocol):
     ) -> Awaitable[Sequence[Option]]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Anew:
-    """How what is lost is placed anew under its answers."""
-
-    only: Callable[[Placing], Rebuilding]  # where there is one pipeline
-    replan: Replan  # where a split may go that is one of several
-    moved: Callable[[int, Plan], None]  # it goes there
-    whole: Whole  # what it is one of
-
-
 def _machines(part: Plan) -> frozenset[MachineId]:
     return frozenset(stage.machine for stage in part.stages)
 
@@ -59,23 +47,31 @@ class Keeper:
     """Its tasks carry them; all is closed when they are cancelled. `changed`: a replica came or went."""
 
     def __init__(
-        self, plan: Plan, described: Json, opener: Opener, replicas: Replicas, anew: Anew,
+        self,
+        state: PlacementState,
+        opener: Opener,
+        replan: Replan,
         changed: Callable[[], None],
-    ) -> None:  # fmt: skip
-        self._parts, self._described, self._opener = list(plan.parts), described, opener
-        self._replicas, self._anew, self._changed = replicas, anew, changed
-        self._news = asyncio.Event()
+    ) -> None:
+        self._state, self._opener, self._replicas = state, opener, state.pipelines
+        self._replan, self._changed = replan, changed
         self._lost: set[int] = set()
-        self._splits = {n for n, one in enumerate(self._parts) if len(_machines(one)) > 1}
-        self._rebuildings: dict[int, Rebuilding] = {}  # of its splits, where there are several
+        self._splits = {
+            place
+            for place in range(state.n_parts)
+            if len(_machines(state.part(place))) > 1 and state.is_several
+        }
+        self._rebuildings: dict[int, Rebuilding] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
         """Open all, this machine's first: what it says is what the others are compared with. Raises AppError."""
         loop = asyncio.get_running_loop()
-        opened: list[asyncio.Future[None]] = [loop.create_future() for _ in self._parts]
-        for place, part in enumerate(self._parts):
-            name = f"keep {part.stages[0].name}'s replica" if len(self._parts) > 1 else "keep it"
+        state = self._state
+        opened: list[asyncio.Future[None]] = [loop.create_future() for _ in range(state.n_parts)]
+        for place in range(state.n_parts):
+            first = state.part(place).stages[0]
+            name = f"keep {first.name}'s replica" if state.is_several else "keep it"
             self._tasks.append(group.create_task(self._keep(place, opened[place]), name=name))
             if place == 0:
                 await opened[0]
@@ -87,13 +83,14 @@ class Keeper:
         for task in self._tasks:
             task.cancel()
 
-    def look(self) -> None:
-        """The household is another: a machine that was lost may be back."""
-        self._news.set()
+    @property
+    def only(self) -> Rebuilding | None:
+        """What places the only pipeline anew; None where there are several, and others go on with its answers."""
+        return None if self._state.is_several else self._rebuildings.get(0)
 
     def is_lost(self, machine: MachineId) -> bool:
         """Whether the replica of that machine is gone, and its memory given back."""
-        return any(machine in _machines(self._parts[place]) for place in self._lost)
+        return any(machine in _machines(self._state.part(place)) for place in self._lost)
 
     async def _keep(self, place: int, opened: asyncio.Future[None]) -> None:
         pause_s = LEAST_PAUSE_SECONDS
@@ -101,8 +98,8 @@ class Keeper:
             try:
                 async with AsyncExitStack() as stack:
                     part = await self._placed(place, again=place in self._lost)
-                    rebuilding = partial(self._rebuilding, place)
-                    pipeline = await self._opener.open(part, stack, rebuilding)
+                    made = partial(self._rebuilding, place)
+                    pipeline = await self._opener.open(part, stack, made)
                     first = part.stages[0]
                     here = first.machine == part.host
                     replica = Replica(first.name, pipeline, _machines(part), here)
@@ -134,71 +131,60 @@ class Keeper:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
     async def _until_lost(self, place: int, pipeline: Pipeline) -> StageLost:
-        """Why it ended. Meanwhile a split that is one of several grows back when it can."""
-        if (rebuilding := self._rebuildings.get(place)) is None:
+        """Why it ended. It is looked after meanwhile; a whole one of several has nothing to go to."""
+        if self._state.is_several and place not in self._splits:
             return await pipeline.wait_lost()
-
-        def go(option: Option) -> None:
-            why = why_moved(self._parts[place], option[0])
-            log.info(
-                "the split of %s moves to a better placement", self._parts[place].stages[0].name
-            )
-            rebuilding.intend(option)
-            pipeline.break_off(Loss("", "", why, time.monotonic()))
-
-        split = SplitOfSeveral(self._anew.whole, lambda: self._parts[place], go)
+        ahead = Ahead(self._state, place, pipeline, self._rebuildings[place])
         async with asyncio.TaskGroup() as group:
-            ahead = Ahead(split, rebuilding, covers=False)
-            growing = group.create_task(ahead.run(), name="go back to lost machines")
+            looking = group.create_task(ahead.run(), name="place layers ahead")
             try:
                 return await pipeline.wait_lost()
             finally:
-                growing.cancel()
+                looking.cancel()
 
     async def _pause(self, place: int, seconds: float) -> None:
         """Until it is worth another try: for another machine, when there is news of the household; a split may
         do without the machine that it lost."""
-        self._news.clear()
+        self._state.news.clear()
         is_split = place in self._splits
         await asyncio.sleep(LEAST_PAUSE_SECONDS if is_split else seconds)
-        if is_split or _machines(self._parts[place]) != {self._parts[place].host}:
+        part = self._state.part(place)
+        if is_split or _machines(part) != {part.host}:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds if is_split else LONGEST_PAUSE_SECONDS):
-                    await self._news.wait()
+                    await self._state.news.wait()
 
     async def _placed(self, place: int, *, again: bool) -> Plan:
         """Who shall compute this one; a split that was lost may go to other machines now. Raises AppError."""
-        if again and len(self._parts) > 1 and place in self._splits:
-            [(part, _), *_] = await self._elsewhere(place, frozenset())
-            self._moved(place, part)
-        return self._parts[place]
+        if again and place in self._splits:
+            [(part, described), *_] = await self._elsewhere(place, frozenset())
+            self._state.place(place, part, described)
+        return self._state.part(place)
 
     async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
         """Where a split may be on machines that hold nothing else. Raises AppError."""
-        others = [part for other, part in enumerate(self._parts) if other != place]
-        return await self._anew.replan(without.union(*map(_machines, others)), self._parts[place])
-
-    def _moved(self, place: int, part: Plan) -> None:
-        self._parts[place] = part
-        self._replicas.moved(place, _machines(part))
-        self._anew.moved(place, part)
+        state = self._state
+        others = [state.part(other) for other in range(state.n_parts) if other != place]
+        return await self._replan(without.union(*map(_machines, others)), state.part(place))
 
     def _rebuilding(self, place: int, placing: Placing) -> Rebuilding:
-        part = self._parts[place]
-        if len(self._parts) == 1:
-            return self._anew.only(placing)
+        made = Rebuilding(placing, self._replan_of(place), self._state, place)
+        self._rebuildings[place] = made
+        return made
+
+    def _replan_of(self, place: int) -> rebuilding.Replan:
+        """Where that pipeline may be without some machines."""
+        if not self._state.is_several:
+            return self._replan
         if place in self._splits:
-            made = self._rebuildings[place] = Rebuilding(
-                placing, partial(self._elsewhere, place), lambda plan, _: self._moved(place, plan),
-                self._news, lambda: made.intends,
-            )  # fmt: skip
-            return made
+            return partial(self._elsewhere, place)
+        part = self._state.part(place)
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
             """The same once more, while no other replica can take over: a worker that died is started anew."""
             for stage in part.stages:
                 if stage.machine in without:
                     raise Unreachable("peer_offline", name=stage.name)
-            return [(part, self._described)]
+            return [(part, self._state.described)]
 
-        return Rebuilding(placing, same, lambda *_: None, self._news, lambda: False)
+        return same

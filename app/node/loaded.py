@@ -115,7 +115,7 @@ class Loaded:
 
     def replaced(self) -> dict[MachineId, Reason]:
         """Why others take over what a machine holds."""
-        return {machine: why for one in self._held for machine, why in one.replaced.items()}
+        return {machine: why for one in self._held for machine, why in one.state.replaced.items()}
 
 
 def to_load(shelf: Shelf, order: asked.LoadModel, there: Sequence[str]) -> Entry:

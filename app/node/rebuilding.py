@@ -19,6 +19,7 @@ from app.core.reasons import said
 from app.core.recovery import Loss, Notice
 from app.inference.stage_client import StageClient
 from app.node.checking import Checks
+from app.node.placement_state import PlacementState
 from app.node.placing import Placing
 
 log = logging.getLogger(__name__)
@@ -36,19 +37,10 @@ USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 
 
 class Rebuilding:
-    """For one placement. `replan` chooses; `replaced` is told the new plan before its memory is taken."""
+    """For one pipeline of a placement, which is at `place` in it. `replan` says where it may go without machines."""
 
-    def __init__(
-        self,
-        placing: Placing,
-        replan: Replan,
-        replaced: Callable[[Plan, Json], None],
-        news: asyncio.Event,
-        wanted: Callable[[], bool],
-    ) -> None:
-        self.placing, self._replan, self._replaced = placing, replan, replaced
-        self.wanted = wanted  # somebody asks, or is about to
-        self._news = news  # set when the household changes
+    def __init__(self, placing: Placing, replan: Replan, state: PlacementState, place: int) -> None:
+        self.placing, self._replan, self._state, self._place = placing, replan, state, place
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
         self.checks: Checks | None = None  # of what lenders compute for it
@@ -56,8 +48,14 @@ class Rebuilding:
         self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 
+    def wanted(self) -> bool:
+        """Whether somebody asks, or is about to. Of several, the others go on with what was asked."""
+        if self._state.is_several:
+            return self.intends
+        return self._state.n_askers > 0 or self._state.is_moving
+
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
-        self._news.clear()
+        self._state.news.clear()
         async with self.placing.room.choosing:
             try:
                 chosen, _ = self._chosen = await self._choose(frozenset(map(MachineId, without)))
@@ -175,14 +173,15 @@ class Rebuilding:
     async def build(self) -> list[StageClient]:
         assert self._chosen is not None
         plan, described = self._chosen
-        self._replaced(plan, described)
+        if plan is not self._state.part(self._place):  # else only a worker is started anew
+            self._state.place(self._place, plan, described)
         return await self.placing.open(plan)
 
     async def changed(self) -> None:
         await asyncio.sleep(LEAST_PAUSE_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_PAUSE_SECONDS):
-                await self._news.wait()
+                await self._state.news.wait()
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
         stage = self.placing.failed

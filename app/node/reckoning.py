@@ -29,8 +29,8 @@ def reckon(running: Running, machines: Iterable[Candidate]) -> None:
         machines=tuple(_as_seen(one, seen.get(one.id)) for one in running.plan.machines),
     )
     if (known := forecast_of(found, found.stages, running.entry.model)) is not None:
-        running.holds.plan = replace(found, forecast=known)
-        running.described = {**running.described, "forecast": forecast_json(known)}
+        running.state.plan = replace(found, forecast=known)
+        running.state.described = {**running.state.described, "forecast": forecast_json(known)}
 
 
 def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:

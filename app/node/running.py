@@ -18,26 +18,23 @@ from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss, Notice
-from app.core.replicas import forecast_of, with_part
+from app.core.replicas import forecast_of
 from app.core.waiting_line import InLine
 from app.inference.chats import Answerer
 from app.inference.measure import StageFigures
 from app.inference.replicas import Replica, Replicas
 from app.inference.text import Text
 from app.node import requests as asked
-from app.node.ahead import Ahead
-from app.node.growing import why_moved
 from app.node.holds import Holds
-from app.node.keeping import Anew, Keeper, Replan
+from app.node.keeping import Keeper, Replan
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
 from app.node.opening import Opener, Sources
-from app.node.placing import Placing
-from app.node.planning import lends
+from app.node.placement_state import PlacementState
 from app.node.quiet import Quiet
-from app.node.rebuilding import Option, Rebuilding, notice_json
+from app.node.rebuilding import notice_json
 from app.node.sizes import Sizes
-from app.node.snapshot import forecast_json, plan_json, replicas_json, stage_json, trouble_json
+from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json
 from app.node.stoppable import unless
 from backends.contract import Layers
 
@@ -56,28 +53,18 @@ class Running:
         self, entry: Entry, order: asked.LoadModel, plan: Plan, described: Json, sizes: Sizes,
         quiet: Quiet | None = None,
     ) -> None:  # fmt: skip
-        self.entry, self.order, self.described = entry, order, described
-        self.holds, self._sizes = Holds(plan), sizes
+        self.entry, self.order, self._sizes = entry, order, sizes
+        self.state = PlacementState(entry.model, plan, described, order.split, quiet or Quiet())
+        self.holds = Holds(self.state)
         self.answerer: Answerer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
         self.ended = asyncio.Event()
-        self.unused = asyncio.Event()  # nobody asks it now
-        self.unused.set()
-        self._quiet = quiet or Quiet()
-        self.asked = self._quiet.asked  # somebody asks it, or a model beside it
-        self.n_askers = 0  # who ask it now
         self.by_question = False  # a question brought it, where nothing of it was
         self._replicas: Replicas | None = None  # of one machine or a split, one
         self._keeper: Keeper | None = None
-        self._rebuilding: Rebuilding | None = None  # of one machine or a split
         self._leaving: set[MachineId] = set()  # others take over what they hold
-        self._is_moving = False  # to a better placement, for nobody
-        self.replaced: dict[MachineId, Reason] = {}  # why others take over what a machine holds
-        self._changed: Callable[[], None] = lambda: None
-        self.n_changes = 0  # of the household, and of what is placed
-        self._made_s = self.placed_s = time.monotonic()
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._stop, self._news = asyncio.Event(), asyncio.Event()  # the household is another
+        self._stop = asyncio.Event()
         self.failed: Loss | None = None  # who kept it from being ready
         self._lost: Reason | None = None
         self._blamed: Reason | None = None  # why it was lost, better than its end shows
@@ -88,7 +75,7 @@ class Running:
     @property
     def plan(self) -> Plan:
         """Who holds what, and what that was decided from."""
-        return self.holds.plan
+        return self.state.plan
 
     @property
     def is_ready(self) -> bool:
@@ -128,66 +115,33 @@ class Running:
 
     def household_changed(self) -> None:
         """A machine came, or has other memory: what was too short may fit now."""
-        self.n_changes += 1
-        self._news.set()
-        if self._keeper is not None:
-            self._keeper.look()
-
-    @property
-    def split(self) -> list[int] | None:
-        """The layers of each run, as somebody ordered them."""
-        return self.order.split
+        self.state.household_changed()
 
     @property
     def asked_s(self) -> float:
         """When it, or a model beside it, was asked last, by the monotonic clock; now, while somebody does."""
-        return time.monotonic() if self._is_moving else max(self._made_s, self._quiet.asked_s)
-
-    def steps_s(self) -> dict[MachineId, float]:
-        """Of its one pipeline, seconds that a token takes on each machine; replicas choose by themselves."""
-        if self._replicas is None or self.holds.is_several:
-            return {}
-        steps = self._replicas.held[0].pipeline.steps_s()
-        return {MachineId(key or self.plan.host): step_s for key, step_s in steps.items()}
-
-    def replace_slow(self, machine: MachineId | None) -> None:
-        """It became far slower, and others take over what it holds."""
-        now = {machine: Reason("machine_replaced")} if machine else {}
-        if self.replaced != now:
-            self.replaced = now
-            self._changed()
-
-    def move(self, option: Option) -> None:
-        """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
-        if self._rebuilding is None or self._replicas is None or not self.is_ready:
-            return
-        why = why_moved(self.plan, option[0])
-        if slow := [one.name for one in self.plan.stages if one.machine in self.replaced]:
-            why = Reason("recovery_slow", {"machine": slow[0]})
-        log.info("%s moves to a better placement", self.entry.name)
-        self._rebuilding.intend(option)
-        self._is_moving = True
-        self._replicas.break_off(Loss("", "", why, time.monotonic()))
+        return self.state.asked_s
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
         """That machine wants its memory back: it goes on without it, if it can. First others take its
         layers, while it computes on; then the answers, if there are any, change between two tokens."""
-        if self._replicas is None or machine in self._leaving:
+        if self._replicas is None or self._keeper is None or machine in self._leaving:
             return
         self._leaving.add(machine)
         with suppress(AppError):  # nobody can: it keeps what it has until its owner's patience ends
-            if self._rebuilding is not None:  # else the other replicas are there already
+            failover = self._keeper.only
+            if failover is not None:  # else the other replicas are there already
                 say = partial(self._replicas.tell_leaving, self._loss(machine, why).name)
-                await self._rebuilding.hand_over(frozenset({machine}), say)
+                await failover.hand_over(frozenset({machine}), say)
             if self.is_ready and self.uses(machine):  # also where the last answer has ended by now
-                self._is_moving = self._rebuilding is not None
+                self.state.is_moving = failover is not None
                 await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
         self._leaving.discard(machine)
         self._give_up_unused()
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
         """That machine wants its memory back, when no answer needs it; first `leave` is tried. None: no more."""
-        if self.holds.is_several:
+        if self.state.is_several:
             return  # its replica leaves at once, and the others go on
         self._wanted_back.pop(machine, None)
         if why is not None:
@@ -198,22 +152,23 @@ class Running:
     def _give_up_unused(self) -> None:
         """Whoever has left meanwhile has its memory, and the others keep theirs."""
         back = [one for one in self._wanted_back if self.uses(one) and one not in self._leaving]
-        if back and not (self.n_askers or self._is_moving):
+        if back and not (self.n_askers or self.state.is_moving):
             self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Somebody asks it: a question about another model waits."""
-        self.n_askers += 1
-        self.unused.clear()
         try:
-            with self._quiet.broken():
+            with self.state.in_use():
                 yield
         finally:
-            self.n_askers -= 1
             if not self.n_askers:
-                self.unused.set()
                 self._give_up_unused()
+
+    @property
+    def n_askers(self) -> int:
+        """Who ask it now."""
+        return self.state.n_askers
 
     def releases(self) -> dict[MachineId, int]:
         """Bytes that each machine still gives back, beside what it says is free."""
@@ -227,7 +182,7 @@ class Running:
 
     def _present(self) -> list[PlannedStage]:
         """Its stages, but those of replicas that are lost."""
-        keeper = self._keeper if self.holds.is_several else None
+        keeper = self._keeper if self.state.is_several else None
         return [one for one in self.plan.stages if not (keeper and keeper.is_lost(one.machine))]
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
@@ -269,12 +224,12 @@ class Running:
         news = self.news
         told = news or (self._replicas.leaves if self._replicas and self.is_ready else None)
         state = "lost" if self._lost else "ready" if self.answerer else "loading"
-        present, known = self._present(), self.described.get("forecast")
+        present, known = self._present(), self.state.described.get("forecast")
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
             known = forecast_json(still) if still else None
         return {
-            **self.described,
+            **self.state.described,
             "forecast": known,
             "holders": list(dict.fromkeys(stage.machine for stage in present)),
             "state": "recovering" if news else state,
@@ -302,33 +257,25 @@ class Running:
     @property
     def replicas(self) -> Sequence[Replica]:
         """In the order of the plan; none of one machine or a split."""
-        return self._replicas.held if self._replicas and self.holds.is_several else ()
+        return self._replicas.held if self._replicas and self.state.is_several else ()
 
     async def run(
         self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan
     ) -> None:
         """Open, prove, serve until stopped or lost, close. Never raises."""
-        self._changed = changed
+        self.state.changed = changed
 
         def tell(progress: Json) -> None:
             self._progress[str(progress["machine"])] = progress
             changed()
             report(progress)
 
-        def rebuilding(placing: Placing) -> Rebuilding:
-            self._rebuilding = Rebuilding(
-                placing, replan, self._replaced, self._news,
-                lambda: self.n_askers > 0 or self._is_moving,
-            )  # fmt: skip
-            return self._rebuilding
-
         try:
             async with AsyncExitStack() as stack:
-                replicas, placings = Replicas(), self.holds.placings
+                replicas, placings = self.state.pipelines, self.holds.placings
                 opener = Opener(self.entry, sources, self._sizes, tell, placings)
                 told = partial(self._told, changed)
-                anew = Anew(rebuilding, replan, self._part_moved, self)
-                keeper = Keeper(self.plan, self.described, opener, replicas, anew, told)
+                keeper = Keeper(self.state, opener, replan, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(keeper.end)
                 stack.callback(self.holds.end)
@@ -371,18 +318,8 @@ class Running:
     def _told(self, changed: Callable[[], None]) -> None:
         self._progress.clear()
         if self._replicas is not None and self._replicas.news is None:
-            self._is_moving = False
+            self.state.is_moving = False
         changed()
-
-    def _replaced(self, plan: Plan, described: Json) -> None:
-        self.holds.plan, self.described = plan, described
-        self.placed_s = time.monotonic()
-        self.n_changes += 1
-
-    def _part_moved(self, place: int, part: Plan) -> None:
-        """One of several is on other machines now."""
-        now = with_part(self.plan, place, part, self.entry.model)
-        self._replaced(now, plan_json(now, self.entry.model, lends(now)))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or StageLost as soon as somebody stops the load."""
@@ -392,16 +329,12 @@ class Running:
         async with asyncio.TaskGroup() as group:
             stopped = group.create_task(self._stop.wait(), name="stop a placement")
             lost = group.create_task(replicas.wait_lost(), name="lose a placement")
-            tasks: list[asyncio.Task[Any]] = [stopped, lost]
-            if self._rebuilding is not None:
-                ahead = Ahead(self, self._rebuilding).run()
-                tasks.append(group.create_task(ahead, name="place layers ahead"))
             await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
             if lost.done() and not stopped.done():
                 self._lost = self._blamed or lost.result().reason
                 log.warning("the placement of %s is lost: %s", self.entry.name, self._lost)
                 changed()
-            for task in tasks:
+            for task in (stopped, lost):
                 task.cancel()
 
     def _fail(self, error: AppError) -> None:

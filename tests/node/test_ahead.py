@@ -14,8 +14,11 @@ from app.core.ids import MachineId
 from app.core.moving import QUIET_S, SETTLED_S, kept_runs
 from app.core.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.plan import plan
+from app.core.recovery import Loss
 from app.node import ahead
 from app.node.ahead import LEAST_BETWEEN_SECONDS, Ahead
+from app.node.placement_state import PlacementState
+from app.node.quiet import Quiet
 from testbed.households import MIB, link, machine, model, speed
 
 WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
@@ -31,34 +34,41 @@ def spread(*lenders: Candidate, sizes: Sequence[int]) -> Plan:
     return plan(DEN, lenders, MODEL, WORK, list(sizes))
 
 
-class Scene:
-    """A placement, and what is asked of whoever can place it anew."""
+class Scene(PlacementState):
+    """A placement, and what is asked of whoever can place it anew, and of its pipeline."""
 
     def __init__(self, now: Plan, *lenders: Candidate, split: list[int] | None = None) -> None:
-        self.plan, self.lenders, self.split = now, lenders, split
-        self.n_changes, self.asked = 0, asyncio.Event()
-        self.clock_s = self.asked_s = self.placed_s = 1000.0
+        super().__init__(MODEL, now, {}, split, Quiet(), self.note)
+        self.lenders = lenders
+        self.clock_s = self.asked_at_s = self.placed_s = 1000.0
         self.moved: list[Plan] = []
         self.steps: dict[MachineId, float] = {}
-        self.told: list[MachineId | None] = []
+        self.told: list[MachineId | None] = []  # that this one is replaced, or none any more
         self.prepared: list[tuple[str, bool]] = []
         self.checks: Any = None  # of samples
         self.failed: frozenset[MachineId] = frozenset()  # again and again
-        self.ahead = Ahead(self, self, lambda: self.clock_s)  # type: ignore[arg-type]
+        self.ahead = Ahead(self, 0, self, self, lambda: self.clock_s)  # type: ignore[arg-type]
 
     def steps_s(self) -> dict[MachineId, float]:
         return self.steps
 
-    def replace_slow(self, machine: MachineId | None) -> None:
-        self.told.append(machine)
+    def note(self) -> None:
+        self.told.append(next(iter(self.replaced), None))
+
+    @property
+    def asked_s(self) -> float:
+        return self.asked_at_s
 
     def looked(self, **steps: float) -> Scene:
         self.steps = {MachineId(f"{name:0>64}"): step_s for name, step_s in steps.items()}
         self.ahead._slowness.look(self.steps, self.placed_s, self.clock_s)
         return self
 
-    def move(self, option: tuple[Plan, Json]) -> None:
+    def intend(self, option: tuple[Plan, Json]) -> None:
         self.moved.append(option[0])
+
+    def break_off(self, loss: Loss) -> None:
+        self.is_moving = False  # at once
 
     def left_out(self) -> frozenset[MachineId]:
         return self.failed
@@ -217,7 +227,7 @@ async def test_a_question_ends_it_and_it_is_taken_up_again(monkeypatch: pytest.M
         task = group.create_task(scene.ahead.run())
         await until(lambda: bool(begun))
         scene.asked.set()
-        scene.asked_s = scene.waits(LEAST_BETWEEN_SECONDS).clock_s
+        scene.asked_at_s = scene.waits(LEAST_BETWEEN_SECONDS).clock_s
         await asyncio.sleep(0.1)
         assert len(begun) == 1
         scene.asked.clear()
@@ -361,7 +371,7 @@ async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), ATTIC)
     checks = scene.checks = Checking(is_due=True)
     scene.ahead._seen = (0, True, frozenset())
-    scene.asked_s = scene.clock_s - QUIET_S
+    scene.asked_at_s = scene.clock_s - QUIET_S
     scene.placed_s = scene.clock_s - SETTLED_S
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         running = group.create_task(scene.ahead.run(), name="ahead")
@@ -370,7 +380,7 @@ async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(
         await asyncio.sleep(0.05)
         assert (checks.looked, checks.is_due) == (0, True)
         checks.begun.clear()
-        scene.asked_s = scene.clock_s  # it was answered
+        scene.asked_at_s = scene.clock_s  # it was answered
         scene.asked.clear()
         await asyncio.sleep(0.05)
         assert not checks.begun.is_set()  # not so soon after an answer

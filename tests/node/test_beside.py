@@ -41,7 +41,7 @@ async def test_each_question_goes_to_the_model_that_it_names(
     async with asyncio.TaskGroup() as group:
         answers = [group.create_task(ask(hosting, name), name=name) for name in ("one", "two")]
         await until(lambda: [one.n_askers for one in hosting.loaded] == [1, 1])
-        assert all(one.asked.is_set() for one in hosting.loaded)
+        assert all(one.state.asked.is_set() for one in hosting.loaded)
         scene.may_answer.set()
     assert [answer.result() for answer in answers] == ["one!", "two!"]
     assert scene.names == ["one", "two"]
@@ -189,14 +189,14 @@ async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(
     await both(hosting)
     one, two = hosting.loaded
     with one.in_use():
-        assert two.asked.is_set()
+        assert two.state.asked.is_set()
         now_s = time.monotonic()
         assert two.asked_s >= now_s
         with two.in_use():
             pass
-        assert one.asked.is_set()
-        assert one.unused.is_set() < two.unused.is_set()
-    assert not two.asked.is_set()
+        assert one.state.asked.is_set()
+        assert one.state.unused.is_set() < two.state.unused.is_set()
+    assert not two.state.asked.is_set()
     assert one.asked_s == two.asked_s < time.monotonic()
 
 
@@ -240,6 +240,6 @@ async def test_nothing_is_done_ahead_while_a_model_is_loaded(
     async with asyncio.TaskGroup() as group:
         group.create_task(load(hosting, "two", beside=True), name="second")
         await until(lambda: len(scene.placed) == 2)
-        assert scene.placed[0].asked.is_set()
+        assert scene.placed[0].state.asked.is_set()
         scene.may_load.set()
-    assert not scene.placed[0].asked.is_set()
+    assert not scene.placed[0].state.asked.is_set()

@@ -12,6 +12,8 @@ from app.core.ids import MachineId
 from app.core.placement import Plan, Workload
 from app.core.plan import plan
 from app.node.holds import Holds, bytes_on
+from app.node.placement_state import PlacementState
+from app.node.quiet import Quiet
 from app.node.rebuilding import Option, Rebuilding
 from app.node.room import Room
 from testbed.households import MIB, machine, model
@@ -50,7 +52,7 @@ async def nothing_goes(_: Plan) -> None:
 
 
 def holds(placed: Any, now: Plan) -> Holds:
-    made = Holds(now)
+    made = Holds(PlacementState(MODEL, now, {}, None, Quiet()))
     made.placings.append(placed)
     made.is_loaded = True
     return made
@@ -88,9 +90,8 @@ async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> No
                 raise DoesNotFit("beside_no_room", model="m")
             return [(WHOLE, {})]
 
-        nothing: Any = None
         given: Any = placed[own]
-        return Rebuilding(given, replan, nothing, asyncio.Event(), nothing)
+        return Rebuilding(given, replan, PlacementState(MODEL, SPLIT, {}, None, Quiet()), 0)
 
     plans = [rebuilding(n).plan(frozenset()) for n in range(2)]
     first, second = await asyncio.gather(*plans, return_exceptions=True)

@@ -538,11 +538,11 @@ async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: Hosting) -
     running: Any = hosting.loaded.first
     told = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
     hosting.lender_told(told)
-    known = running.n_changes
+    known = running.state.n_changes
     hosting.lender_told(replace(told, hottest_c=61, about=About(watts=40)))
-    assert running.n_changes == known
+    assert running.state.n_changes == known
     hosting.lender_told(replace(told, lends_bytes=1 << 30))
-    assert running.n_changes == known + 1
+    assert running.state.n_changes == known + 1
 
 
 @pytest.mark.parametrize(

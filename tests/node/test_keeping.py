@@ -21,9 +21,11 @@ from app.inference.pipeline import Pipeline
 from app.inference.replicas import Replicas
 from app.inference.stage_client import StageClient
 from app.node import ahead, keeping
-from app.node.keeping import Anew, Keeper
+from app.node.keeping import Keeper
 from app.node.opening import Opener
+from app.node.placement_state import PlacementState
 from app.node.placing import Placing
+from app.node.quiet import Quiet
 from app.node.rebuilding import Option, Rebuilding
 from app.node.room import Room
 from testbed.households import MIB, machine, model
@@ -86,16 +88,21 @@ class Scene:
     """A keeper of a split beside a whole one, whose split can only go to this machine alone."""
 
     opened: Opened = field(default_factory=Opened)
-    replicas: Replicas = field(default_factory=Replicas)
     without: list[frozenset[MachineId]] = field(default_factory=list)
-    moves: list[tuple[int, Plan]] = field(default_factory=list)
     there: list[Candidate] = field(default_factory=list)
-    # what is asked of the placement that they are parts of
-    split: list[int] | None = field(default_factory=lambda: [2, 4, 2])
-    n_changes: int = 0
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    asked_s: float = field(default_factory=time.monotonic)  # it is not quiet
-    placed_s: float = LONG_AGO
+    state: PlacementState = field(
+        default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], Quiet())
+    )
+    asked_s: float | None = None  # None: just now, so it is not quiet
+
+    def __post_init__(self) -> None:
+        self.state.placed_s = LONG_AGO
+        if self.asked_s is not None:
+            self.state.made_s = self.state.idle.since_s = self.asked_s
+
+    @property
+    def replicas(self) -> Replicas:
+        return self.state.pipelines
 
     async def replan(
         self, without: frozenset[MachineId], part: Plan | None = None, /
@@ -107,12 +114,7 @@ class Scene:
         return [(one, {}) for one in (best, *kept_runs(part, best, MODEL))]
 
     def keeper(self) -> Keeper:
-        def only(_: Placing) -> Rebuilding:
-            raise AssertionError("there are two")
-
-        anew = Anew(only, self.replan, lambda place, part: self.moves.append((place, part)), self)
-        opener = cast("Opener", self.opened)
-        return Keeper(MIXED, {}, opener, self.replicas, anew, lambda: None)
+        return Keeper(self.state, cast("Opener", self.opened), self.replan, lambda: None)
 
 
 async def until(so: Callable[[], Any]) -> None:
@@ -132,8 +134,8 @@ async def test_under_answers_a_split_goes_to_machines_that_no_other_pipeline_has
         assert found.stages == ALONE.stages
         with pytest.raises(Unreachable):  # a whole one is there again, or its answers go elsewhere
             await whole.options(frozenset({SHED.id}))
-        split._replaced(ALONE, {})
-        assert scene.moves == [(0, ALONE)]
+        scene.state.place(0, ALONE, {})
+        assert scene.state.part(0) == ALONE
         assert [one.machines for one in scene.replicas.held] == [{HOST.id}, {SHED.id}]
         keeper.end()
 
@@ -171,8 +173,11 @@ async def shrunk(
         await keeper.begin(group)
         split = scene.opened.rebuilders[0]
         monkeypatch.setattr(scene.replicas.held[0].pipeline, "break_off", why.append)
-        split._replaced(ALONE, {})
-        scene.there, scene.n_changes = [ATTIC, SHED], 1
+        placed_s = scene.state.placed_s
+        scene.state.place(0, ALONE, {})
+        scene.state.placed_s = placed_s
+        scene.there = [ATTIC, SHED]
+        scene.state.household_changed()
         yield split, why
         keeper.end()
 
@@ -194,10 +199,9 @@ async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(
         await split.plan(frozenset())
         assert not split.wanted()
         await split.build()
-        place, grown = scene.moves[-1]
-        assert (place, [len(one.layers) for one in grown.stages]) == (0, [2, 4, 2])
+        assert [len(one.layers) for one in scene.state.part(0).stages] == [2, 4, 2]
         assert [one.machines for one in scene.replicas.held] == [{HOST.id, ATTIC.id}, {SHED.id}]
-        scene.n_changes += 1
+        scene.state.household_changed()
         await asyncio.sleep(0.1)
         assert len(why) == 1  # as it was ordered: nothing more to go to
 
@@ -206,9 +210,9 @@ async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(
 async def test_a_split_stays_small(monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
     scene = Scene() if cause == "somebody asks" else Scene(asked_s=LONG_AGO)
     if cause == "placed just now":
-        scene.placed_s = time.monotonic()
+        scene.state.placed_s = time.monotonic()
     if cause == "not clearly better":
-        scene.split = None  # nobody ordered it, and nothing was measured
+        scene.state.split = None  # nobody ordered it, and nothing was measured
     async with shrunk(scene, monkeypatch) as (_, why):
         await asyncio.sleep(0.2)
         assert why == []

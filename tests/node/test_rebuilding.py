@@ -14,8 +14,10 @@ from app.core.ids import MachineId
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss
 from app.node import rebuilding
+from app.node.placement_state import PlacementState
+from app.node.quiet import Quiet
 from app.node.rebuilding import Rebuilding
-from tests.node.test_ahead import ATTIC, KITCHEN, STUDY, spread
+from tests.node.test_ahead import ATTIC, KITCHEN, MODEL, STUDY, spread
 
 NOTHING: Any = None  # not asked for here
 
@@ -27,10 +29,10 @@ async def test_it_is_looked_again_also_without_news(
     """Memory that this machine itself gets back is no news of the household."""
     monkeypatch.setattr(rebuilding, "LEAST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(rebuilding, "LONGEST_PAUSE_SECONDS", 30.0 if said else 0.1)
-    news = asyncio.Event()
-    made = Rebuilding(NOTHING, NOTHING, NOTHING, news, NOTHING)
+    state = PlacementState(MODEL, spread(ATTIC, sizes=[2, 4, 2]), {}, None, Quiet())
+    made = Rebuilding(NOTHING, NOTHING, state, 0)
     if said:
-        news.set()
+        state.household_changed()
     began = time.monotonic()
     async with asyncio.timeout(10):
         await made.changed()
@@ -71,7 +73,7 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
     def say(others: Sequence[str], seconds: float) -> None:
         told.append((list(others), seconds, len(placing.prepared)))
 
-    made = Rebuilding(placing, replan, NOTHING, asyncio.Event(), NOTHING)  # type: ignore[arg-type]
+    made = Rebuilding(placing, replan, NOTHING, 0)  # type: ignore[arg-type]
     await made.hand_over(frozenset({ATTIC.id}), say)
     assert made.intends
     if has_spare:
@@ -104,7 +106,7 @@ async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: 
             raise DoesNotFit("memory_short", worker="all", cause="a test")
         return [(without_it, {})]
 
-    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)
+    made = Rebuilding(NOTHING, replan, NOTHING, 0)
     loss = Loss(ATTIC.id, "attic", DIED, 0.0)
     made.failed(loss)
     assert await chosen(made) == {"attic"}
@@ -125,7 +127,7 @@ async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool)
             raise DoesNotFit("memory_short", worker="all", cause="a test")
         return [(alone, {})]
 
-    made = Rebuilding(NOTHING, replan, NOTHING, asyncio.Event(), NOTHING)
+    made = Rebuilding(NOTHING, replan, NOTHING, 0)
     assert await made.alone() is fits
     assert made.intends is fits
     assert len(asked) == 2

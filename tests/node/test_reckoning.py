@@ -27,7 +27,7 @@ SLOWER = 30.0
 def running() -> Any:
     chosen = plan(DEN, [ATTIC], MODEL, Workload(context=1024), [1, 6, 1])
     return SimpleNamespace(
-        plan=chosen, holds=SimpleNamespace(), described={"model": "m", "forecast": None},
+        plan=chosen, state=SimpleNamespace(described={"model": "m", "forecast": None}),
         entry=SimpleNamespace(model=MODEL, name="m"), asked_s=time.monotonic(),
     )  # fmt: skip
 
@@ -35,17 +35,17 @@ def running() -> Any:
 def test_a_machine_that_is_quicker_than_it_was_makes_the_forecast_better() -> None:
     one = running()
     reckon(one, [DEN, replace(ATTIC, speed=speed(0.001), lends_bytes=1)])
-    assert one.holds.plan.stages == one.plan.stages
-    assert one.holds.plan.forecast.decode_tok_s > 1.2 * one.plan.forecast.decode_tok_s
-    assert one.described["forecast"]["decode_tok_s"] == one.holds.plan.forecast.decode_tok_s
-    assert one.holds.plan.machines[1].lends_bytes == ATTIC.lends_bytes  # what it was decided from
+    assert one.state.plan.stages == one.plan.stages
+    assert one.state.plan.forecast.decode_tok_s > 1.2 * one.plan.forecast.decode_tok_s
+    assert one.state.described["forecast"]["decode_tok_s"] == one.state.plan.forecast.decode_tok_s
+    assert one.state.plan.machines[1].lends_bytes == ATTIC.lends_bytes  # what it was decided from
 
 
 def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
     one = running()
     reckon(one, [DEN, replace(ATTIC, speed=None)])
-    assert one.described["forecast"] is None
-    assert not vars(one.holds)
+    assert one.state.described["forecast"] is None
+    assert vars(one.state).keys() == {"described"}
 
 
 async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(
@@ -70,7 +70,7 @@ async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(
         group.create_task(asks())
         assert await measure_again(one, outlook)
     assert len(tries) == 2
-    assert one.described["forecast"] is not None
+    assert one.state.described["forecast"] is not None
 
 
 @pytest.mark.long

@@ -82,14 +82,14 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
     rested_s, waited = two.asked_s, list[bool]()
 
     async def moves(_: Plan) -> None:
-        waited.append(two.asked.is_set() and two.asked_s > rested_s)
+        waited.append(two.state.asked.is_set() and two.asked_s > rested_s)
 
     async with AsyncExitStack() as stack:
         placing = place.placing(Lender(), stack)
         placing.room = replace(hosting.rooms.of(one), make=moves)
         await placing.open(replace(place.plan(1, 2, 1), stages=()))
     assert waited == [True]
-    assert not two.asked.is_set()
+    assert not two.state.asked.is_set()
     assert two.asked_s == rested_s  # nobody has asked: what waited goes on at once
 
 
