@@ -16,6 +16,21 @@ import msgspec
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
+from app.core.placement_life import (
+    Blamed,
+    Broke,
+    Closed,
+    Ended,
+    Event,
+    Loading,
+    Lost,
+    Opened,
+    Ready,
+    Recovering,
+    State,
+    Told,
+    step,
+)
 from app.core.plan import Plan, PlannedStage
 from app.core.recovery import Loss, Notice
 from app.core.replicas import forecast_of
@@ -42,8 +57,9 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 T = TypeVar("T")
-BLAME_SECONDS = 5.0  # after a loss, for news of its true cause
-NEWS_SECONDS = 10.0  # within them its lenders have given back what it held, and said so
+NEWS_SECONDS = (
+    10.0  # after the end: within them its lenders have given back what it held, and said so
+)
 
 
 class Running:
@@ -66,11 +82,10 @@ class Running:
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         self.failed: Loss | None = None  # who kept it from being ready
-        self._lost: Reason | None = None
-        self._blamed: Reason | None = None  # why it was lost, better than its end shows
+        self.life: State = Loading()
         self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
         self._progress: dict[str, Json] = {}
-        self._seconds, self._ended_at, self._fetched_bytes = 0.0, 0.0, 0
+        self._seconds, self._fetched_bytes = 0.0, 0
 
     @property
     def plan(self) -> Plan:
@@ -80,7 +95,7 @@ class Running:
     @property
     def is_ready(self) -> bool:
         serves = self._replicas is None or self._replicas.lost is None
-        return serves and self.answerer is not None and not (self._lost or self._stop.is_set())
+        return serves and isinstance(self.life, Ready | Recovering) and not self._stop.is_set()
 
     async def ready(self) -> None:
         """Wait until it answers. Raises what kept it from that."""
@@ -96,17 +111,17 @@ class Running:
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
         """A machine of it is gone, and why is known before, or better than, the network shows it."""
-        just_ended = self.ended.is_set() and time.monotonic() - self._ended_at < BLAME_SECONDS
-        if self._lost is not None and (just_ended or not self.ended.is_set()):
-            self._lost = why.reason
-        elif not self.ended.is_set():
-            self._fail(why)
-            if self._replicas is None:
+        match self.life:
+            case Loading():
+                self._fail(why)
                 self.stop()
-            elif self._replicas.lost is not None:
-                self._blamed = why.reason
-            else:
-                self._replicas.break_off(self._loss(machine, why))
+            case Ready() | Recovering() if self.state.pipelines.lost is None:
+                self.state.pipelines.break_off(self._loss(machine, why))
+            case _:
+                self._step(Blamed(why.reason, time.monotonic()))
+
+    def _step(self, event: Event) -> None:
+        self.life = step(self.life, event)
 
     def _loss(self, machine: MachineId | None, why: StageLost) -> Loss:
         names = {stage.machine: stage.name for stage in self.plan.stages}
@@ -172,7 +187,7 @@ class Running:
 
     def releases(self) -> dict[MachineId, int]:
         """Bytes that each machine still gives back, beside what it says is free."""
-        if self.ended.is_set() and time.monotonic() - self._ended_at > NEWS_SECONDS:
+        if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
             return {}
         return self.holds.released(self._present(), over=self.ended.is_set())
 
@@ -218,12 +233,11 @@ class Running:
     @property
     def news(self) -> Notice | None:
         """What was said last, while it is mended."""
-        return self._replicas.news if self._replicas and self.is_ready else None
+        return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
     def json(self) -> Json:
         news = self.news
         told = news or (self._replicas.leaves if self._replicas and self.is_ready else None)
-        state = "lost" if self._lost else "ready" if self.answerer else "loading"
         present, known = self._present(), self.state.described.get("forecast")
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
@@ -232,9 +246,9 @@ class Running:
             **self.state.described,
             "forecast": known,
             "holders": list(dict.fromkeys(stage.machine for stage in present)),
-            "state": "recovering" if news else state,
+            "state": self._state_word(),
             "stopping": self._stop.is_set() and not self.ended.is_set(),
-            **trouble_json(news.reason if news else self._lost),
+            **trouble_json(news.reason if news else self._lost_because()),
             "recovery": notice_json(told) if told else None,
             "ahead": [stage_json(stage) for stage in self.holds.ahead()],
             "progress": dict(self._progress),
@@ -246,6 +260,18 @@ class Running:
             "replicas": replicas_json(self.replicas, self.plan),
             **self._template_facts(),
         }
+
+    def _state_word(self) -> str:
+        match self.life:
+            case Recovering() if self.is_ready:
+                return "recovering"
+            case Ready() | Recovering():
+                return "ready"
+            case _:
+                return "lost" if self._lost_because() else "loading"
+
+    def _lost_because(self) -> Reason | None:
+        return self.life.why if isinstance(self.life, Lost | Ended) else None
 
     def _template_facts(self) -> Json:
         """What its chat template can do; nothing is said before it is read, nor of a file that has none."""
@@ -296,7 +322,8 @@ class Running:
             self._fail(StageLost("bug"))
         finally:
             self._fail(StageLost("load_stopped", model=self.entry.name))
-            self.answerer, self._ended_at = None, time.monotonic()
+            self.answerer = None
+            self._step(Closed(time.monotonic()))
             self.ended.set()
             changed()
 
@@ -305,6 +332,8 @@ class Running:
         self.holds.is_loaded = True
         self._keeper, self._replicas, self.answerer = keeper, replicas, Answerer(text, replicas)
         self._progress.clear()
+        self._step(Opened())
+        self._step(Told(replicas.news))
         self._outcome.set_result(None)
 
     async def _opened(
@@ -317,8 +346,10 @@ class Running:
 
     def _told(self, changed: Callable[[], None]) -> None:
         self._progress.clear()
-        if self._replicas is not None and self._replicas.news is None:
-            self.state.is_moving = False
+        if self._replicas is not None:
+            self._step(Told(self._replicas.news))
+            if self._replicas.news is None:
+                self.state.is_moving = False
         changed()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
@@ -331,8 +362,9 @@ class Running:
             lost = group.create_task(replicas.wait_lost(), name="lose a placement")
             await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
             if lost.done() and not stopped.done():
-                self._lost = self._blamed or lost.result().reason
-                log.warning("the placement of %s is lost: %s", self.entry.name, self._lost)
+                self._step(Broke(lost.result().reason))
+                why = self._lost_because()
+                log.warning("the placement of %s is lost: %s", self.entry.name, why)
                 changed()
             for task in (stopped, lost):
                 task.cancel()

@@ -18,6 +18,7 @@ from app.core.blame import lost
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
 from app.core.household import About, Told
 from app.core.ids import MachineId
+from app.core.placement_life import Broke, Closed, Opened
 from app.core.plan import Candidate
 from app.core.reasons import said
 from app.core.recovery import MAX_RECOVERIES, Loss
@@ -126,6 +127,7 @@ class FakeRunning(Running):
                 raise error
             await self._unless_stopped(self.scene.may_load.wait())
             self.answerer = FakeAnswerer(self, self.scene)  # type: ignore[assignment]
+            self._step(Opened())
             self._outcome.set_result(None)
             await self._stop.wait()
         except AppError as error:
@@ -134,11 +136,12 @@ class FakeRunning(Running):
             self._over()
 
     def lose(self) -> None:
-        self._lost = StageLost("stage_unreachable", machine="attic").reason
+        self._step(Broke(StageLost("stage_unreachable", machine="attic").reason))
         self._over()
 
     def _over(self) -> None:
-        self.answerer, self._ended_at = None, time.monotonic()
+        self.answerer = None
+        self._step(Closed(time.monotonic()))
         self.ended.set()
 
 
