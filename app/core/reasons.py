@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import pkgutil
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -57,6 +59,20 @@ def said(what: Reason | AppError) -> str:
 def in_words(code: str, **facts: Fact) -> str:
     """The sentence of what is only told, and is nobody's error."""
     return said(Reason(code, facts))
+
+
+def with_reason(name: str, reason: Reason | None) -> dict[str, Any]:
+    """Return the members of a JSON object that tell a reason: its sentence, and its code and facts beside it."""
+    if reason is None:
+        return {name: None, f"{name}_facts": None}
+    facts = {"code": reason.code, "facts": dict(reason.facts)}
+    return {name: said(reason), f"{name}_facts": facts}
+
+
+def with_reasons(name: str, reasons: Iterable[Reason]) -> dict[str, Any]:
+    """The same for several reasons: a list of sentences, and a list of codes and facts in the same order."""
+    told = [with_reason(name, reason) for reason in reasons]
+    return {key: [one[key] for one in told] for key in (name, f"{name}_facts")}
 
 
 def _shown(name: str, fact: Fact) -> Fact:

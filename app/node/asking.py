@@ -12,7 +12,7 @@ from app.core.errors import BadInput, Reason
 from app.core.placement import Forecast
 from app.core.plan import PlannedStage
 from app.core.reasoning import Thinking
-from app.core.reasons import in_words, said
+from app.core.reasons import in_words, with_reason, with_reasons
 from app.inference.chats import DEFAULT_MAX_TOKENS, THOUGHT, Delta, Question, Summary
 from app.inference.text import local_time
 from app.node import requests as asked
@@ -122,7 +122,7 @@ def answer_json(
         "cut_by": summary.cut_by,
         "stop": summary.stop,
         "model": model,
-        "notes": [said(Reason(code)) for code in summary.notes],
+        **with_reasons("notes", map(Reason, summary.notes)),
         "placement": [stage_json(stage) for stage in stages],
         "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s}
         if expected
@@ -131,7 +131,7 @@ def answer_json(
         "recovered": [
             {
                 "machine": one.machine,
-                "reason": said(one.why),
+                **with_reason("reason", one.why),
                 "detected_after_s": one.detected_after_s,
                 "recovered_after_s": one.recovered_after_s,
                 "left": one.left,

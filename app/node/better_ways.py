@@ -11,7 +11,7 @@ from app.core.errors import AppError, Busy, Reason
 from app.core.ids import MachineId
 from app.core.link import End, Link
 from app.core.link_advice import better_ends, wrong_interface
-from app.core.reasons import said
+from app.core.reasons import with_reason
 from app.lan import paths
 from app.lan.network import Network
 from app.lan.sockets import Address
@@ -100,7 +100,7 @@ def told(machine: MachineId, preferred: Preferred, better: BetterWays) -> Json:
     why, instead = preferred.unheeded.get(machine), better.found.get(machine)
     return {
         "preferred": preferred.of(machine),
-        "preferred_reason": said(why) if why else None,
+        **with_reason("preferred_reason", why),
         "better_interface": instead[0].interface if instead else None,
-        "better_reason": said(instead[1]) if instead else None,
+        **with_reason("better_reason", instead[1] if instead else None),
     }

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from app.catalog.download_book import Record
 from app.core.errors import Reason
-from app.core.reasons import said
+from app.core.reasons import with_reason
 from app.node.pace import Pace
 
 Json = dict[str, Any]
@@ -100,9 +100,9 @@ def download_json(record: Record, live: Live) -> Json:
         "total_bytes": record.total_bytes,
         "bytes_per_s": speed,
         "seconds_left": left,
-        "reason": said(Reason(record.code, dict(record.facts))) if record.code else None,
+        **with_reason("reason", Reason(record.code, record.facts) if record.code else None),
         "code": record.code,
-        "held_up": said(live.held_up) if going and live.held_up else None,
+        **with_reason("held_up", live.held_up if going else None),
         "sha256": record.sha256,
         "hash_from": record.hash_from,
         "model": record.model,

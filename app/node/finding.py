@@ -20,7 +20,7 @@ from app.core.errors import BadInput, Reason
 from app.core.household import Gone, Machine, Seen
 from app.core.ids import MachineId
 from app.core.machine_names import clean_name
-from app.core.reasons import in_words, said
+from app.core.reasons import in_words, said, with_reason
 from app.lan.announcement import ID_DIGITS, MOST_ADDRESSES
 from app.lan.discovery import Discovery
 from app.lan.network import Network
@@ -28,7 +28,6 @@ from app.lan.sockets import Address, listening_near, listening_socket, own_host
 from app.machine.interfaces import Interface, interfaces, usable
 from app.machine.settings import Settings, load, save
 from app.node.options import NodeOptions
-from app.node.snapshot import sentence
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +125,7 @@ class Finding:
         """For the snapshot: who is near and no member, and whether that can be known."""
         return {
             "strangers": {key: _stranger_json(seen) for key, seen in strangers.items()},
-            "discovery": {"on": self.choice.on, "reason": sentence(self.trouble)},
+            "discovery": {"on": self.choice.on, **with_reason("reason", self.trouble)},
         }
 
     def check(self) -> Check:

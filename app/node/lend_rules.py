@@ -47,13 +47,13 @@ from app.core.policy import (
     Verdict,
     may_lend,
 )
+from app.core.reasons import with_reason
 from app.machine import devices, settings
 from app.machine.senses import Senser
 from app.machine.settings import Choices
 from app.node import requests as asked
 from app.node.check_room import CheckRoom
 from app.node.memory import MemoryRules
-from app.node.snapshot import sentence
 
 Json = dict[str, Any]
 
@@ -267,7 +267,7 @@ class LendRules:
         deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
         return {
             "state": self.state_word(),
-            "reason": sentence(why and in_figures(why, self._senses)),
+            **with_reason("reason", why and in_figures(why, self._senses)),
             "code": why.code if why else None,
             "used_by": self._used_by(),
             "lent_bytes": lent,

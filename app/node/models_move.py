@@ -16,7 +16,7 @@ from app.catalog.files import Disk
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.transfer import LEFT_FREE_BYTES
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason
-from app.core.reasons import said
+from app.core.reasons import said, with_reason
 from app.machine.models_folders import ModelsFolders
 from app.node.downloads import Downloads
 from app.node.pace import Pace
@@ -63,7 +63,7 @@ class Move:
             "total_bytes": self.total_bytes,
             "bytes_per_s": speed,
             "seconds_left": round(left / speed) if speed else None,
-            "waits": said(waits) if waits else None,
+            **with_reason("waits", waits),
         }
 
     async def run(self) -> None:

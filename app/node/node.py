@@ -22,6 +22,7 @@ from app.core.link import End
 from app.core.machine_names import unless_taken
 from app.core.membership import Member
 from app.core.plan import Candidate
+from app.core.reasons import with_reason
 from app.core.threads import Threads
 from app.inference.lend import Lender
 from app.lan import identity, messages
@@ -57,7 +58,7 @@ from app.node.own_speed import Here, OwnSpeed
 from app.node.rights import Rights
 from app.node.shop import Shop
 from app.node.sightings import Sightings
-from app.node.snapshot import machines_json, sentence, with_names
+from app.node.snapshot import machines_json, with_names
 from app.node.telling import Telling, about, greeted, status_of, told
 from app.node.waiting import line_json
 
@@ -180,7 +181,7 @@ class Node:
                 "name": self.settings.name,
                 "version": __version__,
                 "peer_address": str(self.network.address),
-                "reason": sentence(dismissed),
+                **with_reason("reason", dismissed),
                 "lending": self.lending.json(),
             },
             "machines": machines_json(self._with_layers(), self.network.id),

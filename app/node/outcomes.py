@@ -10,7 +10,7 @@ from typing import Any
 
 from app.core.errors import Reason, StageLost
 from app.core.plan import Plan
-from app.core.reasons import said
+from app.core.reasons import with_reasons
 from app.core.recovery import Notice
 from app.inference.chats import Answerer, Delta, Question, Summary
 from app.node.asking import answer_json
@@ -78,7 +78,7 @@ class Outcomes:
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
-        return told | {"doubted": [said(reason) for reason in why]}
+        return told | with_reasons("doubted", why)
 
     async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""

@@ -15,7 +15,7 @@ from app.core.failures import Failures
 from app.core.ids import MachineId
 from app.core.moving import moving_s, soonest
 from app.core.plan import Plan, PlannedStage
-from app.core.reasons import said
+from app.core.reasons import said, with_reason
 from app.core.recovery import Loss, Notice
 from app.inference.stage_client import StageClient
 from app.node.checking import Checks
@@ -200,6 +200,6 @@ def notice_json(notice: Notice) -> Mapping[str, Any]:
         "state": notice.state,
         "machine": notice.machine,
         "code": notice.reason.code,
-        "text": said(notice.reason),
+        **with_reason("text", notice.reason),
         "seconds": notice.seconds,
     }

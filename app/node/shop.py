@@ -22,6 +22,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stage_store import StageStore
 from app.core.errors import BadInput, Reason
 from app.core.ids import machine_id
+from app.core.reasons import with_reason
 from app.lan.network import Network
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
@@ -35,7 +36,6 @@ from app.node.household_pins import HouseholdPins
 from app.node.models import Models
 from app.node.models_folder import ModelsFolder
 from app.node.models_move import Around as Moving
-from app.node.snapshot import sentence
 
 Json = dict[str, Any]
 MAX_QUERY = 200
@@ -187,7 +187,7 @@ class Shop:
             "in_catalogue": sha256 is not None and shipped().has(sha256),
             "from": app,
             "away": away is not None,  # with its disk; else what is missing is gone
-            "missing": sentence(away or _missing(entry, path, app)),
+            **with_reason("missing", away or _missing(entry, path, app)),
         }
 
     async def forget(self, entry: Entry) -> int | None:
@@ -266,7 +266,7 @@ class Shop:
             "sha256": file.sha256,
             "recommended": file.recommended,
             "usable": file.reason is None,
-            "reason": sentence(file.reason),
+            **with_reason("reason", file.reason),
             "on_shelf": name,
             "download": download,
         }
@@ -308,6 +308,6 @@ def _other_json(other: Other, on_shelf: str | None) -> Json:
         "context_length": model.context_length if model else None,
         "splits": bool(model and model.boundaries),
         "usable": model is not None,
-        "reason": sentence(other.reason),
+        **with_reason("reason", other.reason),
         "on_shelf": on_shelf,
     }

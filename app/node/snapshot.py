@@ -12,7 +12,7 @@ from app.core.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Candidate, Forecast, Plan, PlannedStage
-from app.core.reasons import said
+from app.core.reasons import said, with_reason, with_reasons
 from app.inference.replicas import Replica
 from app.node.lessons import predicted
 from backends.contract import KvType, Layers
@@ -33,7 +33,7 @@ def machine_json(machine: Machine, this: bool) -> Json:
         "this": this,
         "online": machine.online,
         "state": machine.state,
-        "reason": sentence(machine.reason or (machine.lending_reason if says else None)),
+        **with_reason("reason", machine.reason or (machine.lending_reason if says else None)),
         "doubted": machine.reason is not None and machine.reason.code == "machine_doubted",
         "device": machine.device,
         "hottest_c": machine.hottest_c if machine.online else None,
@@ -135,7 +135,7 @@ def plan_json(
             {"machine": names[key], "id": key, "needs_bytes": need, "lends_bytes": lends[key]}
             for key, need in needs.items()
         ],
-        "reasons": [said(reason) for reason in plan.reasons],
+        **with_reasons("reasons", plan.reasons),
         "fits": True,
         "forecast": forecast_json(plan.forecast) if plan.forecast else None,
         "first_token": first_token_json(plan, model),
@@ -246,7 +246,7 @@ def model_json(model: Model, path: str, builtin: bool) -> Json:
         "licence": model.licence,
         "path": path,
         "splits": bool(model.boundaries),
-        "whole_reason": sentence(model.whole_reason),
+        **with_reason("whole_reason", model.whole_reason),
         "builtin": builtin,
         "embeds": model.embeds,
         "writes": model.writes,

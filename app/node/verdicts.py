@@ -15,13 +15,14 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.placement import Candidate, Workload
 from app.core.plan import plan
+from app.core.reasons import with_reason
 from app.core.sketch import sketched, sketched_effort
 from app.core.verdict import judge
 from app.node import requests as asked
 from app.node.ndjson import Progress
 from app.node.outlook import Outlook
 from app.node.planning import BATCH_ROWS, CONTEXT, USERS
-from app.node.snapshot import plan_json, sentence
+from app.node.snapshot import plan_json
 from app.node.speed_basis import Basis
 
 Json = dict[str, Any]
@@ -51,7 +52,7 @@ async def verdicts(
         verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))
         placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
         why = _unforecast(sketch) if order.place and basis is None else None
-        found[sketch.key] = verdict | {"plan": placed, "unforecast": sentence(why)}
+        found[sketch.key] = verdict | {"plan": placed, **with_reason("unforecast", why)}
     return {"verdicts": found}
 
 

@@ -31,7 +31,7 @@ OFFER = {
 }  # fmt: skip
 FILE_KEYS = {
     "file", "parts", "quantisation", "size_bytes", "sha256", "recommended", "usable", "reason", "on_shelf",
-    "download",
+    "download", "reason_facts",
 }  # fmt: skip
 
 
