@@ -1,0 +1,175 @@
+"""What two real nodes answer on the routes of the loopback API, reduced to its form; run it to write the form anew.
+
+`python -m tests.api.recording` writes golden/. Do that only where the contract is meant to change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from app.client import NodeClient
+from app.node import requests
+from app.node.requests import Request
+from tests.node.pool import TestNode, paired
+
+Json = dict[str, Any]
+GOLDEN = Path(__file__).parent / "golden"
+ANSWERS = GOLDEN / "answers.json"
+REQUESTS = GOLDEN / "requests.json"
+
+EVENTS_SECONDS = 60.0
+KEY_OF_MAP = re.compile(r"[0-9a-f]{16,64}")  # an id of a machine: the map has one form for all
+PLAIN_GETS = (
+    "/status", "/machines", "/lending", "/models", "/models/guide", "/starter", "/machine", "/programs", "/autostart",
+    "/settings", "/doctor", "/journal", "/catalogue", "/downloads", "/folder", "/token", "/api", "/api/keys",
+    "/api/upstreams", "/api/certificate", "/answers", "/history/key", "/updates",
+)  # fmt: skip
+SKETCH = {"key": "made", "file_bytes": 1 << 20, "architecture": "llama", "n_layers": 4}
+POSTS_AT_REST: tuple[tuple[str, Json], ...] = (
+    ("/lending", {"idle_s": 60}),
+    ("/lending/pause", {"seconds": 60}),
+    ("/lending/resume", {}),
+    ("/api/keys", {"name": "made"}),
+    ("/measure", {}),
+    ("/verdicts", {"sketches": [SKETCH], "place": True}),
+    ("/settings", {"look_for_updates": False}),
+)
+STREAMS: tuple[tuple[str, Json], ...] = (
+    ("/plan", {"model": "guide", "split": [2, 4, 2]}),
+    ("/load", {"model": "guide", "split": [2, 4, 2]}),
+    ("/ask", {"prompt": "How do I add a computer?", "max_tokens": 8}),
+)
+
+
+def form(value: object) -> object:
+    """The keys in their order and the kinds of the values: what a reader of the JSON relies on."""
+    match value:
+        case dict() if value and all(KEY_OF_MAP.fullmatch(key) for key in value):
+            return {"<id>": form(next(iter(value.values())))}
+        case dict():
+            return {key: form(one) for key, one in value.items()}
+        case list():
+            return [form(value[0])] if value else []
+        case bool():
+            return "truth"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+    return None
+
+
+def differences(golden: object, now: object, at: str) -> Iterator[str]:
+    """Where `now` has another form. None and an empty list or map stand for any: nothing was there at that moment."""
+    if golden in (None, [], {}) or now in (None, [], {}):
+        return
+    if isinstance(golden, dict) and isinstance(now, dict):
+        if list(golden) != list(now):
+            yield f"{at}: the keys are {list(now)}, not {list(golden)}"
+        for key in golden.keys() & now.keys():
+            yield from differences(golden[key], now[key], f"{at}.{key}")
+    elif isinstance(golden, list) and isinstance(now, list):
+        yield from differences(golden[0], now[0], f"{at}[]")
+    elif golden != now:
+        yield f"{at}: it is {now!r}, not {golden!r}"
+
+
+def request_schemas() -> Json:
+    """Every body that may be sent, with its bounds, as JSON Schema."""
+    kinds = [one for one in vars(requests).values() if _is_request(one)]
+    return {kind.__name__: msgspec.json.schema(kind) for kind in kinds}
+
+
+def _is_request(one: object) -> bool:
+    return isinstance(one, type) and issubclass(one, Request) and one is not Request
+
+
+async def answers(nodes: list[TestNode]) -> Json:
+    """The form of each answer, by method and path."""
+    told: Json = {}
+    async with nodes[0].client() as client:
+        for path, body in POSTS_AT_REST:
+            told[f"POST {path}"] = await client.post(path, body)
+        told["POST /pairing"] = await client.post("/pairing", {"role": "lend"})
+        told["GET /status while pairing"] = await client.get("/status")
+        told["DELETE /pairing"] = await client.delete("/pairing")
+        for path, body in STREAMS:
+            told |= await _streamed(client, path, body)
+        told["POST /tokens"] = await client.post("/tokens", {"text": "How many?"})
+        for path in PLAIN_GETS:
+            told[f"GET {path}"] = await client.get(path)
+        told |= await _events(client)
+        told["GET /machines/{ref}"] = await client.get("/machines/attic")
+        told["DELETE /api/keys/{name}"] = await client.delete("/api/keys/made")
+        told["POST /unload"] = await client.post("/unload")
+        told["a refusal"] = await _refusal(client)
+    return {name: form(one) for name, one in told.items()}
+
+
+async def _streamed(client: NodeClient, path: str, body: Json) -> Json:
+    """The last line, and the last of each other kind of line."""
+    kinds: Json = {}
+    async with aclosing(client.stream("POST", path, body)) as lines:
+        async for line in lines:
+            for kind, value in line.items():
+                kinds[f"POST {path}: {kind}"] = value
+    return kinds
+
+
+async def _events(client: NodeClient) -> Json:
+    """The event a listener begins with, and the change that a pause of lending brings."""
+    found: Json = {}
+    async with asyncio.timeout(EVENTS_SECONDS), _plainly(client, "/events") as response:
+        while "change" not in found:
+            line = (await response.content.readuntil(b"\n")).decode().rstrip("\n")
+            field, _, value = line.partition(": ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                found[name] = json.loads(value)
+                if name == "snapshot":
+                    await client.post("/lending/pause", {"seconds": 60})
+    await client.post("/lending/resume")
+    return {f"GET /events: {name}": found[name] for name in ("snapshot", "change")}
+
+
+async def _refusal(client: NodeClient) -> Json:
+    async with _plainly(client, "/machines/nobody") as response:
+        told: Json = await response.json()
+    return told
+
+
+@asynccontextmanager
+async def _plainly(client: NodeClient, path: str) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    """The answer as it is sent, which the client would already have read."""
+    right = {"Authorization": f"Bearer {client.runtime.token}"}
+    url = f"http://127.0.0.1:{client.runtime.port}{path}"
+    async with (
+        aiohttp.ClientSession(read_bufsize=1 << 24) as session,
+        session.get(url, headers=right) as response,
+    ):
+        yield response
+
+
+def as_text(told: Json) -> str:
+    return json.dumps(told, indent=1) + "\n"
+
+
+def _write() -> None:
+    REQUESTS.write_text(as_text(request_schemas()))
+    with tempfile.TemporaryDirectory() as folder, paired(Path(folder), "den", "attic") as nodes:
+        ANSWERS.write_text(as_text(asyncio.run(answers(nodes))))
+
+
+if __name__ == "__main__":
+    _write()
