@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from backends import confine, process, starter
 from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
-from backends.waiting import Waiting
+from backends.worker import confine, fork_server, process
+from backends.worker.frame_wait import Waiting
 
 USAGE = "usage: python -m backends [probe [ENGINE ...] | walls]"
 STEPS = (Kind.STEP, Kind.FOLLOW)
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     frames_in, frames_out = process.take_pipes()
     process.end_with_parent()
     if process.FORMS in os.environ and hasattr(os, "fork"):
-        starter.of_grammars()  # while this process may still start others
+        fork_server.of_grammars()  # while this process may still start others
     confine.confine_as_told()
     if confine.READS in os.environ:
         confine.start_nothing()
@@ -59,7 +59,7 @@ def leave_signals_to_the_node() -> None:
 
 def serve(frames_in: int, frames_out: int) -> int:
     """Answer each frame before the next is read: one thread, and nothing beside the engine in it."""
-    from backends.service import Service  # heavy: after the new start
+    from backends.worker.service import Service  # heavy: after the new start
 
     service = Service(alone=True)
     waiting = Waiting(frames_in, service.rehearse)

@@ -19,8 +19,8 @@ from backends.contract import (
     StageError,
     Tokens,
 )
-from backends.kept import Kept
 from backends.numbers import VALUE, Rows, bytes_of
+from backends.worker.kept_states import Kept
 
 PREFIX = "fake:"
 CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # ids 0, 1, 2; token 3 + b is the byte b

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from backends.call_format import CallFormat
 from backends.contract import (
     HABIT,
     Layers,
@@ -20,6 +19,7 @@ from backends.contract import (
     Scalar,
     StageConfig,
 )
+from backends.templates.call_format import CallFormat
 
 
 class Order(

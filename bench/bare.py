@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from app.cli import main
-from app.inference import channel_link, lend, pipeline
-from app.lan import peer
-from app.node import ahead, lend_rules
+from app.inference.pipeline import pipeline
+from app.inference.stages import channel_link, stage_host
+from app.network.peer import peer_link
+from app.node.lending import lending_policy
+from app.node.placement import standby
 
 NEVER_S = 1e6
 
@@ -31,13 +33,13 @@ def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
         made(self, channel, None)
 
     for where, name, what in (
-        (peer.PeerLink, "_beat", _rests),
+        (peer_link.PeerLink, "_beat", _rests),
         (pipeline.Pipeline, "_watch", _rests),
         (channel_link.ChannelLink, "__init__", alone),
-        (ahead.Ahead, "run", _rests),
-        (lend_rules.LendRules, "_keep_sensing", _rests),
-        (lend_rules.LendRules, "_keep_looking", _rests),
-        (lend.Lender, "_watch", _rests),
+        (standby.Ahead, "run", _rests),
+        (lending_policy.LendRules, "_keep_sensing", _rests),
+        (lending_policy.LendRules, "_keep_looking", _rests),
+        (stage_host.Lender, "_watch", _rests),
     ):
         assert callable(getattr(where, name)), name
         put(where, name, what)

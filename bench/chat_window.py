@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QApplication
 from app import __version__
 from app.core import chat as tree
 from app.core.chat import Chat, Message, Role
+from app.gui.api.launch import Endpoint
+from app.gui.api.node_state import Link
 from app.gui.chat.chat_page import ChatPage
-from app.gui.launch import Endpoint
-from app.gui.pool import Link
 from bench.chat import PIECE
 from testbed.desk import desk
 

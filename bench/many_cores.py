@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from app.machine import cores
+from app.machine.hardware import cores
 
 
 def main() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.gui.household.pool_page import VIEW, PoolPage
-from app.gui.household.view_choice import MAP
-from app.gui.pool import Link
+from app.gui.api.node_state import Link
+from app.gui.pool.pool_page import VIEW, PoolPage
+from app.gui.pool.view_choice import MAP
 from testbed.desk import desk
 from testbed.snapshots import household
 

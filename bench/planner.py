@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 
 from app.core.errors import DoesNotFit
-from app.core.placement import Candidate, Workload
-from app.core.plan import plan
+from app.core.planner.placement import Candidate, Workload
+from app.core.planner.plan import plan
 from bench import report
 from bench.figures import percentile
 from bench.job import Bench, say

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.machine.others import others_share
+from app.machine.sensors.cpu_load import others_share
 from bench import report
 from bench.children import Children, Place
 from bench.figures import Summary, summary

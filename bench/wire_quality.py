@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.catalog.shelf import Entry, Shelf
-from app.catalog.stage_store import StageStore
+from app.catalog.stages.stage_store import StageStore
 from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage

@@ -11,20 +11,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.catalog import ggml, synthetic
-from app.catalog.effort import effort_of, stand_in, stand_in_effort
-from app.catalog.gguf_check import read_header
-from app.catalog.shape import alike
-from app.core.effort import Measured, estimated
+from app.catalog.families.effort_reader import effort_of, stand_in, stand_in_effort
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.model_shape_reader import alike
+from app.catalog.stages import synthetic_stage
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
-from app.core.speed import Speed
-from app.core.threads import Threads
-from app.inference.speedometer import Gauge, measure
+from app.core.planner.layer_effort import Measured, estimated
+from app.core.planner.machine_speed import Speed
+from app.core.scheduler.threads import Threads
+from app.inference.worker.layer_benchmark import Gauge, measure
 from backends.contract import Role
 
 ROWS = 64
 GIB = 1 << 30
-CODES = {name: code for code, (name, _, _) in ggml.TENSORS.items()}
+CODES = {name: code for code, (name, _, _) in tensor_types.TENSORS.items()}
 SHAPES = {  # width, feed-forward, experts, of which a row takes so many, number type
     "dense, narrow, Q8_0": (1024, 3072, 0, 0, "Q8_0"),
     "dense, wide, Q4_K": (3072, 8192, 0, 0, "Q4_K"),
@@ -46,10 +47,10 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     for part, dims in {"gate": (width, ffn), "up": (width, ffn), "down": (ffn, width)}.items():
         sizes[f"ffn_{part}{end}"] = (*dims, *last)
     norms = {"attn_norm": width, "ffn_norm": width, "attn_q_norm": 128, "attn_k_norm": 128}
-    layer = [Tensor(f"{one}.weight", ggml.F32, (size,)) for one, size in norms.items()]
+    layer = [Tensor(f"{one}.weight", tensor_types.F32, (size,)) for one, size in norms.items()]
     layer += [Tensor(f"{one}.weight", code, dims) for one, dims in sizes.items()]
     if n:
-        layer.append(Tensor("ffn_gate_inp.weight", ggml.F32, (width, n)))
+        layer.append(Tensor("ffn_gate_inp.weight", tensor_types.F32, (width, n)))
     values = {
         "context_length": 4096, "embedding_length": width, "feed_forward_length": ffn,
         "attention.head_count": width // 128, "attention.head_count_kv": kv // 128,
@@ -58,11 +59,12 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     if n:
         values |= {"expert_count": n, "expert_used_count": used, "expert_feed_forward_length": ffn}
     settings = [
-        Setting(f"{name}.{key}", ggml.U32, (one,), is_list=False) for key, one in values.items()
+        Setting(f"{name}.{key}", tensor_types.U32, (one,), is_list=False)
+        for key, one in values.items()
     ]
     rms = f"{name}.attention.layer_norm_rms_epsilon"
-    settings.append(Setting(rms, ggml.F32_VALUE, (2**-16,), is_list=False))
-    norm = Tensor("output_norm.weight", ggml.F32, (width,))
+    settings.append(Setting(rms, tensor_types.F32_VALUE, (2**-16,), is_list=False))
+    norm = Tensor("output_norm.weight", tensor_types.F32, (width,))
     head = Tensor("token_embd.weight", CODES["Q6_K"], (width, 32000))
     one = LayerKind(tuple(layer))
     return ModelShape(name, width, tuple(settings), (one,), alike(one, 16), (norm,), head)
@@ -73,7 +75,7 @@ async def compared(
 ) -> tuple[Speed, Speed]:
     """The same layer as it was measured, and as it is estimated."""
     path = folder / "one.gguf"
-    model = await asyncio.to_thread(synthetic.write, path, shape, shape.runs[0], Role.MIDDLE)
+    model = await asyncio.to_thread(synthetic_stage.write, path, shape, shape.runs[0], Role.MIDDLE)
     guess = estimated(like, effort_of(read_header(path), model))
     return await measure(shape, folder / "trial", gauge), guess
 

@@ -24,11 +24,11 @@ import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from app.lan.identity import PEM_NAME
-from app.lan.listener import GUEST_PATH
+from app.gateway.openapi.description import TEMPLATE, description
 from app.machine.interfaces import interfaces
-from app.node import requests as asked
-from app.node.chat_api.description import TEMPLATE, description
+from app.network.identity import PEM_NAME
+from app.network.peer.listener import GUEST_PATH
+from app.node.control import requests as asked
 from tests import tiny_bert
 
 PROJECT = Path(__file__).resolve().parent.parent

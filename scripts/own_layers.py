@@ -16,20 +16,20 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.catalog import synthetic
-from app.catalog.cut import assembled
-from app.catalog.families import FAMILIES
-from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
-from app.catalog.gguf_header import Header
-from app.catalog.shape import measured_runs, shape_of
-from app.catalog.sources import read
-from app.catalog.stage_entries import Job
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.model_reader import model_of
+from app.catalog.gguf.model_shape_reader import measured_runs, shape_of
+from app.catalog.stages import synthetic_stage
+from app.catalog.stages.cut import assembled
+from app.catalog.stages.piece_sources import read
+from app.catalog.stages.stage_entries import Job
 from app.core.model import Model
-from app.inference.links import close_run, open_run, own_stage
-from app.inference.step import Run
-from app.inference.trial_run import DEPTH, TrialRun, Watched, silent
-from app.inference.worker import Worker
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.worker.trial_run import DEPTH, TrialRun, Watched, silent
+from app.inference.worker.worker import Worker
 from backends.contract import Layers, Number, Role, StageConfig
 
 ROWS, SLOTS, CELLS = 64, 8, 1280
@@ -88,7 +88,7 @@ async def compared(path: Path, threads: int, rounds: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as made:
         own, made_up = Path(made) / "own.gguf", Path(made) / "made-up.gguf"
         write_own(own, header, model, layers)
-        synthetic.write(made_up, shape, shape.runs[-1], Role.MIDDLE)
+        synthetic_stage.write(made_up, shape, shape.runs[-1], Role.MIDDLE)
         taken: dict[Path, list[Steps]] = {own: [], made_up: []}
         async with (
             await Worker.start("layers", reads=[Path(made)]) as worker,

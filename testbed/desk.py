@@ -7,18 +7,18 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from app.gui.chat.chat_lock import ChatLock
-from app.gui.launch import Endpoint
-from app.gui.motion import Motion
-from app.gui.node_client import NodeClient
-from app.gui.pool import Pool
-from app.gui.preferences import Preferences
-from app.gui.services import Services
-from app.gui.shelf.importing import Importing
-from app.gui.theme import Scheme, Theme
-from app.lan import leaving
+from app.gui.api.launch import Endpoint
+from app.gui.api.node_client import NodeClient
+from app.gui.api.node_state import Pool
+from app.gui.app.app_context import Services
+from app.gui.app.preferences import Preferences
+from app.gui.chat.history.chat_lock import ChatLock
+from app.gui.look.motion import Motion
+from app.gui.look.theme import Scheme, Theme
+from app.gui.models.importing import Importing
 from app.machine import runtime_file
 from app.machine.paths import Home
+from app.network.membership_log import leaving
 
 
 class Attached:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import combinations, pairwise, permutations
 from random import Random
 
-from app.core.cuts import RunRules, reachable
-from app.core.forecast import forecast, whole_forecast
+from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
-from app.core.link import Link, LinkKind
 from app.core.model import Model
-from app.core.placement import Candidate, PlannedStage, Workload
-from app.core.room import split_stages
-from app.core.speed import Speed
+from app.core.planner.cuts import RunRules, reachable
+from app.core.planner.forecast import forecast, whole_forecast
+from app.core.planner.machine_speed import Speed
+from app.core.planner.placement import Candidate, PlannedStage, Workload
+from app.core.planner.stage_memory import split_stages
 from backends.contract import Layers
 
 MIB = 1 << 20

@@ -89,9 +89,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def no_child_is_left() -> Iterator[None]:
     """No worker outlives its node: what still runs after the last test is a failure."""
     yield
-    if "backends.grammar" in sys.modules:  # what this process itself had followed
-        sys.modules["backends.grammar"].forget_all()
-        sys.modules["backends.starter"].end()
+    if "backends.grammars.grammar" in sys.modules:  # what this process itself had followed
+        sys.modules["backends.grammars.grammar"].forget_all()
+        sys.modules["backends.worker.fork_server"].end()
     left = psutil.Process().children(recursive=True)
     _, alive = psutil.wait_procs(left, timeout=CHILDREN_END_WITHIN_SECONDS)
     told = [" ".join(child.cmdline()) for child in alive if child.is_running()]
@@ -103,7 +103,7 @@ def no_child_is_left() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def qapp_cls() -> type:
     """Of pytest-qt: the one that a window has."""
-    from app.gui.asked import Asked
+    from app.gui.app.poolhouse_application import Asked
 
     return Asked
 

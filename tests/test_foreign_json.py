@@ -13,24 +13,27 @@ from pathlib import Path
 import pytest
 
 from app.decoding import decode
-from app.inference.explain import lost_of
-from app.lan.client import problem
+from app.inference.worker.worker_errors import lost_of
+from app.network.peer.peer_client import problem
 
 PROJECT = Path(__file__).resolve().parent.parent
 READERS = {"loads", "load", "JSONDecoder"}
 ALLOWED = {
-    "app/gui/sentences.py": "a file that comes with the app",
-    "backends/confine.py": "what the app gives its own process",
-    "app/core/json_cut.py": "what a model wrote, with an end that is missing; each error of it is one of values",
-    "app/gui/chat/exchange.py": "one chat of a file after the other, checked value by value",
-    "backends/template_calls.py": "what a template wrote around JSON of ours",
-    "backends/chat_template.py": "what a model called with; text where it is no JSON",
+    "app/gui/look/sentences.py": "a file that comes with the app",
+    "backends/worker/confine.py": "what the app gives its own process",
+    "app/core/json_schema/partial_json.py": "what a model wrote, with an end that is missing",
+    "app/gui/chat/export/chat_json.py": "one chat of a file after the other, checked value by value",
+    "backends/templates/template_calls.py": "what a template wrote around JSON of ours",
+    "backends/templates/chat_template.py": "what a model called with; text where it is no JSON",
 }
 # prepared while the module is imported, by one thread; the core may not wait for a lock, and backends know no app
 PREPARED = {
-    "app/core/log_line.py", "app/core/operations.py", "app/lan/code_exchange.py", "app/lan/messages.py",
+    "app/core/log_line.py",
+    "app/core/household/operations.py",
+    "app/network/pairing/code_exchange.py",
+    "app/network/messages.py",
     "backends/orders.py",
-}  # fmt: skip
+}
 
 
 def calls(folder: str) -> Iterator[tuple[str, str, int]]:
@@ -79,7 +82,7 @@ def test_only_these_read_json_in_another_way() -> None:
         one
         for one in found
         if one[1].startswith("msgspec.")
-        and one[0] not in PREPARED | {"app/decoding.py", "backends/service.py"}
+        and one[0] not in PREPARED | {"app/decoding.py", "backends/worker/service.py"}
     ]
     assert not unprepared, "use app.decoding.decode: two threads may prepare a type at once"
 

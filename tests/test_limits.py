@@ -7,58 +7,70 @@ from typing import Any
 
 import pytest
 
-from app.core.policy import Rules
-from app.inference.measure import Deadlines, StageMeter
-from app.lan.peer import Heartbeat
+from app.core.lending.policy import Rules
+from app.inference.pipeline.speed_measurement import Deadlines, StageMeter
+from app.network.peer.peer_link import Heartbeat
 
 KIB, MIB = 1 << 10, 1 << 20
 LIMITS: list[tuple[str, dict[str, Any]]] = [
-    ("app.core.pairing", {"MAX_TRIES": 3, "WINDOW_SECONDS": 120.0, "ATTEMPT_SECONDS": 10.0}),
-    ("app.lan.pairing_window", {"CALLERS": 32, "CALLERS_OF_ONE_NETWORK": 16}),
-    ("app.lan.pairing_window", {"GREETING_SECONDS": 5.0}),
-    ("app.lan.code_exchange", {"MAX_PAIR_BYTES": 8 * KIB, "NONCE_BYTES": 32, "CODE_DIGITS": 6}),
-    ("app.core.operations", {"MAX_OPERATION_BYTES": 4 * KIB, "MAX_DER_BYTES": 2 * KIB}),
-    ("app.core.operations", {"MAX_NAME_CHARACTERS": 64}),
-    ("app.lan.messages", {"MAX_MESSAGE_BYTES": 64 * KIB, "MAX_DEPTH": 8}),
-    ("app.lan.greeting", {"HELLO_SECONDS": 2.0}),
-    ("app.lan.client", {"CONNECT_SECONDS": 3.0, "OPEN_SECONDS": 8.0}),
-    ("app.lan.listener", {"HANDSHAKE_SECONDS": 5.0, "IDLE_SECONDS": 9.0}),
-    ("app.lan.waiting_room", {"PLACES": 64, "PLACES_OF_ONE_NETWORK": 8, "NETWORK_BITS": 64}),
-    ("app.lan.waiting_room", {"FIRST_BYTE_SECONDS": 1.0}),
-    ("app.lan.sockets", {"KEEPALIVE_IDLE_SECONDS": 2, "KEEPALIVE_EVERY_SECONDS": 1}),
-    ("app.lan.sockets", {"KEEPALIVE_PROBES": 3, "UNACKED_MILLISECONDS": 5000}),
-    ("app.lan.channel", {"MAX_FRAME_BYTES": 16 * MIB + 4 * KIB}),
-    ("app.lan.body", {"STALL_SECONDS": 9.5, "START_SECONDS": 30.0, "START_BYTES": 64 * KIB}),
-    ("app.lan.body", {"MIN_BYTES_PER_SECOND": 16 * KIB}),
+    (
+        "app.core.household.pairing",
+        {"MAX_TRIES": 3, "WINDOW_SECONDS": 120.0, "ATTEMPT_SECONDS": 10.0},
+    ),
+    ("app.network.pairing.pairing_window", {"CALLERS": 32, "CALLERS_OF_ONE_NETWORK": 16}),
+    ("app.network.pairing.pairing_window", {"GREETING_SECONDS": 5.0}),
+    (
+        "app.network.pairing.code_exchange",
+        {"MAX_PAIR_BYTES": 8 * KIB, "NONCE_BYTES": 32, "CODE_DIGITS": 6},
+    ),
+    ("app.core.household.operations", {"MAX_OPERATION_BYTES": 4 * KIB, "MAX_DER_BYTES": 2 * KIB}),
+    ("app.core.household.operations", {"MAX_NAME_CHARACTERS": 64}),
+    ("app.network.messages", {"MAX_MESSAGE_BYTES": 64 * KIB, "MAX_DEPTH": 8}),
+    ("app.network.peer.greeting", {"HELLO_SECONDS": 2.0}),
+    ("app.network.peer.peer_client", {"CONNECT_SECONDS": 3.0, "OPEN_SECONDS": 8.0}),
+    ("app.network.peer.listener", {"HANDSHAKE_SECONDS": 5.0, "IDLE_SECONDS": 9.0}),
+    (
+        "app.network.limits.waiting_room",
+        {"PLACES": 64, "PLACES_OF_ONE_NETWORK": 8, "NETWORK_BITS": 64},
+    ),
+    ("app.network.limits.waiting_room", {"FIRST_BYTE_SECONDS": 1.0}),
+    ("app.network.sockets", {"KEEPALIVE_IDLE_SECONDS": 2, "KEEPALIVE_EVERY_SECONDS": 1}),
+    ("app.network.sockets", {"KEEPALIVE_PROBES": 3, "UNACKED_MILLISECONDS": 5000}),
+    ("app.network.peer.channel", {"MAX_FRAME_BYTES": 16 * MIB + 4 * KIB}),
+    (
+        "app.network.peer.bounded_body",
+        {"STALL_SECONDS": 9.5, "START_SECONDS": 30.0, "START_BYTES": 64 * KIB},
+    ),
+    ("app.network.peer.bounded_body", {"MIN_BYTES_PER_SECOND": 16 * KIB}),
     ("backends.frames", {"MAX_PAYLOAD": 16 * MIB}),
     ("backends.contract", {"MAX_BATCH_TOKENS": 512}),
-    ("backends.steps", {"KEPT_OUTPUTS": 2}),
-    ("app.inference.stage_client", {"CREDIT": 2}),
-    ("app.inference.sequences", {"MAX_UNREAD": 256, "UNREAD_S": 30.0}),
-    ("app.inference.lend", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),
-    ("app.core.recovery", {"RECONNECT_S": 5.0, "MAX_RECOVERIES": 3, "WAIT_S": 600.0}),
-    ("app.core.degraded", {"SLOWER": 5.0}),
-    ("app.machine.keystore", {"KEYRING_SECONDS": 10.0}),
-    ("app.node.guard", {"MAX_BODY_BYTES": 8 * MIB, "MAX_OPEN": 32}),
-    ("app.node.chat_api.writing", {"UNREAD_SECONDS": 30.0}),
-    ("app.node.ndjson", {"UNREAD_SECONDS": 30.0}),
-    ("app.node.chat_api.first_words", {"HEADER_SECONDS": 9.5, "IDLE_SECONDS": 60}),
-    ("app.node.chat_api.first_words", {"MAX_HEADERS": 64, "MAX_HEADER_BYTES": 8 * KIB}),
-    ("app.node.chat_api.lan_door", {"HANDSHAKE_SECONDS": 5.0}),
-    ("app.node.chat_api.wish", {"MOST_ANSWERS": 4, "MOST_BIASES": 1024}),
-    ("app.node.chat_api.wish", {"MOST_STOPS": 8, "MOST_STOP_CHARS": 256}),
-    ("app.core.json_grammar", {"MAX_SCHEMA_BYTES": 64 * KIB, "MAX_DEPTH": 32}),
-    ("backends.grammar", {"MAX_BYTES": 64 * KIB}),
-    ("backends.grammar_process", {"STEP_SECONDS": 1.0, "GROW_BYTES": 256 * MIB}),
+    ("backends.worker.steps", {"KEPT_OUTPUTS": 2}),
+    ("app.inference.stages.stage_client", {"CREDIT": 2}),
+    ("app.inference.pipeline.sequence", {"MAX_UNREAD": 256, "UNREAD_S": 30.0}),
+    ("app.inference.stages.stage_host", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),
+    ("app.core.recovery.recovery", {"RECONNECT_S": 5.0, "MAX_RECOVERIES": 3, "WAIT_S": 600.0}),
+    ("app.core.recovery.slow_machines", {"SLOWER": 5.0}),
+    ("app.machine.secrets.keystore", {"KEYRING_SECONDS": 10.0}),
+    ("app.node.control.guard", {"MAX_BODY_BYTES": 8 * MIB, "MAX_OPEN": 32}),
+    ("app.gateway.writing", {"UNREAD_SECONDS": 30.0}),
+    ("app.node.control.ndjson", {"UNREAD_SECONDS": 30.0}),
+    ("app.gateway.access.slow_client_guard", {"HEADER_SECONDS": 9.5, "IDLE_SECONDS": 60}),
+    ("app.gateway.access.slow_client_guard", {"MAX_HEADERS": 64, "MAX_HEADER_BYTES": 8 * KIB}),
+    ("app.gateway.servers.lan_server", {"HANDSHAKE_SECONDS": 5.0}),
+    ("app.gateway.api_request", {"MOST_ANSWERS": 4, "MOST_BIASES": 1024}),
+    ("app.gateway.api_request", {"MOST_STOPS": 8, "MOST_STOP_CHARS": 256}),
+    ("app.core.json_schema.json_grammar", {"MAX_SCHEMA_BYTES": 64 * KIB, "MAX_DEPTH": 32}),
+    ("backends.grammars.grammar", {"MAX_BYTES": 64 * KIB}),
+    ("backends.grammars.grammar_process", {"STEP_SECONDS": 1.0, "GROW_BYTES": 256 * MIB}),
     (
-        "backends.template",
+        "backends.templates.template",
         {"MAX_SECONDS": 1.0, "TRIAL_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB},
     ),
-    ("app.catalog.gguf_check", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),
-    ("app.catalog.gguf_check", {"MAX_KEY_BYTES": 64 * KIB, "MAX_STRING_BYTES": 16 * MIB}),
-    ("app.catalog.gguf_check", {"MAX_ITEMS": 16 * MIB, "MAX_HEADER_BYTES": 256 * MIB}),
-    ("app.catalog.gguf_check", {"MAX_DIMENSIONS": 4}),
-    ("app.node.memory", {"OWNERS_SHARE": 0.5}),
+    ("app.catalog.gguf.gguf_check", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),
+    ("app.catalog.gguf.gguf_check", {"MAX_KEY_BYTES": 64 * KIB, "MAX_STRING_BYTES": 16 * MIB}),
+    ("app.catalog.gguf.gguf_check", {"MAX_ITEMS": 16 * MIB, "MAX_HEADER_BYTES": 256 * MIB}),
+    ("app.catalog.gguf.gguf_check", {"MAX_DIMENSIONS": 4}),
+    ("app.node.lending.lent_memory", {"OWNERS_SHARE": 0.5}),
 ]
 
 
@@ -69,7 +81,7 @@ def test_a_limit_is_what_was_promised(module: str, limits: dict[str, Any]) -> No
 
 
 def test_a_log_has_4096_lines_at_most_and_half_of_them_are_the_first_machines_own() -> None:
-    from app.core.membership import FOUNDER_ROOM, OTHERS_ROOM, SIGNER_ROOM
+    from app.core.household.membership import FOUNDER_ROOM, OTHERS_ROOM, SIGNER_ROOM
 
     assert sum(FOUNDER_ROOM.values()) == sum(OTHERS_ROOM.values()) == 2048
     assert all(2 * SIGNER_ROOM[kind] <= OTHERS_ROOM[kind] for kind in SIGNER_ROOM)

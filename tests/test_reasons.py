@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from app.core.blame import TABLE
 from app.core.errors import KINDS, Reason
 from app.core.reasons import SENTENCES, said, size
+from app.core.recovery.blame import TABLE
 
 PROJECT = Path(__file__).resolve().parent.parent
 NAMES = {*KINDS, "AppError", "Reason", "in_words"}
@@ -120,7 +120,7 @@ def test_no_sentence_is_idle() -> None:
 def test_every_reason_says_whose_fault_it_is() -> None:
     """Recovery and loads look there before they try again."""
     missing = sorted(set(SENTENCES) - set(TABLE))
-    assert not missing, f"add these to a group of app/core/blame.py: {' '.join(missing)}"
+    assert not missing, f"add these to a group of app/core/recovery/blame.py: {' '.join(missing)}"
 
 
 def test_every_sentence_is_one_that_can_be_said() -> None:

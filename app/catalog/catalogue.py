@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from app.catalog.download_book import joint_hash
-from app.catalog.families import FAMILIES
-from app.catalog.gguf_names import MAX_PARTS, part_names
-from app.catalog.hub_address import checked
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.gguf.gguf_names import MAX_PARTS, part_names
+from app.catalog.hub.hub_address import checked
+from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import BadInput
 from app.decoding import decode
 

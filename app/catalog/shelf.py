@@ -13,15 +13,15 @@ from pathlib import Path
 
 import msgspec
 
-from app.catalog.cut import Cut, cut
-from app.catalog.file_hashes import model_hashes
 from app.catalog.files import write_whole
-from app.catalog.gguf import model_of
-from app.catalog.gguf_check import part_paths, read_header
-from app.catalog.gguf_header import Header
-from app.catalog.pre_tokenizers import PRE
-from app.catalog.receiver import Donor
-from app.catalog.stage_store import StageStore
+from app.catalog.gguf.gguf_check import part_paths, read_header
+from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.model_reader import model_of
+from app.catalog.gguf.pre_tokenizers import PRE
+from app.catalog.stages.cut import Cut, cut
+from app.catalog.stages.file_hashes import model_hashes
+from app.catalog.stages.stage_receiver import Donor
+from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Damaged, Reason, Unreachable
 from app.core.model import Model
 from app.core.reasons import said
@@ -60,7 +60,7 @@ class Entry:
     tensors: dict[str, str]  # name -> SHA-256 in hex
     builtin: bool = False
     format: int = FORMAT
-    proof: Likely = ()  # what it says to a known question on one machine: app/inference/proof.py
+    proof: Likely = ()  # what it says to a known question on one machine: app/inference/pipeline/known_answer.py
     sha256: str = ""  # of its file or files, where they were imported; a download has its own
     ctime_ns: int = 0  # of any change of the file, also of one that set its time back; 0: not kept by older versions
 

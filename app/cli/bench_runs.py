@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from app.cli.asking import together
+from app.cli.conversation import together
 from app.cli.shapes import Answer, Model, Plan, Snapshot, read
 from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, question
 from app.core.errors import AppError, BadInput, Unreachable
-from app.core.same_again import is_same, is_still, same_orders
+from app.core.recovery.reload_order import is_same, is_still, same_orders
 
 if TYPE_CHECKING:
     from app.client import NodeClient

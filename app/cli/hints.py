@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.machine import typed
+from app.machine import typed_commands
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,12 +25,12 @@ def home_option() -> str:
     home = _HOME.get()
     if home is None:
         return ""
-    return typed.home_option(home.expanduser().resolve())
+    return typed_commands.home_option(home.expanduser().resolve())
 
 
 def own(sentence: str) -> str:
     """The sentence with the home in each command that it names for this machine."""
-    return typed.with_home(sentence, home_option())
+    return typed_commands.with_home(sentence, home_option())
 
 
 def text(sentence: str, style: str = "") -> Text:

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from app.core.check import Check
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.lan import identity
-from app.lan.log_store import LogStore
 from app.machine import settings
-from app.machine.keystore import open_keystore
 from app.machine.paths import Home
+from app.machine.secrets.keystore import open_keystore
+from app.network import identity
+from app.network.membership_log.log_store import LogStore
 
 
 async def kept(home: Home) -> list[Check]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from app.cli import hints, streams
 from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE
-from app.cli.face import Face
-from app.cli.stopped import Stopped
+from app.cli.interrupted import Stopped
+from app.cli.output import Face
 from app.core.errors import AppError, BadInput
 
 if TYPE_CHECKING:

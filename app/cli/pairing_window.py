@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.cli import safe_text
-from app.cli.face import Face
+from app.cli.output import Face
 from app.cli.shapes import read
 from app.core.errors import AppError
 

@@ -7,7 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from app.cli import (
+from app.cli import welcome
+from app.cli.commands import (
     api_command,
     ask_command,
     autostart_command,
@@ -27,7 +28,6 @@ from app.cli import (
     shelf_commands,
     status_command,
     upstream_command,
-    welcome,
 )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.cli import safe_text
-from app.cli.face import Face
+from app.cli.output import Face
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -133,7 +133,7 @@ def bars(console: Console) -> Progress:
 
 def figures(task: Task) -> str:
     """`12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left`, or `3 of 12 layers`."""
-    from app.cli.amounts import seconds, size
+    from app.cli.views.amounts import seconds, size
 
     done, total = task.completed, task.total
     if total is None:

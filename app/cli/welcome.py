@@ -9,9 +9,9 @@ import typer
 
 from app import __version__
 from app.cli import hints
-from app.cli.face import Face
+from app.cli.has_screen import has_screen, require_libraries
 from app.cli.options import HomeOption, JsonOption
-from app.cli.screen import has_screen, require_libraries
+from app.cli.output import Face
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -67,7 +67,7 @@ def _open_window(home: Path | None, hidden: bool) -> NoReturn:
     """Show the window until Quit; the process ends with it."""
     require_libraries()
     from app.cli.window_node import NodeLauncher
-    from app.gui.application import start
+    from app.gui.app.application import start
     from app.machine.paths import Home
 
     launcher = NodeLauncher(Home.at(home))

@@ -12,10 +12,10 @@ from typing import Any
 
 from app.core.errors import AppError, Refused
 from app.core.reasons import said
-from app.gui.launch import Endpoint
-from app.lan import leaving
-from app.machine import erasing, own_python, runtime_file
+from app.gui.api.launch import Endpoint
+from app.machine import own_python, runtime_file, uninstall
 from app.machine.paths import Home
+from app.network.membership_log import leaving
 
 LOG = "start.log"  # what it says while it starts; from then on it writes a log of its own
 LAST_WORDS_BYTES = 4096
@@ -83,7 +83,7 @@ class NodeLauncher:
         else:
             return [said(Refused("erase_while_running", home=str(self.home)))]
         try:
-            done = asyncio.run(erasing.erase(self._home))
+            done = asyncio.run(uninstall.erase(self._home))
         except AppError as error:
             return [said(error)]
         return [said(reason) for reason in done.left]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.core.cuts import ANY_RUN, RunRules
 from app.core.errors import Reason
+from app.core.planner.cuts import ANY_RUN, RunRules
 from backends.contract import KEPT_STATES, USUAL, KvType, Layers, Role, Traits
 
 PLACEHOLDER_ROWS = 32  # rows of the zero embedding in stages that carry no vocabulary

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.core.effort import Effort, Experts
 from app.core.errors import Reason
 from app.core.model import Model
+from app.core.planner.layer_effort import Effort, Experts
 
 LAYERS = 32  # where nobody says: those of common models of 7 to 8 billion parameters
 KV_BYTES = 4096  # of a token in a layer, f16: 8 heads of 128 values, keys and values

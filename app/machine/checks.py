@@ -12,16 +12,16 @@ from pathlib import Path
 from app.core.check import Check
 from app.core.errors import AppError, Damaged, DoesNotFit
 from app.core.reasons import GIB, in_words, said
-from app.machine import graphics, walls
-from app.machine.devices import memory, processor_name
-from app.machine.engines import Engine, accelerators, probe_all
-from app.machine.keystore import open_keystore
+from app.machine.hardware import graphics, sandbox_probe
+from app.machine.hardware.devices import memory, processor_name
+from app.machine.hardware.engines import Engine, accelerators, probe_all
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.senses import battery
+from app.machine.secrets.keystore import open_keystore
+from app.machine.sensors.owner_activity import battery
 from app.machine.settings import load
-from backends.confine import FULL, Walls
 from backends.contract import PROVED_ENGINES, is_proved
+from backends.worker.confine import FULL, Walls
 
 LOW_DISK_BYTES, LEAST_DISK_BYTES = 10 * GIB, 1 * GIB
 SOME_BYTES = 4096
@@ -32,7 +32,7 @@ async def machine_checks(home: Home) -> list[Check]:
     """All findings of this computer itself."""
     return [
         *await engines(),
-        confined(await walls.tried()),
+        confined(await sandbox_probe.tried()),
         await asyncio.to_thread(disk, home),
         free_memory(),
         *await asyncio.to_thread(power),
@@ -88,7 +88,7 @@ def unused_graphics(found: Sequence[Engine], listed: Sequence[str]) -> list[Chec
 
 def confined(kept_from: Walls | None) -> Check:
     """How well this computer is kept from flaws in what reads model files."""
-    cause = in_words(walls.code_of(kept_from))
+    cause = in_words(sandbox_probe.code_of(kept_from))
     if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
     return Check("Sandbox", None, cause, in_words("cure_confined"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.core.link import LinkKind
+from app.core.household.link import LinkKind
 
 # Names that programs give to what they make themselves, on any system
 _VIRTUAL_NAME = re.compile(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from app.core.link import LinkKind
+from app.core.household.link import LinkKind
 from app.machine.interface_kinds import (
     LinuxFacts,
     WindowsFacts,

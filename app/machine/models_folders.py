@@ -11,7 +11,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.decoding import decode
-from app.machine.models_choice import UNCHOSEN, ModelsChoice
+from app.machine.models_settings import UNCHOSEN, ModelsChoice
 from app.machine.paths import expanded
 
 MARKER = "poolhouse-models.json"  # tells our folder from another disk at the same place

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from app.core.errors import Damaged, DoesNotFit
-from app.core.policy import Rules
+from app.core.lending.policy import Rules
 from app.decoding import decode
-from app.machine.api_choice import ApiChoice
-from app.machine.models_choice import UNCHOSEN, ModelsChoice
+from app.machine.api_settings import ApiChoice
+from app.machine.models_settings import UNCHOSEN, ModelsChoice
 from app.machine.paths import write_atomically
 
 ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole", "wren", "lynx")

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from app.core.threads import Threads
-from app.machine import devices, engines
-from app.machine.engines import Engine
-from app.node.speed_book import Setup
+from app.core.scheduler.threads import Threads
+from app.machine.hardware import devices, engines
+from app.machine.hardware.engines import Engine
+from app.node.planning.speed_cache import Setup
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from app.catalog.transfer import to_its_end
+from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import AppError, Reason
 from app.core.journal import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
 from app.core.reasons import said
-from app.core.whose import OWNER, Whose
-from app.inference.lend import Passed
-from app.machine.kept_file import put_aside, read_or
+from app.core.scheduler.requester import OWNER, Whose
+from app.inference.stages.stage_host import Passed
+from app.machine.json_state import put_aside, read_or
 from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)

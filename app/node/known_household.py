@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.core.household import Event, Household, Machine, apply
+from app.core.household.household import Event, Household, Machine, apply
 from app.core.ids import MachineId
-from app.node import pairings
-from app.node.sightings import Sightings
+from app.node.control import pairing_routes
+from app.node.links.last_seen import Sightings
 
 
 class KnownHousehold:
@@ -24,7 +24,7 @@ class KnownHousehold:
 
     def machine(self, ref: str) -> Machine:
         """The machine a person means by a name or the beginning of an id. Raises BadInput."""
-        return pairings.named(ref, self.now.machines)
+        return pairing_routes.named(ref, self.now.machines)
 
     def name(self, machine: MachineId) -> str:
         """The name of a machine; the beginning of its id where nobody told one."""

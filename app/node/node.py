@@ -12,55 +12,57 @@ from typing import Any
 
 from app import __version__
 from app.catalog.shelf import Shelf
-from app.catalog.stage_store import StageStore, disk_limits
-from app.core import household as facts
-from app.core import pairing
+from app.catalog.stages.stage_store import StageStore, disk_limits
 from app.core.errors import Reason, StageLost
-from app.core.household import Household, apply, with_outside
+from app.core.household import household as facts
+from app.core.household import pairing
+from app.core.household.household import Household, apply, with_outside
+from app.core.household.link import End
+from app.core.household.machine_names import unless_taken
+from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id
-from app.core.link import End
-from app.core.machine_names import unless_taken
-from app.core.membership import Member
-from app.core.plan import Candidate
+from app.core.planner.plan import Candidate
 from app.core.reasons import with_reason
-from app.core.threads import Threads
-from app.inference.lend import Lender
-from app.lan import identity, messages
-from app.lan.channel import FrameChannel
-from app.lan.handlers import Offer
-from app.lan.network import Network
-from app.lan.peer import PeerLink, Work
-from app.machine import cores, devices, paths
+from app.core.scheduler.threads import Threads
+from app.inference.stages.stage_host import Lender
+from app.machine import paths
+from app.machine.hardware import cores, devices
 from app.machine.settings import Choices, Settings
-from app.node import link_limits, pairings
-from app.node.answers import Ready, StageAnswers
-from app.node.closings import Closings
-from app.node.doubts import Doubts
+from app.network import identity, messages
+from app.network.handlers import Offer
+from app.network.network import Network
+from app.network.peer.channel import FrameChannel
+from app.network.peer.peer_link import PeerLink, Work
+from app.node.control import pairing_routes
+from app.node.control.naming import Naming
+from app.node.downloads.model_server import Giving
+from app.node.downloads.model_sources import Shop
 from app.node.events import Changes, Events
-from app.node.finding import Finding, choice_of
-from app.node.giving import Giving
-from app.node.guesting import Guesting
 from app.node.hardware import Hardware
-from app.node.hosting import Hosting
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold
-from app.node.lend_rules import LendRules
-from app.node.lending import Lending
-from app.node.lessons import Lessons
-from app.node.link_book import LinkBook
-from app.node.links_between import LinksBetween
-from app.node.measuring import Measuring
-from app.node.memory import own_uses
-from app.node.naming import Naming
+from app.node.lending.lending_policy import LendRules
+from app.node.lending.lending_service import Lending
+from app.node.lending.lent_memory import own_uses
+from app.node.links import link_limits
+from app.node.links.discovery_service import Finding, choice_of
+from app.node.links.last_seen import Sightings
+from app.node.links.link_gossip import LinksBetween
+from app.node.links.link_registry import LinkBook
+from app.node.models.guest_answers import Guesting
+from app.node.models.model_manager import Hosting
+from app.node.models.waiting import line_json
 from app.node.options import NodeOptions
-from app.node.outlook import Outlook, lenders_but
-from app.node.own_speed import Here, OwnSpeed
+from app.node.placement.pending_closes import Closings
+from app.node.placement.stage_answers import Ready, StageAnswers
+from app.node.planning.forecast_history import Lessons
+from app.node.planning.measuring import Measuring
+from app.node.planning.own_speed import Here, OwnSpeed
+from app.node.planning.planner_inputs import Outlook, lenders_but
 from app.node.rights import Rights
-from app.node.shop import Shop
-from app.node.sightings import Sightings
 from app.node.snapshot import machines_json, with_names
-from app.node.telling import Telling, about, greeted, status_of, told
-from app.node.waiting import line_json
+from app.node.status_broadcaster import Telling, about, greeted, status_of, told
+from app.node.verification.quarantine import Doubts
 
 log = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -191,7 +193,7 @@ class Node:
             **with_names(self.hosting.loaded_json(), household),
             "embeds": with_names(self.hosting.embeddings.json(), household),
             "forecasts": self._lessons.json(),
-            **pairings.json(self.network.window),
+            **pairing_routes.json(self.network.window),
             "answers": {**self.hosting.answers(), "line": line_json(self.hosting.loaded)},
             **self.guesting.json(),
             **self.shop.json(),

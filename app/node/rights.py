@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from app.core.household.membership import Member
+from app.core.household.operations import Role
 from app.core.ids import MachineId
-from app.core.membership import Member
-from app.core.operations import Role
 
 
 class Household(Protocol):

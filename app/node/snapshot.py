@@ -7,14 +7,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.core.errors import Reason
-from app.core.forecast import way
-from app.core.household import Household, Machine
+from app.core.household.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.placement import Candidate, Forecast, Plan, PlannedStage
+from app.core.planner.forecast import way
+from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage
 from app.core.reasons import said, with_reason, with_reasons
-from app.inference.replicas import Replica
-from app.node.lessons import predicted
+from app.inference.pipeline.replica_set import Replica
+from app.node.planning.forecast_history import predicted
 from backends.contract import KvType, Layers
 
 Json = dict[str, Any]

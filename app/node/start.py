@@ -25,22 +25,24 @@ from aiohttp.http_exceptions import HttpProcessingError
 from app import __version__
 from app.core.errors import AppError, Refused
 from app.core.reasons import in_words
-from app.lan import identity, leaving
-from app.machine import keystore, runtime_file, settings
-from app.machine.going import listen
+from app.machine import runtime_file, settings
 from app.machine.home_lock import HomeLock
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
+from app.machine.power_events.power_events import listen
+from app.machine.secrets import keystore
 from app.machine.settings import Choices
-from app.node.computing_again import forget_checks
-from app.node.doors import Doors
-from app.node.finding import listening
-from app.node.going import follow
+from app.network import identity
+from app.network.membership_log import leaving
+from app.node.control.servers import Doors
+from app.node.lending.lent_memory import MemoryRules
+from app.node.lending.sleep import follow
+from app.node.lending.staying_awake import stay_awake
+from app.node.links.discovery_service import listening
 from app.node.log_lines import JsonLines
-from app.node.memory import MemoryRules
 from app.node.node import Node
 from app.node.options import NodeOptions
-from app.node.staying_awake import stay_awake
+from app.node.verification.recompute import forget_checks
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""States of recurrent layers, kept and put back (backends/kept.py says when)."""
+"""States of recurrent layers, kept and put back (backends/worker/kept_states.py says when)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backends.contract import Keep, Segment, StageError
-from backends.kept import Kept
+from backends.worker.kept_states import Kept
 
 State = ctypes.Array[ctypes.c_uint8]
 

@@ -14,12 +14,12 @@ from scripts.api_compare.server import asked, serving
 from scripts.engine_reader import add_options, server
 from scripts.engine_source import PROJECT, engine
 from tests import tiny_bert
-from tests.node.chat_api.answer_shape import shape_of
-from tests.node.chat_api.call_cases import call_cases
-from tests.node.chat_api.compared import Case, cases, is_sure, ollama_cases, vector_cases
-from tests.node.chat_api.system_cases import MODEL as ONE_SYSTEM
-from tests.node.chat_api.system_cases import llama3, system_cases
-from tests.node.chat_api.tool_cases import MODEL, hermes, tool_cases
+from tests.gateway.answer_shape import shape_of
+from tests.gateway.call_cases import call_cases
+from tests.gateway.compared import Case, cases, is_sure, ollama_cases, vector_cases
+from tests.gateway.system_cases import MODEL as ONE_SYSTEM
+from tests.gateway.system_cases import llama3, system_cases
+from tests.gateway.tool_cases import MODEL, hermes, tool_cases
 
 RECORD = PROJECT / "tests" / "node" / "chat_api" / "llama_server.json"
 

@@ -27,7 +27,8 @@ HEADS = {
 INTRODUCTION = """# Calls of tools, template by template
 
 How a model writes calls is seen in what its chat template makes of calls whose names and values are known
-(`backends/template_calls.py`); no name that only occurs in a template counts. Below, for each template that llama.cpp's
+(`backends/templates/template_calls.py`); no name that only occurs in a template counts. Below, for each template that
+llama.cpp's
 source ships ({engine}): answers as the template itself writes them, read by llama.cpp's own parser and by ours, in one
 piece and letter by letter. Names, arguments and text are compared. `make call-compare` records anew.
 

@@ -12,14 +12,14 @@ from PySide6.QtWidgets import QApplication, QListWidget, QTabBar
 
 from app.cli.window_node import NodeLauncher
 from app.core.chat import Role
-from app.gui import page_names, pages
-from app.gui.application import Application
+from app.gui.app import page_names, pages
+from app.gui.app.application import Application
+from app.gui.app.preferences import Preferences
+from app.gui.app.tray import NO_TRAY
 from app.gui.chat.chat_page import ChatPage
-from app.gui.household.pool_page import PoolPage
-from app.gui.household.view_choice import MAP, TABLE
-from app.gui.preferences import Preferences
-from app.gui.theme import Scheme
-from app.gui.tray import NO_TRAY
+from app.gui.look.theme import Scheme
+from app.gui.pool.pool_page import PoolPage
+from app.gui.pool.view_choice import MAP, TABLE
 from app.machine.paths import Home
 from scripts.endurance.ledger import Ledger
 from scripts.endurance.reading import Said, reading

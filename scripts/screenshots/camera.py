@@ -10,20 +10,20 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QListWidget, QTabBar, QWidget
 
 from app.cli.window_node import NodeLauncher
-from app.gui.chat.chat_lock import ChatLock
-from app.gui.household.pool_page import PoolPage
-from app.gui.household.view_choice import MAP, TABLE
-from app.gui.language import translate
-from app.gui.launch import Launcher
-from app.gui.motion import ALWAYS, Motion
-from app.gui.node_client import NodeClient
-from app.gui.pool import Pool
-from app.gui.preferences import Preferences
-from app.gui.services import Services
+from app.gui.api.launch import Launcher
+from app.gui.api.node_client import NodeClient
+from app.gui.api.node_state import Pool
+from app.gui.app.app_context import Services
+from app.gui.app.preferences import Preferences
+from app.gui.app.window import Window
+from app.gui.chat.history.chat_lock import ChatLock
+from app.gui.look.language import translate
+from app.gui.look.motion import ALWAYS, Motion
+from app.gui.look.theme import Scheme, Theme
+from app.gui.models.importing import Importing
+from app.gui.pool.pool_page import PoolPage
+from app.gui.pool.view_choice import MAP, TABLE
 from app.gui.settings.settings_page import SettingsPage
-from app.gui.shelf.importing import Importing
-from app.gui.theme import Scheme, Theme
-from app.gui.window import Window
 from app.machine.paths import Home
 
 FONT = "DejaVu Sans"

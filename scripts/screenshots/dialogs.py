@@ -7,13 +7,13 @@ from functools import partial
 
 from PySide6.QtWidgets import QApplication, QDialog, QMenu, QWidget
 
-from app.gui import page_names
+from app.gui.app import page_names
 from app.gui.chat.chat_page import ChatPage
+from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
-from app.gui.diagnostics.ways import save_diagnostics, why_unseen
-from app.gui.household.pool_page import PoolPage
-from app.gui.settings.erase_sheet import EraseSheet
-from app.gui.shelf.folder_sheet import FolderSheet
+from app.gui.models.folder_dialog import FolderSheet
+from app.gui.pool.pool_page import PoolPage
+from app.gui.settings.erase_dialog import EraseSheet
 from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
 
 CHECKS_MS = 12_000  # of a doctor who calls every machine, at most

@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from app.cli.asking import together
-from app.cli.demo_command import even_split
+from app.cli.commands.demo_command import even_split
+from app.cli.conversation import together
 from app.cli.demo_nodes import DemoNodes
 from app.client import NodeClient
 from app.core.errors import AppError

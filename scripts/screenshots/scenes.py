@@ -14,13 +14,13 @@ from app.cli.window_node import NodeLauncher
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, THOUGHT, THOUGHT_S, Message, Role
 from app.core.errors import AppError
-from app.gui import page_names, pages
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench_run import FULL
+from app.gui.activity.bench.bench_run import FULL
+from app.gui.api.launch import Endpoint
+from app.gui.app import page_names, pages
 from app.gui.chat.chat_page import ChatPage
-from app.gui.first_run.welcome import Welcome
-from app.gui.launch import Endpoint
 from app.gui.settings.settings_page import SettingsPage
+from app.gui.welcome.welcome import Welcome
 from app.machine.paths import Home
 from scripts import translations
 from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait

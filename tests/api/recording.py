@@ -18,8 +18,8 @@ import aiohttp
 import msgspec
 
 from app.client import NodeClient
-from app.node import requests
-from app.node.requests import Request
+from app.node.control import requests
+from app.node.control.requests import Request
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]

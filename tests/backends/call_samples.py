@@ -11,13 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tool_calls import CallFinder
-from app.core.tool_marks import Begun, Call, More
-from app.core.tool_messages import as_told
-from backends.call_format import CallFormat, Payload
-from backends.template import LOOK_SECONDS, render
-from backends.template_calls import NO_THOUGHTS, begins, call_format, written_behind
-from backends.template_errors import TemplateFailed
+from app.core.tools.tool_calls import CallFinder
+from app.core.tools.tool_formats import Begun, Call, More
+from app.core.tools.tool_messages import as_told
+from backends.templates.call_format import CallFormat, Payload
+from backends.templates.template import LOOK_SECONDS, render
+from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
+from backends.templates.template_errors import TemplateFailed
 
 Json = dict[str, Any]
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tool_messages import as_told
-from backends.call_format import CallFormat
-from backends.chat_template import ChatTemplate, Rendered
+from app.core.tools.tool_messages import as_told
 from backends.contract import LocalTime
-from backends.template_calls import call_format
+from backends.templates.call_format import CallFormat
+from backends.templates.chat_template import ChatTemplate, Rendered
+from backends.templates.template_calls import call_format
 from tests.backends.call_samples import ENDS
 
 Json = dict[str, Any]

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.tool_grammar import calls_grammar
-from app.core.tool_literals import QUOTE
-from app.core.tool_signs import signs_of
-from backends.call_format import CallFormat, Payload
+from app.core.tools.tool_grammar import calls_grammar
+from app.core.tools.tool_literals import QUOTE
+from app.core.tools.tool_signs import signs_of
 from backends.contract import Layers, Role, Sampling, Segment, Tokens
 from backends.llamacpp.stage import LlamaStage
 from backends.numbers import VALUE
 from backends.sampling import sampler_for
+from backends.templates.call_format import CallFormat, Payload
 from backends.text import LlamaText
 from testbed import tiny
 from tests.backends import cutting

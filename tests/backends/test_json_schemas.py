@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from app.core.json_grammar import json_grammar
+from app.core.json_schema.json_grammar import json_grammar
 from backends.contract import GREEDY, Layers, Role, StageError
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import Sampler, sampler_for

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.model_reader import model_of
 from backends.contract import KvType, Stage
 from backends.llamacpp.stage import LlamaStage
 from testbed import tiny

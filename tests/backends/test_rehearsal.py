@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends import orders, waiting
+from backends import orders
 from backends.contract import GREEDY, Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, encode
-from backends.service import Service
-from backends.waiting import READY_S, Waiting
+from backends.worker import frame_wait
+from backends.worker.frame_wait import READY_S, Waiting
+from backends.worker.service import Service
 from testbed import tiny
 from tests.backends import cutting
 
@@ -101,7 +102,7 @@ def test_large_steps_are_not_rehearsed(model: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(run, "rehearse", lambda frame: placed.append(len(frame.payload)))
     service.rehearse()
     assert placed == [4]
-    monkeypatch.setattr("backends.service.REHEARSED_BYTES", 3)
+    monkeypatch.setattr("backends.worker.service.REHEARSED_BYTES", 3)
     service.rehearse()
     assert placed == [4]
     service.close()
@@ -109,8 +110,8 @@ def test_large_steps_are_not_rehearsed(model: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes have no poll() there")
 def test_it_is_done_now_and_then_while_awake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "quota_cores", lambda: None)
-    monkeypatch.setattr(waiting, "switches", lambda: 0)  # nobody else computes on its core
+    monkeypatch.setattr(frame_wait, "quota_cores", lambda: None)
+    monkeypatch.setattr(frame_wait, "switches", lambda: 0)  # nobody else computes on its core
     read, write = os.pipe()
     times: list[int] = []
     waits = Waiting(read, lambda: times.append(1))
@@ -118,6 +119,6 @@ def test_it_is_done_now_and_then_while_awake(monkeypatch: pytest.MonkeyPatch) ->
     assert not times
     waits.computed()
     waits.wait()
-    assert 2 <= len(times) <= waiting.AWAKE_S / READY_S + 1
+    assert 2 <= len(times) <= frame_wait.AWAKE_S / READY_S + 1
     os.close(read)
     os.close(write)

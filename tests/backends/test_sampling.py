@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends import process
 from backends.contract import GREEDY, Layers, Logits, Role, Sampling, Segment, StageError, Tokens
-from backends.grammar import GrammarRefused, GrammarTooHeavy
+from backends.grammars.grammar import GrammarRefused, GrammarTooHeavy
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.numbers import Rows
 from backends.sampling import Greedy, Sampler, sampler_for
+from backends.worker import process
 from testbed import tiny
 from tests.backends import cutting
 

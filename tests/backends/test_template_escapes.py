@@ -7,10 +7,10 @@ import time
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from backends import sandbox
 from backends.contract import LocalTime
-from backends.template import render
-from backends.template_errors import TemplateFailed
+from backends.templates import sandbox
+from backends.templates.template import render
+from backends.templates.template_errors import TemplateFailed
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"
 ESCAPES = [

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from backends.template import render
-from backends.template_errors import TemplateFailed
+from backends.templates.template import render
+from backends.templates.template_errors import TemplateFailed
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}
@@ -92,6 +92,6 @@ def test_a_timer_that_runs_is_not_stopped_by_a_template() -> None:
 
 def test_a_worker_that_only_computes_knows_no_templates() -> None:
     """Most do, and what is not imported costs them no time to start and no memory."""
-    look = "import sys, backends.service; print('jinja2' in sys.modules)"
+    look = "import sys, backends.worker.service; print('jinja2' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"

@@ -9,13 +9,13 @@ from contextlib import closing
 
 import pytest
 
-from app.core.json_grammar import Rules, literal
-from app.core.tool_calls import CallFinder
-from app.core.tool_grammar import calls_grammar, calls_or_json
-from app.core.tool_marks import calls_of
-from backends.call_format import CallFormat, Payload
+from app.core.json_schema.json_grammar import Rules, literal
+from app.core.tools.tool_calls import CallFinder
+from app.core.tools.tool_formats import calls_of
+from app.core.tools.tool_grammar import calls_grammar, calls_or_json
 from backends.contract import Layers, Role
 from backends.llamacpp.stage import LlamaStage
+from backends.templates.call_format import CallFormat, Payload
 from testbed import tiny
 from tests.backends import cutting
 from tests.backends.call_samples import of_template

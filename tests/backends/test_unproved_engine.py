@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from app.core.reasons import said
-from app.inference.explain import refused
+from app.inference.worker.worker_errors import refused
 from backends import orders
 from backends.contract import PROVED_ENGINES, Layers, Number, Role, StageConfig
 from backends.llamacpp import binding
-from backends.service import Service, told
+from backends.worker.service import Service, told
 from testbed import tiny
 from tests.backends.cutting import config
 

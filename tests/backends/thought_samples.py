@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.reasoning import Begins, Kind, ThoughtSplitter, begins, marks
+from app.core.tools.reasoning import Begins, Kind, ThoughtSplitter, begins, marks
 from backends.contract import ReasoningFormat, Scalar
-from backends.template import render
-from backends.template_reasoning import of_template
+from backends.templates.template import render
+from backends.templates.template_reasoning import of_template
 from tests.backends import call_samples
 
 Json = dict[str, Any]

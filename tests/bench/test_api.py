@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from aiohttp import web
 
-from app.node.chat_api.figures import Figures
+from app.gateway.metrics import Figures
 from bench.api_load import METRICS, NANOSECONDS, PATH, alone, at_driver, growth, many, unfairness
 
 TOKENS, FIRST_S, EACH_S, ADDED_S = 5, 0.02, 0.01, 0.03

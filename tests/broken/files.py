@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from app.catalog import ggml
-from app.catalog.gguf_bytes import entry, header_bytes
-from app.catalog.gguf_check import aligned, read_header
-from app.catalog.gguf_header import Header, Tensor
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_bytes import entry, header_bytes
+from app.catalog.gguf.gguf_check import aligned, read_header
+from app.catalog.gguf.gguf_header import Header, Tensor
 
 KINDS = (
     "number", "entry gone", "entry of another kind", "vocabulary", "shape", "type", "offset",
@@ -121,14 +121,16 @@ def _entries(chance: Random, parts: Parts, kind: str) -> str:
         del parts.entries[key]
         return key
     if kind == "entry of another kind":
-        other = chance.choice([one for one in (*ggml.SCALARS, ggml.STRING) if one != value.kind])
+        other = chance.choice(
+            [one for one in (*tensor_types.SCALARS, tensor_types.STRING) if one != value.kind]
+        )
         values = [1, 0][: chance.choice((1, 1, 2))]
         parts.entries[key] = entry(key, other, values, is_list=len(values) > 1)
         return f"{key} is of kind {other}"
     numbers = [
         one
         for one, it in header.entries.items()
-        if it.kind in ggml.SCALARS and not it.is_array and one in parts.entries
+        if it.kind in tensor_types.SCALARS and not it.is_array and one in parts.entries
     ]
     key = chance.choice(numbers)
     value = header.entries[key]
@@ -138,7 +140,7 @@ def _entries(chance: Random, parts: Parts, kind: str) -> str:
 
 
 def _number(chance: Random, kind: int, now: object) -> object:
-    letter, n_bytes = ggml.SCALARS[kind]
+    letter, n_bytes = tensor_types.SCALARS[kind]
     if letter in "fd":
         return chance.choice((0.0, -1.0, 1e-30, 1e30, float("nan"), float("inf")))
     if letter == "?":
@@ -181,7 +183,9 @@ def _tensors(chance: Random, parts: Parts, kind: str) -> str:
             parts.tensors[at] = (name, now, _sized(now, data))
             return f"{name} is {shape}, was {list(one.shape)}"
         case "type":
-            other = chance.choice([known for known in sorted(ggml.TENSORS) if known != one.kind])
+            other = chance.choice(
+                [known for known in sorted(tensor_types.TENSORS) if known != one.kind]
+            )
             now = replace(one, kind=other)
             parts.tensors[at] = (name, now, _sized(now, data))
             return f"{name} is of type {other}, was {one.kind}"
@@ -193,8 +197,8 @@ def _tensors(chance: Random, parts: Parts, kind: str) -> str:
 
 def _spoilt(one: Tensor, data: bytes, every: int) -> bytes:
     """The data with no number at the start of every so manieth block."""
-    bad = NAN_F32 if one.kind == ggml.F32 else NAN_F16
-    step, made = every * max(ggml.TENSORS[one.kind][2], len(bad)), bytearray(data)
+    bad = NAN_F32 if one.kind == tensor_types.F32 else NAN_F16
+    step, made = every * max(tensor_types.TENSORS[one.kind][2], len(bad)), bytearray(data)
     for place in range(0, len(made) - len(bad), step):
         made[place : place + len(bad)] = bad
     return bytes(made)
@@ -202,7 +206,7 @@ def _spoilt(one: Tensor, data: bytes, every: int) -> bytes:
 
 def _sized(one: Tensor, data: bytes) -> bytes:
     """As many bytes as this shape and type take, of these."""
-    _, n_block, block_bytes = ggml.TENSORS[one.kind]
+    _, n_block, block_bytes = tensor_types.TENSORS[one.kind]
     n = 1
     for size in one.shape:
         n *= size

@@ -13,13 +13,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.model_reader import model_of
 from app.client import NodeClient
-from app.core import blame
-from app.core.blame import Fault
 from app.core.errors import AppError, Reason
 from app.core.reasons import said
+from app.core.recovery import blame
+from app.core.recovery.blame import Fault
 from tests.broken.files import KINDS, broken
 from tests.families import proof
 from tests.families.fixtures import families

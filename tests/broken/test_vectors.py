@@ -18,7 +18,7 @@ from app.core.reasons import said
 from tests import tiny_bert
 from tests.broken.files import NAN_F32, broken, retyped
 from tests.broken.household import BLAMES, RUN_S, Household, household
-from tests.node.chat_api.conftest import Open, opened
+from tests.gateway.conftest import Open, opened
 from tests.node.pool import Json
 
 CRASHES, INTEGERS = 9, 27  # types that no weights have

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.catalog.cut import Cut
 from app.catalog.shelf import Entry, Shelf
-from app.catalog.stage_store import StageStore
+from app.catalog.stages.cut import Cut
+from app.catalog.stages.stage_store import StageStore
 from backends.contract import Layers, Role
 from testbed import tiny
 

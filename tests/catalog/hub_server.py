@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from app.catalog.hub_address import Hub
+from app.catalog.hub.hub_address import Hub
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 REPOSITORY, FILE = "maker/Tiny-GGUF", "Tiny-Q4_K_M.gguf"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.catalog.catalogue import FILE, shipped
-from app.catalog.families import FAMILIES
-from app.catalog.gguf_names import is_model, part_names, parts_of, quantisation_of
-from app.catalog.hub_address import checked
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.gguf.gguf_names import is_model, part_names, parts_of, quantisation_of
+from app.catalog.hub.hub_address import checked
 from app.core.errors import BadInput
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog import ggml
-from app.catalog.gguf_bytes import entry, header_bytes
-from app.catalog.gguf_check import aligned, read_header
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_bytes import entry, header_bytes
+from app.catalog.gguf.gguf_check import aligned, read_header
 from app.core.errors import BadInput, Damaged
 from testbed import tiny
 from tests.families import proof
@@ -33,7 +33,7 @@ def in_parts(path: Path, folder: Path, n: int = N_PARTS, first: int = 0) -> list
         if number == 0:
             entries += [header.raw[one.start : one.end] for one in header.entries.values()]
         else:
-            entries.append(entry("general.architecture", ggml.STRING, ("llama",)))
+            entries.append(entry("general.architecture", tensor_types.STRING, ("llama",)))
         listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in some]
         data = bytearray(header_bytes(32, entries, listed))
         for _, one in some:

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.catalog import synthetic
-from app.catalog.families import FAMILIES
-from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
-from app.catalog.gguf_header import Header
-from app.catalog.layer_kinds import WINDOW_LAYERS, windows
-from app.catalog.shape import shape_of
-from app.core.hidden_rows import as_f16, rows_of
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.layer_kinds import WINDOW_LAYERS, windows
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.model_reader import model_of
+from app.catalog.gguf.model_shape_reader import shape_of
+from app.catalog.stages import synthetic_stage
 from app.core.model import Model
 from app.core.model_shape import LayerRun, ModelShape
-from app.inference.links import close_run, open_run, own_stage
-from app.inference.step import Run, Step
-from app.inference.worker import Worker
-from app.node.speed_basis import basis_of
+from app.core.scheduler.hidden_rows import as_f16, rows_of
+from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.worker.worker import Worker
+from app.node.planning.speed_basis import basis_of
 from backends.contract import Hidden, Layers, Number, Role, Segment, StageConfig
 from backends.llamacpp.stage import LlamaStage
 from backends.numbers import VALUE, bytes_of
@@ -57,7 +57,7 @@ def test_the_model_s_own_layers_are_what_is_measured(tmp_path: Path, name: str) 
     made = basis.shape
     for role, run in ((Role.MIDDLE, made.runs[-1]), (Role.LAST, made.runs[0])):
         path = tmp_path / f"{role}.gguf"
-        model = synthetic.write(path, made, run, role)
+        model = synthetic_stage.write(path, made, run, role)
         stage = LlamaStage(config(path, made, model, role))
         rows = np.random.default_rng(1).choice(VALUES, CHUNK * made.width).astype(VALUE)
         found = stage.forward(Hidden((Segment(0, CHUNK, 0),), bytes_of(rows)), [0])
@@ -73,7 +73,7 @@ async def test_a_worker_computes_the_layers_of_every_family(tmp_path: Path) -> N
         odd = {}
         for name in PROVED:
             made, path = shape(name), tmp_path / f"{name}.gguf"
-            model = synthetic.write(path, made, made.runs[-1], Role.MIDDLE)
+            model = synthetic_stage.write(path, made, made.runs[-1], Role.MIDDLE)
             run = Run(os.urandom(16), Role.MIDDLE, made.width, Number.F16)
             await open_run(worker, run, 2 * CHUNK, config(path, made, model, Role.MIDDLE))
             path.unlink()
@@ -135,7 +135,7 @@ def test_experts_count_as_what_a_row_picks_of_them() -> None:
 
 def test_of_large_layers_few_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hybrid's two layers then stand for its four, by the work of each."""
-    monkeypatch.setattr("app.catalog.shape.DEAR_BYTES", 1 << 10)
+    monkeypatch.setattr("app.catalog.gguf.model_shape_reader.DEAR_BYTES", 1 << 10)
     made = shape("qwen3-5")
     assert [len(run.kinds) for run in made.runs] == [2]
     assert made.runs[0].average_layers == pytest.approx(2, rel=0.1)

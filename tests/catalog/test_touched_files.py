@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from app.catalog.file_hashes import model_hashes
 from app.catalog.files import Tell
-from app.catalog.gguf_header import Header
+from app.catalog.gguf.gguf_header import Header
 from app.catalog.shelf import Entry, Shelf
+from app.catalog.stages.file_hashes import model_hashes
 from app.core.errors import Damaged, DoesNotFit
 from tests.catalog.conftest import Home
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import urljoin, urlsplit
 
 from app.catalog import shelf
-from app.catalog.hub_address import MAIN, Hub, checked
+from app.catalog.hub.hub_address import MAIN, Hub, checked
 from app.core.errors import BadInput
 
 PIECES = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.chat_api.conftest import free_port
+from tests.gateway.conftest import free_port
 from tests.node.pool import TestNode, node
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.gui.chat import history_file
+from app.gui.chat.history import history_file
 from tests.cli.conftest import Said
 from tests.cli.fake_node import FakeNode
 
@@ -132,7 +132,7 @@ def test_no_chats_and_those_of_a_newer_version_are_told(
 
 
 def test_it_needs_no_qt() -> None:
-    names = "app.cli.chats_command, app.cli.chats_file"
+    names = "app.cli.commands.chats_command, app.cli.chats_file"
     order = f"import sys, {names}; sys.exit(any(one.startswith('PySide6') for one in sys.modules))"
     assert subprocess.run([sys.executable, "-c", order], check=False).returncode == 0
 

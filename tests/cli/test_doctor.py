@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from app.core.check import Check
-from app.lan import identity
 from app.machine import checks
-from app.machine.keystore import FileStore
 from app.machine.paths import Home
+from app.machine.secrets.keystore import FileStore
+from app.network import identity
 
 FINE = Check("Engine", True, "llama.cpp.")
 

@@ -138,7 +138,7 @@ def test_what_the_system_refuses_is_told_with_a_cure(
         raise OSError(number, why)
 
     home.mkdir()
-    monkeypatch.setattr("app.lan.identity.reset", refused)
+    monkeypatch.setattr("app.network.identity.reset", refused)
     said = poolhouse("reset", "--yes")
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith(sentence)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import folder_command
+from app.cli.commands import folder_command
 from tests.cli.conftest import Said
 from tests.cli.fake_node import FakeNode
 

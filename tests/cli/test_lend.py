@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.cli import lend_view
-from app.cli.face import Face
+from app.cli.output import Face
 from app.cli.shapes import LendState, read
+from app.cli.views import lend_view
 from tests.cli.fake_node import Failed, error
 
 Json = dict[str, Any]

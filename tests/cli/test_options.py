@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import typer
 
-from app.cli.demo_command import even_split
+from app.cli.commands.demo_command import even_split
 from app.cli.options import read_code, read_counts, read_duration, read_size
 from app.cli.program import build
 from app.core.errors import BadInput

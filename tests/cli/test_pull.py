@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.cli import pull_command
+from app.cli.commands import pull_command
 from app.cli.progress import _Bars, bars
 from tests.cli.conftest import Said
 from tests.cli.fake_node import FakeNode

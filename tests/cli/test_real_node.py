@@ -19,15 +19,15 @@ from typing import Any
 import psutil
 import pytest
 
-from app.catalog import ggml
-from app.catalog.gguf_bytes import entry, u32_entry
-from app.catalog.gguf_check import read_header
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_bytes import entry, u32_entry
+from app.catalog.gguf.gguf_check import read_header
 from app.cli import main
 from testbed import tiny
 from tests.cli.conftest import Said
 from tests.families.changed import rewritten
 from tests.families.fixtures import families
-from tests.node.chat_api.conftest import free_port
+from tests.gateway.conftest import free_port
 
 QUESTION = "Why is my laptop left out?"
 WRONG_CODE = (
@@ -300,12 +300,12 @@ def posted(port: int, key: str, path: str, body: dict[str, Any]) -> tuple[int, s
 ODD_FILES = {
     "a list of the wrong length": (
         "lfm2", "lfm2.attention.head_count_kv",
-        entry("lfm2.attention.head_count_kv", ggml.U32, [0, 2] * 9, is_list=True), None,
+        entry("lfm2.attention.head_count_kv", tensor_types.U32, [0, 2] * 9, is_list=True), None,
         "18 values for 6 layers",
     ),
     "a list that the tensors contradict": (
         "qwen3-5", "qwen35.attention.recurrent_layers",
-        entry("qwen35.attention.recurrent_layers", ggml.BOOL, [False, True] * 4, is_list=True), "8",
+        entry("qwen35.attention.recurrent_layers", tensor_types.BOOL, [False, True] * 4, is_list=True), "8",
         "'blk.0.attn_qkv.weight' has wrong shape",
     ),
     "a size that the engine does not survive": (

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.cli.face import UNBROKEN_WIDTH
-from app.cli.machines_view import MachinesView
-from app.cli.models_view import models_view
-from app.cli.placement_view import plan_view
+from app.cli.output import UNBROKEN_WIDTH
 from app.cli.shapes import Machine, Model, Plan, Snapshot, read
-from app.cli.status_view import status_view
+from app.cli.views.machines_view import MachinesView
+from app.cli.views.models_view import models_view
+from app.cli.views.placement_view import plan_view
+from app.cli.views.status_view import status_view
 from tests.cli.answers import DEN, LOADED, MACHINES, MODELS, SNAPSHOT
 
 LONG = "the-computer-under-the-desk-at-the-end-of-the-corridor"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.call_format import NUMBER, CallFormat, Ids, Payload
+from backends.templates.call_format import NUMBER, CallFormat, Ids, Payload
 
 KINDS = ("string", "integer", "number", "boolean", "object", "array", "null")
 

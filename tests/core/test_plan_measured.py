@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import DoesNotFit, Reason
-from app.core.link import LinkKind
+from app.core.household.link import LinkKind
 from app.core.model import Model
-from app.core.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shape, Workload
-from app.core.plan import plan
+from app.core.planner.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shape, Workload
+from app.core.planner.plan import plan
+from app.core.planner.replicas import forecast_of, with_part
 from app.core.reasons import said
-from app.core.replicas import forecast_of, with_part
 from testbed.households import MIB, fits, link, machine, model, some_household, speed
 
 LAYERS = model([100 * MIB] * 16, width=2048)

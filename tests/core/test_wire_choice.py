@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from app.core.forecast import forecast
-from app.core.placement import Candidate, Shape, Workload
-from app.core.plan import NARROW_PAYS, plan, plan_with_wire
+from app.core.planner.forecast import forecast
+from app.core.planner.placement import Candidate, Shape, Workload
+from app.core.planner.plan import NARROW_PAYS, plan, plan_with_wire
 from backends.contract import Number
 from testbed import households as h
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.catalog import ggml
-from app.catalog.families import FAMILIES
-from app.catalog.gguf import layer_of
-from app.catalog.gguf_bytes import entry, header_bytes, u32_entry
-from app.catalog.gguf_check import aligned, read_header
-from app.catalog.gguf_header import Header, Tensor
-from app.catalog.per_layer import is_per_layer
-from app.catalog.variants import n_blocks, number
-from app.catalog.variants import n_layers as layer_count
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.per_layer import is_per_layer
+from app.catalog.families.variants import n_blocks, number
+from app.catalog.families.variants import n_layers as layer_count
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_bytes import entry, header_bytes, u32_entry
+from app.catalog.gguf.gguf_check import aligned, read_header
+from app.catalog.gguf.gguf_header import Header, Tensor
+from app.catalog.gguf.model_reader import layer_of
 
 
 def rewritten(
@@ -65,7 +65,7 @@ def fewer_heads(path: Path, to: Path, layers: Sequence[int], n_heads: int) -> Pa
     counts = [n_heads if layer in layers else n for layer, n in enumerate(had)]
     others = [one for name, one in header.entries.items() if name != key]
     entries = [header.raw[one.start : one.end] for one in others]
-    entries.append(entry(key, ggml.U32, counts, is_list=True))
+    entries.append(entry(key, tensor_types.U32, counts, is_list=True))
     _write(to, header.alignment, entries, list(tensors.items()), bytes(whole))
     return to
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from app.catalog.shelf import Entry
 from app.core.errors import StageLost
-from app.inference.links import PipeLink, close_run, open_run
-from app.inference.pipeline import Pipeline
-from app.inference.shape import Shape
-from app.inference.stage_client import StageClient
-from app.inference.step import Run, Step
-from app.inference.worker import Worker
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_links import PipeLink, close_run, open_run
+from app.inference.worker.worker import Worker
 from backends import orders
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
 from backends.frames import Kind, decode

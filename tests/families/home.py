@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.catalog.shelf import Entry, Shelf
-from app.catalog.stage_store import StageStore
+from app.catalog.stages.stage_store import StageStore
 from backends.contract import KvType, Layers, Role, StageConfig
 
 SLOTS, CELLS, CONTEXT, ROWS = 2, 512, 256, 64

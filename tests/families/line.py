@@ -13,7 +13,7 @@ from backends import orders
 from backends.contract import GREEDY, Number, Segment, StageConfig
 from backends.frames import Frame, Kind
 from backends.numbers import ids_to_wire
-from backends.service import Service, told
+from backends.worker.service import Service, told
 from tests.families.home import CONTEXT
 
 Scores = NDArray[np.float32]

@@ -11,10 +11,10 @@ from random import Random
 
 import numpy as np
 
-from app.catalog.families import FAMILIES
-from app.catalog.rules import Rule
+from app.catalog.families.cut_rules import Rule
+from app.catalog.families.family_table import FAMILIES
 from app.catalog.shelf import Entry, Shelf
-from app.catalog.stage_store import StageStore
+from app.catalog.stages.stage_store import StageStore
 from app.core.model import Model
 from backends.contract import Layers, Role
 from tests.families.changed import longer

@@ -20,9 +20,9 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from app.catalog.families import FAMILIES, Family
-from app.catalog.gguf_check import read_header
-from app.catalog.variants import has_window
+from app.catalog.families.family_table import FAMILIES, Family
+from app.catalog.families.variants import has_window
+from app.catalog.gguf.gguf_check import read_header
 from app.core.errors import AppError
 from app.core.reasons import said
 from tests.families import proof
@@ -41,8 +41,8 @@ and at three random ones into three (seed {seed}; a model with too few layers fo
 one that stands alike). The stages compute in worker processes, and the app's own driver carries two answers at once
 through them, each from a prompt in several chunks and 16 greedy tokens beyond its first; a worker with the whole model
 computes the same steps, and every score is compared. A family that is not listed runs whole on one computer, and so
-does a model whose metadata is outside what was proved of its family (`app/catalog/families.py` has the facts). All of
-it holds for the engine named below: a computer with another version of it is given no part of a model. What another
+does a model whose metadata is outside what was proved of its family: see `app/catalog/families/family_table.py`. All
+of it holds for the engine named below: a computer with another version of it is given no part of a model. What another
 version changes, `make families-proof ENGINE=VERSION` finds out: [the last time](families-engines.md).
 
 *Exact*: bit for bit the whole model. *Within noise*: the cut scales what the engine scales in the whole, which rounds

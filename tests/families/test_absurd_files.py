@@ -10,17 +10,17 @@ from random import Random
 
 import pytest
 
-from app.catalog import ggml
-from app.catalog.cut import cut
-from app.catalog.gguf import model_of
-from app.catalog.gguf_bytes import entry, header_bytes
-from app.catalog.gguf_check import aligned, read_header
-from app.catalog.gguf_header import Header
-from app.catalog.per_layer import FOR_ALL, PER_LAYER, WITHOUT_PREFIX, is_per_layer
+from app.catalog.families.per_layer import FOR_ALL, PER_LAYER, WITHOUT_PREFIX, is_per_layer
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_bytes import entry, header_bytes
+from app.catalog.gguf.gguf_check import aligned, read_header
+from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.model_reader import model_of
+from app.catalog.stages.cut import cut
 from app.core.errors import AppError
 from app.core.model import Model
 from app.core.reasons import said
-from app.node.speed_basis import basis_of
+from app.node.planning.speed_basis import basis_of
 from backends.contract import Layers, Role
 from tests.families import proof
 from tests.families.changed import rewritten
@@ -28,9 +28,9 @@ from tests.families.driven import Workers
 from tests.families.fixtures import families
 
 SEED, N_FILES, N_COMPUTED = 20_261, 400, 30
-COUNTED = (ggml.U32, ggml.BOOL)
+COUNTED = (tensor_types.U32, tensor_types.BOOL)
 AS_IT_IS = ("block_count", "context_length", "vocab_size")  # another number of these is no question
-KINDS = (*ggml.SCALARS, ggml.STRING)
+KINDS = (*tensor_types.SCALARS, tensor_types.STRING)
 # what decides where a model is cut and how, beside the lists
 DECIDING = (
     "block_count", "nextn_predict_layers", "embedding_length", "attention.sliding_window",
@@ -49,9 +49,9 @@ def header_of(name: str) -> Header:
 
 def absurd_value(chance: Random, kind: int, n_layers: int) -> object:
     """Of this kind, mostly at an edge of something."""
-    if kind == ggml.STRING:
+    if kind == tensor_types.STRING:
         return chance.choice(("", "x", "\0", "9" * 300))
-    letter, n_bytes = ggml.SCALARS[kind]
+    letter, n_bytes = tensor_types.SCALARS[kind]
     if letter in "fd":
         return chance.choice((0.0, -1.0, 3.5, 1e30, float("nan"), float("inf")))
     if letter == "?":
@@ -162,7 +162,7 @@ def plausible(chance: Random, name: str, to: Path) -> str:
     keys = {chance.choice(chance.choice((own, own, other))) for _ in range(chance.choice((1, 2)))}
     more = []
     for key in sorted(keys):
-        kind = kinds.get(key, ggml.U32)
+        kind = kinds.get(key, tensor_types.U32)
         base = int(header.items(key)[0]) if key in header.entries else chance.randrange(5)
         near = [base, base, base, 0, 1, base + 1, max(0, base - 1), 2 * base, base // 2]
         values = [chance.choice(near) for _ in range(families()[name].layers)]

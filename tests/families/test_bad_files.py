@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog import ggml
-from app.catalog.gguf_bytes import entry, u32_entry
-from app.catalog.gguf_check import read_header
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_bytes import entry, u32_entry
+from app.catalog.gguf.gguf_check import read_header
 from app.core.errors import AppError, BadInput, StageLost
 from app.core.reasons import said
 from backends.contract import Role, StageError
@@ -25,11 +25,11 @@ HEADS = {"head_count": 4, "head_count_kv": 2}  # of glm4
 
 
 def bools(key: str, *values: bool) -> bytes:
-    return entry(key, ggml.BOOL, values, is_list=True)
+    return entry(key, tensor_types.BOOL, values, is_list=True)
 
 
 def numbers(key: str, *values: int) -> bytes:
-    return entry(key, ggml.U32, values, is_list=True)
+    return entry(key, tensor_types.U32, values, is_list=True)
 
 
 # family, what is taken from its file, what is put in, the code of the sentence
@@ -52,7 +52,7 @@ REFUSED = {
     ),
     "windows as texts": (
         "gpt-oss", f"{GPT}.attention.sliding_window_pattern",
-        entry(f"{GPT}.attention.sliding_window_pattern", ggml.STRING, ["a"] * 5, is_list=True),
+        entry(f"{GPT}.attention.sliding_window_pattern", tensor_types.STRING, ["a"] * 5, is_list=True),
         "gguf_odd",
     ),
     "a period beyond all layers": (
@@ -65,11 +65,11 @@ REFUSED = {
     ),
     "a negative number below a root": (
         "llama", "llama.attention.layer_norm_rms_epsilon",
-        entry("llama.attention.layer_norm_rms_epsilon", ggml.F32_VALUE, (-1.0,)), "gguf_odd",
+        entry("llama.attention.layer_norm_rms_epsilon", tensor_types.F32_VALUE, (-1.0,)), "gguf_odd",
     ),
     "no number below a root": (
         "llama", "llama.attention.layer_norm_rms_epsilon",
-        entry("llama.attention.layer_norm_rms_epsilon", ggml.F32_VALUE, (float("nan"),)), "gguf_odd",
+        entry("llama.attention.layer_norm_rms_epsilon", tensor_types.F32_VALUE, (float("nan"),)), "gguf_odd",
     ),
     "no values to turn, by positions in planes": (
         "qwen3-5", f"{QWEN}.rope.dimension_count",

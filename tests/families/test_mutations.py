@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog import stage_entries
-from app.catalog.families import FAMILIES
-from app.catalog.gguf_check import read_header
-from app.catalog.rules import Rule
+from app.catalog.families.cut_rules import Rule
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.stages import stage_entries
 from app.core.errors import AppError
 from tests.families import proof
 from tests.families.changed import fewer_heads, rewritten

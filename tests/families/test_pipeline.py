@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.families import FAMILIES
+from app.catalog.families.family_table import FAMILIES
 from app.catalog.shelf import Entry
-from app.inference.lend import Lender, Wanted
-from app.inference.links import lent_stage
-from app.inference.measure import RequestFigures
-from app.inference.pipeline import Pipeline
-from app.inference.sequences import Request
-from app.inference.shape import Shape
-from app.inference.step import Run
-from app.lan.channel import MemoryChannel
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.sequence import Request
+from app.inference.pipeline.speed_measurement import RequestFigures
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_links import lent_stage
+from app.network.peer.channel import MemoryChannel
 from backends.contract import Number, Role
 from tests.families import proof
 from tests.families.driven import HERE, Workers, opened

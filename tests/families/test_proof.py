@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from app.catalog.families import FAMILIES
+from app.catalog.families.family_table import FAMILIES
 from app.core.errors import AppError, BadInput
 from app.core.model import Model
-from app.core.placement import Workload
-from app.core.plan import plan
+from app.core.planner.placement import Workload
+from app.core.planner.plan import plan
 from app.core.reasons import said
 from backends.contract import Layers, Role
 from testbed.households import MIB, machine, some_link, some_speed

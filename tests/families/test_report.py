@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.catalog.families import FAMILIES
+from app.catalog.families.family_table import FAMILIES
 from app.core.errors import StageLost
 from backends.contract import PROVED_ENGINES
 from tests.families import proof, report

@@ -10,8 +10,8 @@ import pytest
 from app.catalog.shelf import Entry
 from app.core.errors import BadInput
 from app.core.model import Model
-from app.core.placement import Workload
-from app.core.plan import plan
+from app.core.planner.placement import Workload
+from app.core.planner.plan import plan
 from app.core.reasons import said
 from backends.contract import Layers, Role
 from testbed.households import machine

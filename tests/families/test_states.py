@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.catalog.families import FAMILIES
+from app.catalog.families.family_table import FAMILIES
 from backends.contract import Segment
 from tests.families import proof
 from tests.families.fixtures import families

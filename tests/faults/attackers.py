@@ -22,7 +22,7 @@ from app.core.ids import MachineId
 from tests.faults import noise
 from tests.faults.mole import Mole, let_in
 from tests.faults.strangers import outside
-from tests.lan.nodes import until
+from tests.network.nodes import until
 
 Json = dict[str, Any]
 AT_ONCE = 16

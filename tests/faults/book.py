@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from app.machine.devices import processor_name
+from app.machine.hardware.devices import processor_name
 from tests.faults.outcome import Kind, Outcome, commit
 
 DIGITS = 4  # of each figure: no run is as exact as that

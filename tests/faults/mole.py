@@ -9,21 +9,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.catalog.manifest import to_json, wants_from_json
 from app.catalog.shelf import Shelf
-from app.catalog.stage_store import StageStore
+from app.catalog.stages.manifest import to_json, wants_from_json
+from app.catalog.stages.stage_store import StageStore
 from app.client import NodeClient
 from app.core.errors import AppError, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.lan import messages
-from app.lan.channel import FrameChannel
-from app.lan.client import PeerClient
-from app.lan.sockets import Address
 from app.machine.paths import Home, guide_file
+from app.network import messages
+from app.network.peer.channel import FrameChannel
+from app.network.peer.peer_client import PeerClient
+from app.network.sockets import Address
 from backends.contract import Layers, Number, Role
 from backends.frames import Agreed
 from tests.faults import noise
-from tests.lan.nodes import Node, opened, until
+from tests.network.nodes import Node, opened, until
 
 LAYERS = Layers(2, 4)
 CONTEXT, SLOTS = 128, 2

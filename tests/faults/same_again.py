@@ -19,20 +19,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
-from app.catalog.gguf import model_of
-from app.catalog.gguf_check import read_header
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.model_reader import model_of
 from app.core.errors import AppError, DoesNotFit
-from app.core.recovery import Loss, Misfit, Planned
-from app.inference.lend import Lender, Wanted
-from app.inference.links import close_run, lent_stage, open_run, own_stage
-from app.inference.pipeline import Pipeline
-from app.inference.sequences import Finish, Request, Token
-from app.inference.shape import Shape
-from app.inference.stage_client import StageClient
-from app.inference.step import Run
-from app.inference.worker import Worker
-from app.lan.channel import MemoryChannel
+from app.core.recovery.recovery import Loss, Misfit, Planned
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
+from app.inference.worker.worker import Worker
 from app.machine.paths import guide_file
+from app.network.peer.channel import MemoryChannel
 from backends.contract import GREEDY, Number, Role
 from tests.backends.cutting import config, runs
 

@@ -20,7 +20,7 @@ from app.client import NodeClient
 from app.core.errors import AppError
 from tests.faults.household import ORDER
 from tests.faults.outcome import Outcome, quantile
-from tests.node.chat_api.conftest import free_port
+from tests.gateway.conftest import free_port
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]

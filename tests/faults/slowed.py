@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from app.core.degraded import SLOWER
-from app.core.moving import QUIET_S, SETTLED_S
-from app.node.ahead import LEAST_BETWEEN_SECONDS, LOOK_SECONDS
+from app.core.planner.placement_change import QUIET_S, SETTLED_S
+from app.core.recovery.slow_machines import SLOWER
+from app.node.placement.standby import LEAST_BETWEEN_SECONDS, LOOK_SECONDS
 from bench import quota
 from tests.faults.cases import END_SECONDS, judged
 from tests.faults.household import Heard, Household, NeverStruck, machines

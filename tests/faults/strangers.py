@@ -14,17 +14,17 @@ from pathlib import Path
 
 from app.client import NodeClient
 from app.core.errors import AppError
+from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId
-from app.core.membership import Member
-from app.lan.client import PeerClient
-from app.lan.identity import Identity, check_profile
-from app.lan.identity import _label as label_of
-from app.lan.sockets import Address
-from app.lan.tls import peer_context
 from app.machine.paths import Home
+from app.network.identity import Identity, check_profile
+from app.network.identity import _label as label_of
+from app.network.peer.peer_client import PeerClient
+from app.network.sockets import Address
+from app.network.tls import peer_context
 from tests.faults.mole import joined
-from tests.lan.certificates import PASSPHRASE, SERVER_ONLY, Recipe
-from tests.lan.nodes import Node, opened, until
+from tests.network.certificates import PASSPHRASE, SERVER_ONLY, Recipe
+from tests.network.nodes import Node, opened, until
 
 DIAL = ssl.Purpose.SERVER_AUTH
 LONG_AGO, FAR_AWAY = dt.datetime(2021, 1, 1, tzinfo=dt.UTC), dt.datetime(2990, 1, 1, tzinfo=dt.UTC)

@@ -10,21 +10,22 @@ from pathlib import Path
 
 import msgspec
 
-from app.catalog import gguf, gguf_check
-from app.core import operations
+from app.catalog.gguf import gguf_check, model_reader
 from app.core.errors import AppError
-from app.core.operations import BadOperation
-from app.lan import announcement, messages
-from app.lan.announcement import Said
-from app.lan.messages import BadMessage
-from app.node.chat_api import openai_shapes
+from app.core.household import operations
+from app.core.household.operations import BadOperation
+from app.gateway.openai import openai_requests
+from app.network import messages
+from app.network.discovery import announcement
+from app.network.discovery.announcement import Said
+from app.network.messages import BadMessage
 from backends import frames, orders
 from backends.contract import Number, Segment
 from backends.frames import BadFrame, Frame, Kind
 from tests.backends.test_orders import ASKED
 from tests.catalog.raw import array, small
-from tests.core.test_membership import add, remove
-from tests.lan.test_messages import SOME
+from tests.core.household.test_membership import add, remove
+from tests.network.test_messages import SOME
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -53,7 +54,7 @@ class Target:
 
 
 def _chat(data: bytes) -> None:
-    asked = msgspec.json.decode(data, type=openai_shapes.ChatAsked)
+    asked = msgspec.json.decode(data, type=openai_requests.ChatAsked)
     asked.wish(1)
 
 
@@ -65,7 +66,7 @@ def _scratch() -> Path:
 def _model(data: bytes) -> None:
     path = _scratch() / "model.gguf"
     path.write_bytes(data)
-    gguf.model_of(gguf_check.read_header(path), "x", "0" * 64)
+    model_reader.model_of(gguf_check.read_header(path), "x", "0" * 64)
 
 
 def _frames() -> list[bytes]:
@@ -97,7 +98,7 @@ TARGETS = (
     Target("frames", _frame, (BadFrame,), _frames, ("backends/frames.py",)),
     Target(
         "messages", messages.decode, (BadMessage,),
-        lambda: [messages.encode(one) for one in SOME], ("app/lan/messages.py",),
+        lambda: [messages.encode(one) for one in SOME], ("app/network/messages.py",),
     ),
     Target(
         "orders", orders.decode_order, (msgspec.MsgspecError, UnicodeDecodeError),
@@ -106,21 +107,21 @@ TARGETS = (
     Target(
         "log", operations.decode, (BadOperation,),
         lambda: [operations.encode(one) for one in (add(0, 1), remove(0, 1))],
-        ("app/core/operations.py",),
+        ("app/core/household/operations.py",),
     ),
     Target(
         "announcements", announcement.read, (),
         lambda: [b"\x03v=2", b"\x03v=2\x08name=den\x09pair=4243", bytes(announcement_of("attic"))],
-        ("app/lan/announcement.py",),
+        ("app/network/discovery/announcement.py",),
     ),
     Target(
         "models", _model, (AppError,),
         lambda: [small().bytes(), small(more=[array("a", 4, 2, bytes(8))]).bytes()],
-        ("app/catalog/gguf_check.py", "app/catalog/gguf.py"),
+        ("app/catalog/gguf/gguf_check.py", "app/catalog/gguf/model_reader.py"),
     ),
     Target(
         "chats", _chat, (AppError, msgspec.MsgspecError, UnicodeDecodeError), lambda: list(CHATS),
-        ("app/node/chat_api/openai_shapes.py",),
+        ("app/gateway/openai/openai_requests.py",),
     ),
 )  # fmt: skip
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QSize
 from pytestqt.qtbot import QtBot
 
-from app.gui.services import Services
-from app.gui.window import USUAL, Window
+from app.gui.app.app_context import Services
+from app.gui.app.window import USUAL, Window
 from testbed.desk import Attached, Desk, desk
 
 __all__ = ["Attached", "Desk", "desk", "follow", "window_over"]

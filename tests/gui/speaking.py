@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication
 
-from app.gui.language import SPOKEN, install, translate
+from app.gui.look.language import SPOKEN, install, translate
 
 
 @contextmanager

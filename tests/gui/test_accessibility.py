@@ -9,10 +9,10 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
-from app.gui.household.facts import machines_of
-from app.gui.theme import Scheme
-from app.gui.window import Window
+from app.gui.app import pages
+from app.gui.app.window import Window
+from app.gui.look.theme import Scheme
+from app.gui.pool.machine_facts import machines_of
 from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over

@@ -6,12 +6,12 @@ import pytest
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui import page_names, pages
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.household.pool_page import PoolPage
-from app.gui.parts.empty_state import EmptyState
-from app.gui.places import LOG
-from app.gui.shelf.models_page import ModelsPage
+from app.gui.app import page_names, pages
+from app.gui.app.mending_places import LOG
+from app.gui.models.models_page import ModelsPage
+from app.gui.pool.pool_page import PoolPage
+from app.gui.widgets.empty_state import EmptyState
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
 

@@ -15,7 +15,7 @@ from testbed import tiny
 from testbed.computers import Computer, started
 from testbed.namespaces import Lan
 from tests.gui.outside import Outside, opened
-from tests.lan.namespaces import lan
+from tests.network.namespaces import lan
 
 pytestmark = [
     pytest.mark.alone,

@@ -15,7 +15,7 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtWidgets import QApplication, QLineEdit
 from shiboken6 import Shiboken
 
-from app.gui.theme import SHEET
+from app.gui.look.theme import SHEET
 from scripts.endurance.reading import own_memory
 
 PROJECT = Path(__file__).resolve().parents[2]

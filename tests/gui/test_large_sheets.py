@@ -12,36 +12,36 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.core.check import Check
 from app.core.errors import AppError
+from app.gui.app.app_context import Services
+from app.gui.app.page import Page
+from app.gui.app.quit_dialog import QuitSheet
 from app.gui.chat.chat_settings import ChatSettings, Reads
-from app.gui.chat.link_question import ask_link
 from app.gui.chat.locked_chats import LockedChats
+from app.gui.chat.message.link_question import ask_link
+from app.gui.chat.message.text_window import TextWindow
 from app.gui.chat.presets import Presets
-from app.gui.chat.text_window import TextWindow
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.diagnostics.save_dialog import SaveDialog
-from app.gui.household.add_sheet import AddSheet
-from app.gui.household.facts import MachineFacts, machines_of
-from app.gui.household.interface_sheet import InterfaceSheet
-from app.gui.household.join_sheet import JoinSheet
-from app.gui.household.leave_sheet import LeaveSheet
-from app.gui.household.machine_sheets import RemoveSheet, RenameSheet, RolesSheet
-from app.gui.household.sheet import Sheet
-from app.gui.page import Page
-from app.gui.parts.buttons import wrapping
-from app.gui.parts.dialog import HEIGHT
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import column, held
-from app.gui.parts.name_dialog import NameDialog
-from app.gui.parts.notice import Notice
-from app.gui.quit_sheet import QuitSheet
-from app.gui.services import Services
+from app.gui.look.theme import Scheme
+from app.gui.models.folder_dialog import FolderSheet
+from app.gui.models.removal import Removal
+from app.gui.pool.dialogs.add_dialog import AddSheet
+from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
+from app.gui.pool.dialogs.join_dialog import JoinSheet
+from app.gui.pool.dialogs.leave_dialog import LeaveSheet
+from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.about import TextDialog
-from app.gui.settings.erase_sheet import EraseSheet
-from app.gui.settings.turning_dialog import TurningDialog
-from app.gui.settings.upstream_sheets import AddServer, ForgetServer
-from app.gui.shelf.folder_sheet import FolderSheet
-from app.gui.shelf.removal import Removal
-from app.gui.theme import Scheme
+from app.gui.settings.api.upstream_dialogs import AddServer, ForgetServer
+from app.gui.settings.encryption_dialog import TurningDialog
+from app.gui.settings.erase_dialog import EraseSheet
+from app.gui.widgets.buttons import wrapping
+from app.gui.widgets.dialog import HEIGHT
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.layouts import column, held
+from app.gui.widgets.name_dialog import NameDialog
+from app.gui.widgets.notice import Notice
 from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk

@@ -12,20 +12,20 @@ from pytestqt.qtbot import QtBot
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Message, MessageId, Role
 from app.core.errors import AppError
-from app.gui import page_names
+from app.gui.app import page_names
+from app.gui.app.window import SMALLEST, USUAL, Window
 from app.gui.chat.chat_page import ChatPage
-from app.gui.first_run.welcome import Welcome
-from app.gui.household.pool_page import VIEW, PoolPage
-from app.gui.household.view_choice import MAP, TABLE
-from app.gui.parts import on_screen
-from app.gui.parts.bounded import Bounded
-from app.gui.parts.buttons import WrappingButton
-from app.gui.shelf import details
-from app.gui.shelf.actions import Action, Do
-from app.gui.shelf.models_page import ModelsPage
-from app.gui.shelf.row_painter import LINE_HEIGHT
-from app.gui.theme import Scheme
-from app.gui.window import SMALLEST, USUAL, Window
+from app.gui.look.theme import Scheme
+from app.gui.models.details import details
+from app.gui.models.details.model_actions import Action, Do
+from app.gui.models.models_page import ModelsPage
+from app.gui.models.row_painter import LINE_HEIGHT
+from app.gui.pool.pool_page import VIEW, PoolPage
+from app.gui.pool.view_choice import MAP, TABLE
+from app.gui.welcome.welcome import Welcome
+from app.gui.widgets import fit_to_screen
+from app.gui.widgets.bounded_height import Bounded
+from app.gui.widgets.buttons import WrappingButton
 from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
@@ -241,7 +241,7 @@ def test_a_long_message_with_files_leaves_its_buttons_in_sight(
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     with speaking(qapp, "de"):
         window = window_over(qtbot, at_lone.services, page_names.CHAT, size=SMALLEST)
-        window.resize(on_screen.room(window))
+        window.resize(fit_to_screen.room(window))
         page = chat_of(window)
         page.composer.show_draft("One line\n" * 20, [{"name": "a.txt", "text": "…"}] * 2)
         qtbot.wait(SETTLE_MS)

@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.gui.page import Page
-from app.gui.parts.buttons import button
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import column
-from app.gui.theme import Scheme, set_role
+from app.gui.app.page import Page
+from app.gui.look.theme import Scheme, set_role
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.layouts import column
 from tests.gui.desk import Desk
 
 SCALES = (1.0, 1.1, 1.25, 1.5, 2.0)

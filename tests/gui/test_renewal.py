@@ -12,14 +12,14 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.gui.application import Application
+from app.gui.app.application import Application
+from app.gui.app.preferences import Preferences
 from app.gui.chat.chat_page import ChatPage
-from app.gui.household.pool_page import PoolPage
-from app.gui.language import LANGUAGE
-from app.gui.preferences import Preferences
+from app.gui.look.language import LANGUAGE
+from app.gui.models.models_page import ModelsPage
+from app.gui.pool.pool_page import PoolPage
 from app.gui.settings.general import General
 from app.gui.settings.settings_page import SettingsPage
-from app.gui.shelf.models_page import ModelsPage
 from tests.gui.desk import Attached
 from tests.gui.speaking import unchanged
 from tests.node.pool import TestNode

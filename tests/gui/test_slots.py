@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
-from app.gui.window import Window
+from app.gui.app import pages
+from app.gui.app.window import Window
 from scripts.endurance.watch import FIRST, USUAL, Passes, Watch
 from tests.gui.desk import Desk, window_over
 

@@ -15,7 +15,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui.standing import standing
+from app.gui.app.pool_status import standing
 from tests.gui.desk import desk, follow
 from tests.node.pool import TestNode, paired
 

@@ -13,7 +13,7 @@ from PySide6.QtCore import QCoreApplication, QTranslator
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.gui import pages
+from app.gui.app import pages
 from scripts import translations
 from scripts.translations import Said, Unclear, english, everything, longer, said_in
 from tests.gui import walk

@@ -24,9 +24,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui.fade_in import FadeIn
-from app.gui.parts.buttons import WrappingButton
-from app.gui.parts.text import Elided
+from app.gui.app.fade_in import FadeIn
+from app.gui.widgets.buttons import WrappingButton
+from app.gui.widgets.labels import Elided
 
 LEAST = 24  # pixels each way that a finger or an unsteady hand can hit
 SLACK = 2

@@ -17,8 +17,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.core.errors import AppError
-from app.core.ids import MachineId
-from app.core.operations import (
+from app.core.household.operations import (
     MAX_DER_BYTES,
     MAX_TURN,
     Add,
@@ -31,12 +30,13 @@ from app.core.operations import (
     SetRoles,
     encode,
 )
-from app.lan.identity import make_certificate
-from app.lan.log_store import signed
-from app.lan.messages import Log, log_batches
+from app.core.ids import MachineId
+from app.network.identity import make_certificate
+from app.network.membership_log.log_store import signed
+from app.network.messages import Log, log_batches
 from tests.faults.outcome import Outcome
-from tests.lan.certificates import Recipe, elliptic
-from tests.lan.nodes import Node, opened, pair, until
+from tests.network.certificates import Recipe, elliptic
+from tests.network.nodes import Node, opened, pair, until
 
 ALL = (Role.ADMIN, Role.HOST, Role.LENDER)
 HEARD_SECONDS, BACK_BAR_S = 20.0, 10.0

@@ -17,10 +17,10 @@ from typing import Any
 
 from app.core.errors import AppError
 from app.core.ids import MachineId
-from app.lan.handlers import Offer
+from app.network.handlers import Offer
 from tests.faults.mole import Mole, joined
 from tests.hostile import guest, host, strangers
-from tests.lan.nodes import Node, an_identity, opened
+from tests.network.nodes import Node, an_identity, opened
 
 Json = dict[str, Any]
 # So many of each take turns: who floods is cut off for a minute.

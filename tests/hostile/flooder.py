@@ -23,20 +23,20 @@ from typing import Any
 import aiohttp
 
 from app.core.errors import AppError, Unreachable
+from app.core.household.operations import Rename, Role
+from app.core.household.operations import encode as encode_line
 from app.core.ids import MachineId
-from app.core.operations import Rename, Role
-from app.core.operations import encode as encode_line
-from app.lan import messages
-from app.lan.allowance import Kind
-from app.lan.client import PeerClient
-from app.lan.greeting import say_hello
-from app.lan.log_store import signed
-from app.lan.messages import Message, encode
-from app.lan.sockets import Address
+from app.network import messages
+from app.network.limits.message_allowance import Kind
+from app.network.membership_log.log_store import signed
+from app.network.messages import Message, encode
+from app.network.peer.greeting import say_hello
+from app.network.peer.peer_client import PeerClient
+from app.network.sockets import Address
 from tests.faults.mole import joined
 from tests.hostile import strangers
 from tests.hostile.attacker import LendsNothing
-from tests.lan.nodes import an_identity, opened
+from tests.network.nodes import an_identity, opened
 
 LINES, LINES_AT_ONCE = (
     100,

@@ -14,9 +14,9 @@ import aiohttp
 
 from app.core.errors import AppError
 from app.core.ids import MachineId
-from app.lan.listener import GUEST_PATH
+from app.network.peer.listener import GUEST_PATH
 from tests.faults.mole import Mole
-from tests.lan.nodes import until
+from tests.network.nodes import until
 
 Json = dict[str, Any]
 CHAT = "/v1/chat/completions"

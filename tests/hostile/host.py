@@ -14,17 +14,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
 from app.core.errors import AppError
+from app.core.household.operations import Rename, encode
 from app.core.ids import MachineId, PipelineId
-from app.core.operations import Rename, encode
-from app.lan import messages
-from app.lan.channel import FrameChannel
-from app.lan.log_store import signed
-from app.lan.peer import PeerLink
+from app.network import messages
+from app.network.membership_log.log_store import signed
+from app.network.peer.channel import FrameChannel
+from app.network.peer.peer_link import PeerLink
 from backends.contract import Number, Segment
 from backends.frames import Agreed, Frame, Kind
 from backends.frames import encode as frame_of
 from tests.faults.mole import CONTEXT, LAYERS, SLOTS, Mole
-from tests.lan.nodes import until
+from tests.network.nodes import until
 
 LINK_SECONDS = 10.0
 TRIES = 200

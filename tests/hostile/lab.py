@@ -21,13 +21,13 @@ import psutil
 from app.client import NodeClient
 from app.core.errors import AppError
 from app.core.ids import MachineId
-from app.lan.sockets import Address
+from app.network.sockets import Address
 from tests.faults.household import Heard, _take
 from tests.faults.mole import joined
 from tests.faults.outcome import Kind, Outcome
 from tests.hostile import admin, guest, host, lender, strangers
 from tests.hostile.attacker import LendsNothing
-from tests.lan.nodes import Node, Nodes, opened, until
+from tests.network.nodes import Node, Nodes, opened, until
 from tests.node.pool import TestNode, node
 
 Json = dict[str, Any]

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import AppError, Fact, StageLost
-from app.inference.lend import Lender
-from app.lan import messages
-from app.lan.channel import MAX_FRAME_BYTES, FrameChannel
-from app.lan.network import Network
-from app.node.lending import Lending
+from app.inference.stages.stage_host import Lender
+from app.network import messages
+from app.network.network import Network
+from app.network.peer.channel import MAX_FRAME_BYTES, FrameChannel
+from app.node.lending.lending_service import Lending
 from backends.contract import Number
 from backends.frames import HEADER, Frame, Kind, decode, encode
 

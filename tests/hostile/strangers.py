@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from app.core.errors import AppError
-from app.lan.code_exchange import Newcomer, PairAnswer, PairConfirm
-from app.lan.identity import Identity
-from app.lan.pair_wire import PairWire
-from app.lan.sockets import Address
+from app.network.identity import Identity
+from app.network.pairing.code_exchange import Newcomer, PairAnswer, PairConfirm
+from app.network.pairing.pair_wire import PairWire
+from app.network.sockets import Address
 from tests.faults import noise
 
 AT_ONCE = 64

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.core.guesses import Found, Gain, Lookup
+from app.core.scheduler.speculation import Found, Gain, Lookup
 
 
 class Oracle:

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
-from app.core.failures import Failures
-from app.core.recovery import Loss, Misfit, Planned
-from app.inference.lend import Lender, Wanted
-from app.inference.links import close_run, lent_stage, open_run, own_stage
-from app.inference.measure import Deadlines
-from app.inference.pipeline import Pipeline
-from app.inference.sequences import Finish, Request, Token
-from app.inference.shape import Shape
-from app.inference.stage_client import FrameChannel, StageClient
-from app.inference.step import Run
-from app.inference.worker import Worker
-from app.lan.channel import MemoryChannel
+from app.core.recovery.recent_failures import Failures
+from app.core.recovery.recovery import Loss, Misfit, Planned
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.pipeline.speed_measurement import Deadlines
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import FrameChannel, StageClient
+from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
+from app.inference.worker.worker import Worker
+from app.network.peer.channel import MemoryChannel
 from backends.contract import GREEDY, Layers, Number, Role, Sampling, StageConfig, Traits
 
 WIDTH, N_VOCAB, N_LAYERS = 8, 300, 8

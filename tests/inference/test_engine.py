@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from app.inference.chats import Answerer, Delta, Question, Summary
-from app.inference.lend import Lender, Wanted
-from app.inference.links import lent_stage, open_run, own_stage
-from app.inference.pipeline import Pipeline
-from app.inference.shape import Shape
-from app.inference.stage_client import StageClient
-from app.inference.step import Run
-from app.inference.text import Text
-from app.inference.worker import Worker
-from app.lan.channel import MemoryChannel
+from app.inference.pipeline.completion import Answerer, Delta, Question, Summary
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_links import lent_stage, open_run, own_stage
+from app.inference.worker.tokenizer import Text
+from app.inference.worker.worker import Worker
+from app.network.peer.channel import MemoryChannel
 from backends.contract import GREEDY, Number, Role
 from testbed import tiny
 from tests.backends.cutting import config, runs

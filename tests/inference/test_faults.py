@@ -16,13 +16,13 @@ import pytest
 
 from app.core.errors import StageLost
 from app.core.reasons import said
-from app.inference import channel_link
-from app.inference.links import lent_stage
-from app.inference.measure import Deadlines
-from app.inference.sequences import Token
-from app.inference.stage_client import FrameChannel
-from app.inference.step import Run
-from app.lan.channel import MemoryChannel
+from app.inference.pipeline.sequence import Token
+from app.inference.pipeline.speed_measurement import Deadlines
+from app.inference.pipeline.step import Run
+from app.inference.stages import channel_link
+from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.stage_links import lent_stage
+from app.network.peer.channel import MemoryChannel
 from backends.contract import Role, Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import Pool, answer, pool, request, shape

@@ -13,10 +13,10 @@ import pytest
 
 from app.core.errors import AppError, StageFailed, StageLost
 from app.core.reasons import said
-from app.core.recovery import Notice
-from app.inference.pipeline import Pipeline
-from app.inference.sequences import Finish, Request, Token
-from app.inference.stage_client import FrameChannel
+from app.core.recovery.recovery import Notice
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.stages.stage_client import FrameChannel
 from backends.contract import GREEDY, Number, Sampling
 from backends.frames import Kind, decode, encode
 from tests.inference.pool import N_VOCAB, Pool, answer, pool, request, shape

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.guesses import Gain
-from app.inference.pipeline import Pipeline
-from app.inference.sequences import Token
+from app.core.scheduler.speculation import Gain
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.sequence import Token
 from backends.contract import GREEDY, Sampling
 from backends.frames import Kind
 from tests.inference.guessers import Oracle
+from tests.inference.pipeline.test_pipeline import kinds_sent, until_idle
 from tests.inference.pool import answer, pool, request, shape
-from tests.inference.test_pipeline import kinds_sent, until_idle
 from tests.simulation.truth import undisturbed
 
 TEXTS = ("hello", "x" * 200)

@@ -16,11 +16,11 @@ import pytest
 
 from app.core.errors import Reason, StageLost, Unreachable
 from app.core.reasons import said
-from app.core.recovery import MAX_RECOVERIES, Loss, Notice, Recovered
-from app.inference.measure import Deadlines
-from app.inference.pipeline import Pipeline
-from app.inference.sequences import Finish, Request, Token
-from app.inference.stage_client import CREDIT, FrameChannel
+from app.core.recovery.recovery import MAX_RECOVERIES, Loss, Notice, Recovered
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.pipeline.speed_measurement import Deadlines
+from app.inference.stages.stage_client import CREDIT, FrameChannel
 from backends.contract import GREEDY, Sampling
 from backends.frames import Kind, read_head
 from tests.inference.pool import Pool, answer, pool, request, shape

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.inference.pipeline import Pipeline
+from app.inference.pipeline.pipeline import Pipeline
 from backends.contract import Keep
 from tests.inference.pool import answer, pool, request, shape
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from app.core.recovery import Notice
-from app.core.routing import Pace
+from app.core.recovery.recovery import Notice
+from app.core.scheduler.routing import Pace
 from tests.inference.pool import pool, request
 from tests.inference.test_recovery import SOON_S, hear, kill, posix
 

@@ -6,8 +6,8 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.reasons import said
-from app.inference import text
-from app.inference.text import MAX_TEXT_CHARS, Text
+from app.inference.worker import tokenizer
+from app.inference.worker.tokenizer import MAX_TEXT_CHARS, Text
 from app.machine.paths import guide_file
 
 LONG = "\U0001f600" * MAX_TEXT_CHARS  # a token for each of its bytes, which takes seconds
@@ -18,7 +18,7 @@ async def test_a_text_that_takes_too_long_is_told_as_that(
     renders: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with await Text.open(str(guide_file())) as opened:
-        monkeypatch.setattr(text, "TOKENIZE_S", 0.2)
+        monkeypatch.setattr(tokenizer, "TOKENIZE_S", 0.2)
         messages = [{"role": "user", "content": LONG[:-64]}]  # with what its template writes
         asked = opened.prompt(messages) if renders else opened.tokenize(LONG)
         with pytest.raises(BadInput) as told:

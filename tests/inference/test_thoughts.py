@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import BadInput
-from app.core.reasoning import Thinking
-from app.core.recovery import Notice
-from app.inference.chats import THOUGHT, Answerer, Delta, Question, Summary
-from app.inference.measure import RequestFigures
-from app.inference.sequences import Finish, Request, Token
-from app.inference.text import Text
+from app.core.recovery.recovery import Notice
+from app.core.tools.reasoning import Thinking
+from app.inference.pipeline.completion import THOUGHT, Answerer, Delta, Question, Summary
+from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.pipeline.speed_measurement import RequestFigures
+from app.inference.worker.tokenizer import Text
 from backends.contract import Sampling
 from testbed import tiny
 

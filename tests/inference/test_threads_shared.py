@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from app.core.threads import Threads, beside_others
-from app.inference.links import open_run, own_stage
-from app.inference.step import Run
-from app.inference.trial_run import TrialRun, Watched, silent
-from app.inference.worker import Worker, threads_now
-from app.machine import others
-from app.machine.others import OthersCores
+from app.core.scheduler.threads import Threads, beside_others
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.worker.trial_run import TrialRun, Watched, silent
+from app.inference.worker.worker import Worker, threads_now
+from app.machine.sensors import cpu_load
+from app.machine.sensors.cpu_load import OthersCores
 from backends.contract import Layers, Number, Role, StageConfig
 
 WIDTH = 64
@@ -83,7 +83,7 @@ class Times:
         monkeypatch.setattr(
             psutil, "cpu_times", lambda: SimpleNamespace(user=self.every_s, system=0.0)
         )
-        monkeypatch.setattr(others, "_used_s", lambda _: self.own_s)
+        monkeypatch.setattr(cpu_load, "_used_s", lambda _: self.own_s)
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
 
 

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from app.inference.lend import BEGIN_BYTES, ID_BYTES, _check
-from app.inference.measure import Deadlines
-from app.inference.stage_client import FrameChannel
+from app.inference.pipeline.speed_measurement import Deadlines
+from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.stage_host import BEGIN_BYTES, ID_BYTES, _check
 from backends import orders
 from backends.contract import GREEDY, Number, Sampling, Segment
 from backends.frames import Agreed, BadFrame, Frame, Kind, encode
@@ -78,7 +78,7 @@ async def test_what_stays_with_the_host_is_refused_by_the_worker(
     changes: dict[str, object], slot: int
 ) -> None:
     from backends.contract import Layers, Role, StageConfig
-    from backends.runs import Run
+    from backends.worker.runs import Run
 
     name = os.urandom(16)
     config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 2, 256, 64, 1)

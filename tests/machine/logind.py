@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from app.machine.going import LOGIND, MANAGER, PATH
+from app.machine.power_events.power_events import LOGIND, MANAGER, PATH
 
 VARIABLE = "DBUS_SYSTEM_BUS_ADDRESS"
 BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "busconfig.dtd">

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from app.core.check import likeliest
-from app.core.policy import Battery
-from app.machine import checks, graphics, settings
-from app.machine.engines import Device, Engine
-from app.machine.models_choice import ModelsChoice
+from app.core.lending.policy import Battery
+from app.machine import checks, settings
+from app.machine.hardware import graphics
+from app.machine.hardware.engines import Device, Engine
 from app.machine.models_folders import ModelsFolders
+from app.machine.models_settings import ModelsChoice
 from app.machine.paths import Home
-from backends.confine import Walls
 from backends.contract import PROVED_ENGINES
+from backends.worker.confine import Walls
 
 PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.core.link import LinkKind
+from app.core.household.link import LinkKind
 from app.machine import interface_kinds as kinds
 from app.machine.interface_kinds import LinuxFacts, WindowsFacts
 from app.machine.interfaces import Interface, carrying, interfaces, usable, windows_facts

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from app.core.errors import Damaged, DoesNotFit
-from app.core.hours import read_hours
-from app.core.policy import Rules
+from app.core.lending.hours import read_hours
+from app.core.lending.policy import Rules
 from app.machine.settings import Choices, Pause, Settings, load, save
 
 RULES = Rules(memory_bytes=5, idle_s=60.0, hours=read_hours("sat 9:00-17:00"), programs=("game",))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.cut import Cut
-from app.core.threads import Threads
-from app.node.lending import Lending
+from app.catalog.stages.cut import Cut
+from app.core.scheduler.threads import Threads
+from app.node.lending.lending_service import Lending
 from backends.contract import Layers, Role
 from testbed import tiny
 from tests.catalog.conftest import new_home

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.catalogue import Catalogue, Offer, OfferedFile
-from app.catalog.download_book import Record
 from app.catalog.files import Disk
-from app.catalog.pins import Pins
 from app.catalog.shelf import Shelf
-from app.catalog.stage_store import StageStore
-from app.catalog.transfer import Files
+from app.catalog.stages.stage_store import StageStore
+from app.catalog.transfers.download_records import Record
+from app.catalog.transfers.file_transfer import Files
+from app.catalog.transfers.hash_pins import Pins
 from app.machine.models_folders import ModelsFolders
-from app.node.download_source import Around, no_members, no_pin
-from app.node.downloads import Downloads
-from app.node.household_pins import HouseholdPins
+from app.node.downloads.download_source import Around, no_members, no_pin
+from app.node.downloads.downloads import Downloads
+from app.node.downloads.household_pins import HouseholdPins
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 
 Json = dict[str, Any]

@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.catalog.cut import Cut, read_pieces
-from app.catalog.manifest import to_json, wants_from_json
+from app.catalog.stages.cut import Cut, read_pieces
+from app.catalog.stages.manifest import to_json, wants_from_json
 from app.core.errors import Refused
+from app.core.household.membership import Member
+from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId
-from app.core.membership import Member
-from app.core.operations import Role as HouseholdRole
-from app.core.threads import Threads
-from app.inference.lend import Lender, Wanted
-from app.inference.worker import ONE_THREAD
-from app.lan import messages
-from app.node.check_room import CheckRoom
-from app.node.lending import Lending
+from app.core.scheduler.threads import Threads
+from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.worker.worker import ONE_THREAD
+from app.network import messages
+from app.node.lending.lending_service import Lending
+from app.node.verification.spare_memory import CheckRoom
 from backends import orders
 from tests.catalog.conftest import Home
 

@@ -16,7 +16,7 @@ import pytest
 
 from testbed.computers import Computer
 from testbed.namespaces import Lan
-from tests.lan.namespaces import lan
+from tests.network.namespaces import lan
 
 pytestmark = [
     pytest.mark.root,

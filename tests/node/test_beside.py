@@ -10,11 +10,21 @@ from typing import Any
 import pytest
 
 from app.core.errors import BadInput, StageLost
-from app.node import hosting as hosting_module
-from app.node import requests as asked
-from app.node.asking import always, question_of
-from app.node.hosting import Hosting
-from tests.node.test_hosting import ATTIC, DEN, Scene, ask, hosting, load, scene, shelf, until
+from app.node.control import requests as asked
+from app.node.control.asking import always, question_of
+from app.node.models import model_manager as hosting_module
+from app.node.models.model_manager import Hosting
+from tests.node.models.test_model_manager import (
+    ATTIC,
+    DEN,
+    Scene,
+    ask,
+    hosting,
+    load,
+    scene,
+    shelf,
+    until,
+)
 
 __all__ = ["hosting", "scene", "shelf"]  # fixtures
 

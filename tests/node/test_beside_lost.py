@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.node.hosting import Hosting
+from app.node.models.model_manager import Hosting
+from tests.node.models.test_model_manager import Scene, ask, hosting, load, scene, shelf, until
 from tests.node.test_beside import both, shown
-from tests.node.test_hosting import Scene, ask, hosting, load, scene, shelf, until
 
 __all__ = ["hosting", "scene", "shelf"]  # fixtures
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.node.chat_api.fair_queue import FairQueue
-from app.node.chat_api.letting_go import LettingGo
-from app.node.hosting import Hosting
-from tests.node.test_hosting import Scene, ask, hosting, load, scene, shelf, until
+from app.gateway.fair_queue import FairQueue
+from app.gateway.keep_alive import LettingGo
+from app.node.models.model_manager import Hosting
+from tests.node.models.test_model_manager import Scene, ask, hosting, load, scene, shelf, until
 
 __all__ = ["hosting", "scene", "shelf"]  # fixtures
 

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.catalog.download_book import Book, Record
 from app.catalog.shelf import Shelf
+from app.catalog.transfers.download_records import Book, Record
 from app.core.errors import AppError, BadInput
 from app.machine.models_folders import ModelsFolders
-from app.node.download_ledger import Ledger
+from app.node.downloads.download_ledger import Ledger
 from tests.node.download_place import Place, Roomy
 
 RECORD = Record(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.catalog.catalogue import Catalogue, OfferedPart
-from app.catalog.download_book import joint_hash
-from app.catalog.transfer import LEFT_FREE_BYTES
+from app.catalog.transfers.download_records import joint_hash
+from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.core.errors import DoesNotFit
 from testbed import tiny
 from tests.catalog.hub_server import HubServer

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from app.client import NodeClient
-from app.core.moving import QUIET_S
-from app.inference.sequences import ALIKE_S
-from app.node.ahead import LEAST_BETWEEN_SECONDS
+from app.core.planner.placement_change import QUIET_S
+from app.inference.pipeline.sequence import ALIKE_S
+from app.node.placement.standby import LEAST_BETWEEN_SECONDS
 from tests.faults import clocks
 from tests.faults.cases import Case, run
 from tests.faults.clocks import DAY_S, OURS, TEN_YEARS_S, THEIRS, Clocked, Jump

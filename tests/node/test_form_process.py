@@ -16,7 +16,7 @@ import pytest
 
 from app.core.errors import Reason
 from app.core.reasons import said
-from tests.node.chat_api.conftest import Open, opened
+from tests.gateway.conftest import Open, opened
 from tests.node.pool import Json, TestNode, paired
 
 pytestmark = [

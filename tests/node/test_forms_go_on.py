@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import aiohttp
 import pytest
 
-from tests.node.chat_api.conftest import Open, opened
-from tests.node.chat_api.tool_cases import MODEL, hermes
+from tests.gateway.conftest import Open, opened
+from tests.gateway.tool_cases import MODEL, hermes
 from tests.node.pool import Json, TestNode, paired
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]

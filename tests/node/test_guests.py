@@ -15,7 +15,7 @@ import pytest
 
 from app.core.errors import AppError, BadInput, Refused
 from app.core.reasons import said
-from tests.node.chat_api.conftest import Open, opened
+from tests.gateway.conftest import Open, opened
 from tests.node.pool import BUSY, Json, TestNode, node, pair
 
 CHAT = "/v1/chat/completions"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.core.threads import Threads
-from app.machine import devices, engines
-from app.machine.engines import Device, Engine
+from app.core.scheduler.threads import Threads
+from app.machine.hardware import devices, engines
+from app.machine.hardware.engines import Device, Engine
 from app.node.hardware import MAX_DEVICE_TEXT, Hardware
-from app.node.speed_book import Setup
+from app.node.planning.speed_cache import Setup
 
 FOUND = Engine("llamacpp", "0.3", features=["FMA", "AVX2"], devices=[Device("Card", kind="gpu")])
 

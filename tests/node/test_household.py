@@ -13,12 +13,12 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import AppError, BadInput, Refused
-from app.core.household import Machine
-from app.core.operations import Role
+from app.core.household.household import Machine
+from app.core.household.operations import Role
 from app.core.reasons import said
 from app.machine.settings import load
-from app.node import naming
-from tests.lan import nodes as lan
+from app.node.control import naming
+from tests.network import nodes as lan
 from tests.node.pool import TestNode, node, pair, paired
 
 Json = dict[str, Any]

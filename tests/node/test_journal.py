@@ -16,8 +16,8 @@ import pytest
 
 from app.client import with_node
 from app.core.errors import Reason, StageLost
-from app.core.whose import Whose
-from app.inference.lend import Passed
+from app.core.scheduler.requester import Whose
+from app.inference.stages.stage_host import Passed
 from app.machine.paths import Home
 from app.node import journal as module
 from app.node.journal import MOST_KEPT, Journal

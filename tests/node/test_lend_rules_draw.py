@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from app.core.policy import Rules
-from tests.node.test_lend_rules import Bench
+from app.core.lending.policy import Rules
+from tests.node.lending.test_lending_policy import Bench
 
 
 async def test_another_draw_is_news_and_the_same_is_none(tmp_path: Path) -> None:

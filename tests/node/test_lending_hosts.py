@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.core.operations import Role as HouseholdRole
+from app.core.household.operations import Role as HouseholdRole
+from tests.node.lending.test_lending_policy import until
 from tests.node.lending_bench import Bench, member, new
-from tests.node.test_lend_rules import until
 
 
 async def test_a_host_says_when_an_answer_passes_and_a_silent_one_keeps_nothing(

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from app.core.errors import Busy, Unreachable
+from app.core.household.link import End, LinkKind
 from app.core.ids import MachineId
-from app.core.link import End, LinkKind
-from app.lan import paths
-from app.lan.probe import Measured, RoundTrips
-from app.lan.sockets import Address
 from app.machine.interfaces import Interface
-from app.node import link_book
-from app.node.link_book import LinkBook
+from app.network.probe import measured_paths
+from app.network.probe.probe import Measured, RoundTrips
+from app.network.sockets import Address
+from app.node.links import link_registry
+from app.node.links.link_registry import LinkBook
 
 SEED = 20261121
 HOUR_SECONDS, MEASURE_SECONDS, LOOK_SECONDS = 3600.0, 2.0, 0.1
@@ -62,10 +62,10 @@ class Household:
         n = MACHINES.index(machine)
         return Address(f"10.0.0.{n}", 1), Address(f"10.0.1.{n}", 1), Address(f"10.0.2.{n}", 1)
 
-    async def measured(self, network: Any, machine: MachineId, way: Address) -> paths.Path:
+    async def measured(self, network: Any, machine: MachineId, way: Address) -> measured_paths.Path:
         self._probe(network.me, machine, way, MEASURE_SECONDS)
         self.whole[network.me, machine, way.host] += 1
-        return paths.Path(
+        return measured_paths.Path(
             way, "10.0.0.99", Measured(self._trips(), 1e8, 1e8, End(LinkKind.ETHERNET))
         )
 
@@ -107,19 +107,21 @@ class Household:
 @pytest.fixture
 def household(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Household:
     made = Household(tmp_path)
-    monkeypatch.setattr(paths, "measured", made.measured)
-    monkeypatch.setattr(paths, "round_trips", made.round_trips)
-    monkeypatch.setattr(link_book, "interfaces", made.interfaces)
-    monkeypatch.setattr(link_book, "own_host_towards", lambda host: "10.0.0.99")
-    monkeypatch.setattr(link_book, "save", lambda *_: None)
+    monkeypatch.setattr(measured_paths, "measured", made.measured)
+    monkeypatch.setattr(measured_paths, "round_trips", made.round_trips)
+    monkeypatch.setattr(link_registry, "interfaces", made.interfaces)
+    monkeypatch.setattr(link_registry, "own_host_towards", lambda host: "10.0.0.99")
+    monkeypatch.setattr(link_registry, "save", lambda *_: None)
     clock = SimpleNamespace(monotonic=lambda: made.now, time=lambda: made.now)
-    monkeypatch.setattr(link_book, "time", clock)
+    monkeypatch.setattr(link_registry, "time", clock)
 
     async def at_once(work: Any) -> Any:
         return work()
 
-    monkeypatch.setattr("app.node.link_book.asyncio.to_thread", at_once)
-    monkeypatch.setattr(link_book, "LOOK_SECONDS", 300.0)  # fewer rounds to count, the same rules
+    monkeypatch.setattr("app.node.links.link_registry.asyncio.to_thread", at_once)
+    monkeypatch.setattr(
+        link_registry, "LOOK_SECONDS", 300.0
+    )  # fewer rounds to count, the same rules
     for me, book in made.books.items():
         for other in made.nets[me].links:
             book.connected(other)

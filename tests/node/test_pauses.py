@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Reason
-from app.core.lending import Draining, Working
-from app.core.policy import Rules
-from app.node import lend_rules
-from tests.node.test_lend_rules import HOST, Bench, until
+from app.core.lending.lending import Draining, Working
+from app.core.lending.policy import Rules
+from app.node.lending import lending_policy
+from tests.node.lending.test_lending_policy import HOST, Bench, until
 
 
 async def test_who_computes_is_waited_for_as_long_as_the_rules_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SENSE_SECONDS", "LOOK_SECONDS", "DRAIN_LOOK_SECONDS"):
-        monkeypatch.setattr(lend_rules, name, 0.02)
+        monkeypatch.setattr(lending_policy, name, 0.02)
     one = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30, drain_s=0.3))
     await one.rules.begin(one.layers)
     async with asyncio.TaskGroup() as tasks:

@@ -9,18 +9,18 @@ import msgspec
 import pytest
 
 from app.catalog.catalogue import Catalogue
-from app.catalog.download_book import PartFacts, joint_hash
-from app.catalog.hub_address import MAIN
-from app.catalog.pins import Pin, Pins
+from app.catalog.hub.hub_address import MAIN
+from app.catalog.transfers.download_records import PartFacts, joint_hash
+from app.catalog.transfers.hash_pins import Pin, Pins
 from app.core.errors import Damaged, DoesNotFit, Reason
 from app.core.reasons import said
-from app.lan.listener import MODELS_PATH
-from app.node.copies import Copies
-from app.node.giving import Giving
-from app.node.household_pins import HouseholdPins
+from app.network.peer.listener import MODELS_PATH
+from app.node.downloads.household_pins import HouseholdPins
+from app.node.downloads.model_server import Giving
+from app.node.downloads.peer_copies import Copies
 from testbed import tiny
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, serving
-from tests.lan.nodes import opened
+from tests.network.nodes import opened
 from tests.node.download_place import Place, catalogue_of, running
 
 PIN = Pin(
@@ -159,7 +159,7 @@ async def test_a_pin_that_a_full_disk_does_not_take_ends_no_download(
     def full(path: Path, data: bytes) -> None:
         raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=len(data), free_bytes=0)
 
-    monkeypatch.setattr("app.catalog.pins.write_whole", full)
+    monkeypatch.setattr("app.catalog.transfers.hash_pins.write_whole", full)
     place = Place(server, tmp_path / "full", unknown(server))
     async with running(place):
         assert (await place.ended((await place.start())["id"]))["state"] == "done"

@@ -6,16 +6,16 @@ import json
 
 from rich.console import Console
 
-from app.cli.placement_view import plan_view
 from app.cli.shapes import Plan as Shown
 from app.cli.shapes import read
-from app.core.advice import advise
+from app.cli.views.placement_view import plan_view
 from app.core.errors import Reason
-from app.core.household import Came, Doubted, Household, Machine, Told, apply
+from app.core.household.household import Came, Doubted, Household, Machine, Told, apply
+from app.core.household.link import LinkKind
 from app.core.ids import MachineId
-from app.core.link import LinkKind
-from app.core.placement import Workload
-from app.core.plan import plan
+from app.core.planner.advice import advise
+from app.core.planner.placement import Workload
+from app.core.planner.plan import plan
 from app.node.snapshot import Json, machines_json, plan_json, reason_json, trouble_json, with_names
 from testbed.households import MIB, link, machine, model, speed
 

@@ -19,12 +19,12 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import AppError, BadInput
-from app.core.schedule import prompt_chunks
+from app.core.scheduler.schedule import prompt_chunks
 from backends.llamacpp import binding
 from testbed import tiny
 from tests.catalog.test_parts import in_parts
+from tests.node.links.test_link_gossip import linked, measured, told_between
 from tests.node.pool import TestNode, node, pair, paired
-from tests.node.test_links_between import linked, measured, told_between
 
 Json = dict[str, Any]
 GUIDE = Path(__file__).parents[2] / "resources" / "guide.gguf"

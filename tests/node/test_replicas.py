@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from app.client import NodeClient
-from tests.node.chat_api.conftest import free_port
+from tests.gateway.conftest import free_port
 from tests.node.pool import TestNode, node, pair, paired
 from tests.node.prometheus import samples
 

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from app.core.plan import Candidate, Plan
-from app.inference.stage_client import StageClient
-from app.inference.step import Run
-from app.node import requests as asked
-from app.node.hosting import Hosting
-from app.node.placing import Held, Placing, _key
-from tests.node.test_hosting import ATTIC, Scene, hosting, load, scene, shelf
-from tests.node.test_placing import Lender, Place, place
+from app.core.planner.plan import Candidate, Plan
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import StageClient
+from app.node.control import requests as asked
+from app.node.models.model_manager import Hosting
+from app.node.placement.stages import Held, Placing, _key
+from tests.node.models.test_model_manager import ATTIC, Scene, hosting, load, scene, shelf
+from tests.node.placement.test_stages import Lender, Place, place
 
 __all__ = ["hosting", "place", "scene", "shelf"]  # fixtures
 

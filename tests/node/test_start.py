@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import TransferEncodingError
 
 from app.core.errors import BadInput, Refused
-from app.core.link import LinkKind
+from app.core.household.link import LinkKind
 from app.machine import settings
 from app.machine.home_lock import HomeLock
 from app.machine.interfaces import Interface

@@ -13,7 +13,7 @@ import pytest
 from app.client import NodeClient
 from app.core.errors import BadInput
 from testbed import tiny
-from tests.node.chat_api.conftest import opened
+from tests.gateway.conftest import opened
 from tests.node.pool import TestNode, paired
 from tests.node.prometheus import samples
 

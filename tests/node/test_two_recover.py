@@ -12,7 +12,7 @@ import pytest
 
 from app.client import NodeClient
 from testbed import tiny
-from tests.node.chat_api.conftest import opened
+from tests.gateway.conftest import opened
 from tests.node.pool import BUSY, TestNode, paired
 from tests.node.prometheus import samples
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from app.core.policy import Rules
-from app.node import lend_rules
-from tests.node.test_lend_rules import Bench, until
+from app.core.lending.policy import Rules
+from app.node.lending import lending_policy
+from tests.node.lending.test_lending_policy import Bench, until
 
 
 @pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0, 3.2e8, -3.2e8])
 async def test_a_pause_lasts_as_long_as_it_was_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
 ) -> None:
-    monkeypatch.setattr(lend_rules, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(lending_policy, "LOOK_SECONDS", 0.02)
     one = Bench(tmp_path / "settings.json", Rules(memory_bytes=1 << 30))
     await one.rules.begin(one.layers)
     async with asyncio.TaskGroup() as tasks:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.client import NodeClient
-from app.inference.text import Text
+from app.inference.worker.tokenizer import Text
 from backends.contract import Segment
 from scripts.real_models import GEMMA3, SMOLLM2
 from tests.families import proof

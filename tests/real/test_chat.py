@@ -22,12 +22,12 @@ from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.gui.chat.chat_page import ChatPage
-from app.gui.language import translators
+from app.gui.look.language import translators
 from backends.llamacpp import binding
 from scripts.real_models import SMOLLM2
 from testbed.desk import Desk, desk
+from tests.gateway.conftest import Open, opened
 from tests.gui.desk import follow
-from tests.node.chat_api.conftest import Open, opened
 from tests.node.pool import TestNode
 from tests.real.asking import SPLITS, Json, ask, load
 from tests.real.words import QUESTION

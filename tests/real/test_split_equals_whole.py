@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 
 from app.catalog.shelf import Entry
-from app.inference.text import Text
+from app.inference.worker.tokenizer import Text
 from backends.contract import KvType, Role, Segment
 from backends.llamacpp import binding
 from scripts.real_models import GEMMA3, SMOLLM2

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.core.errors import AppError
-from app.inference.replicas import Replica, Replicas
+from app.inference.pipeline.replica_set import Replica, Replicas
 from tests.inference.pool import Pool, pool
 
 PAUSE_S = 2.0  # before one that was lost is opened again

@@ -1,7 +1,7 @@
 """Who belongs to the household of a story, as each of its machines knows: real logs, which hear of changes late.
 
 I3 of SAFETY.md 9: a lender loads and computes for no machine that it knows to be no member, or no host. What it lends
-is app/node/lending.py as it is, without files; the links end as app/lan/network.py ends them.
+is app/node/lending/lending_service.py as it is, without files; the links end as app/network/network.py ends them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from app.core.errors import Reason, Refused, StageLost, Unreachable
-from app.core.ids import MachineId, PipelineId
-from app.core.membership import Log, Member, members, merge, next_turn
-from app.core.operations import (
+from app.core.household.membership import Log, Member, members, merge, next_turn
+from app.core.household.operations import (
     FIRST_ROLES,
     NO_HOUSEHOLD,
     Add,
@@ -29,13 +28,14 @@ from app.core.operations import (
     household_of,
     signed_bytes,
 )
-from app.core.recovery import Loss
-from app.core.threads import Threads
-from app.inference.lend import Lender, Wanted
-from app.lan import messages
-from app.lan.channel import MemoryChannel
-from app.node.answers import StageAnswers
-from app.node.lending import Lending, _Run
+from app.core.ids import MachineId, PipelineId
+from app.core.recovery.recovery import Loss
+from app.core.scheduler.threads import Threads
+from app.inference.stages.stage_host import Lender, Wanted
+from app.network import messages
+from app.network.peer.channel import MemoryChannel
+from app.node.lending.lending_service import Lending, _Run
+from app.node.placement.stage_answers import StageAnswers
 from tests.inference.pool import Port
 from tests.node.lending_bench import OPEN
 from tests.simulation.house import House

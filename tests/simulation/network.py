@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 
 from app.core.errors import AppError, Unreachable
-from app.inference.stage_client import FrameChannel
+from app.inference.stages.stage_client import FrameChannel
 from tests.simulation.virtual_loop import VirtualLoop
 
 FLUSHED_S = 5.0  # what a closed connection has not sent by then is lost (SAFETY.md 5)

@@ -1,4 +1,4 @@
-"""A lender whose owner takes the memory back in peace, as app/core/lending.py has it."""
+"""A lender whose owner takes the memory back in peace, as app/core/lending/lending.py has it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 from app.core.ids import MachineId
-from app.core.lending import OWNER, Draining, Looked, Paused, State, step
-from app.inference.lend import Lender
-from app.node.lend_rules import DRAIN_LOOK_SECONDS
+from app.core.lending.lending import OWNER, Draining, Looked, Paused, State, step
+from app.inference.stages.stage_host import Lender
+from app.node.lending.lending_policy import DRAIN_LOOK_SECONDS
 
 PATIENCE_S = 300.0  # no answer of a story takes so long that it must be broken off
 HOST = MachineId("0" * 64)

@@ -43,7 +43,7 @@ class Found:
 
 FIRST_STEP = "a worker that stands still in its first step was given up after 60 s instead of 5"
 LOADING = "one that stands still while it loads was given up after 300 s"
-WORKER = "tests/inference/test_worker.py"
+WORKER = "tests/inference/worker/test_worker.py"
 FOUND = (
     Found(41, FIRST_STEP, "c4bcdc3", WORKER),
     Found(285, FIRST_STEP, "c4bcdc3", WORKER),
@@ -51,7 +51,7 @@ FOUND = (
     Found(79, LOADING, "c4bcdc3", WORKER, "c4bcdc3: its story takes 301 s instead of 6"),
     Found(
         80, "a split that a lender had left stayed closed to every later question", "c1face5",
-        "tests/inference/test_replicas.py", "413863c: who asks later gets no token",
+        "tests/inference/pipeline/test_replica_set.py", "413863c: who asks later gets no token",
     ),
     Found(
         1200, "a whole model elsewhere that stands still before it begins was given up after 60 s instead of 5",
@@ -59,11 +59,12 @@ FOUND = (
     ),
     Found(
         8096, "a whole model elsewhere was given up when a token overtook one that a broken connection had swallowed",
-        "d9f6cc9", "tests/inference/test_channel_link.py", "d9f6cc9: it is replaced, and not only its connection",
+        "d9f6cc9",
+        "tests/inference/stages/test_channel_link.py", "d9f6cc9: it is replaced, and not only its connection",
     ),
     Found(
         20875, "while machines left both replicas of a model, who asked was told that nothing serves", "83d7a02",
-        "tests/inference/test_replicas.py", "83d7a02: so were both late askers",
+        "tests/inference/pipeline/test_replica_set.py", "83d7a02: so were both late askers",
     ),
 )  # fmt: skip
 

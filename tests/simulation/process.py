@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 
 from backends.frames import BadFrame, Decoder, Frame, encode
-from backends.service import Service
+from backends.worker.service import Service
 from tests.simulation.virtual_loop import VirtualLoop
 
 KILLED, GARBLED = -9, 3

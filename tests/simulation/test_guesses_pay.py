@@ -10,9 +10,9 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from app.core.guesses import Found, Lookup
-from app.inference.measure import RequestFigures
-from app.inference.sequences import Request
+from app.core.scheduler.speculation import Found, Lookup
+from app.inference.pipeline.sequence import Request
+from app.inference.pipeline.speed_measurement import RequestFigures
 from backends.contract import Sampling
 from tests.inference.guessers import Oracle
 from tests.inference.pool import answer, pool, request, shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.node.lending import Lending
+from app.node.lending.lending_service import Lending
 from tests.simulation.judge import check
 from tests.simulation.world import MEMBERS, told
 

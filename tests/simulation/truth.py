@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from app.inference.sequences import Request
-from app.inference.shape import Shape
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.sequence import Request
 from backends.contract import Layers, Role, Segment, Tokens
 from backends.fake import FakeStage
 from backends.sampling import sampler_for

@@ -16,14 +16,14 @@ import psutil
 import pytest
 
 from app.core.errors import AppError, Reason
-from app.core.lending import QUIET_SECONDS
+from app.core.lending.lending import QUIET_SECONDS
 from app.core.reasons import said
-from app.core.recovery import Loss, Notice
-from app.inference.sequences import Finish, Request, Token
+from app.core.recovery.recovery import Loss, Notice
+from app.inference.pipeline.sequence import Finish, Request, Token
 from backends.contract import GREEDY, Sampling
 from backends.frames import Frame
-from backends.runs import Run
-from backends.steps import Steps
+from backends.worker.runs import Run
+from backends.worker.steps import Steps
 from tests.inference.guessers import Oracle
 from tests.inference.pool import request, shape
 from tests.simulation.house import House, opened

@@ -7,14 +7,14 @@ from functools import cached_property
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QWidget
 
-from app.gui import theme as sizes
-from app.gui.activity.bench_view import BenchView
+from app.gui.activity.bench.bench_view import BenchView
 from app.gui.activity.feed import Feed
 from app.gui.activity.log_view import LogView
 from app.gui.activity.overview import Overview
-from app.gui.page import Page
-from app.gui.parts.layouts import column, scrolled
-from app.gui.services import Services
+from app.gui.app.app_context import Services
+from app.gui.app.page import Page
+from app.gui.look import theme as sizes
+from app.gui.widgets.layouts import column, scrolled
 
 OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs
 

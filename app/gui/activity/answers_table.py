@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
-from app.core.speed import is_rough
-from app.core.whose import OWNER
-from app.gui import formats
-from app.gui import theme as sizes
+from app.core.planner.machine_speed import is_rough
+from app.core.scheduler.requester import OWNER
 from app.gui.activity.entries import Answer
 from app.gui.activity.moments import clock, exact
-from app.gui.activity.whom import whom
-from app.gui.parts.columns import Columns
-from app.gui.sentences import model_name
-from app.gui.theme import Theme
+from app.gui.activity.requester_words import whom
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import model_name
+from app.gui.look.theme import Theme
+from app.gui.widgets.columns import Columns
 
 Index = QModelIndex | QPersistentModelIndex
 AT, MODEL, WHOSE, TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID = range(8)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.core.errors import Reason
-from app.core.whose import OWNER, Whose
-from app.gui.sentences import model_name, said
+from app.core.scheduler.requester import OWNER, Whose
+from app.gui.look.sentences import model_name, said
 
 Json = dict[str, Any]
 

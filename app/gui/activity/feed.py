@@ -17,8 +17,8 @@ from app.gui.activity.entries import (
     happened_of,
     running_of,
 )
-from app.gui.node_client import Call
-from app.gui.pool import Pool
+from app.gui.api.node_client import Call
+from app.gui.api.node_state import Pool
 
 Json = dict[str, Any]
 

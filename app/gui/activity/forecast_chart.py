@@ -9,10 +9,10 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.gui import formats
-from app.gui import theme as sizes
 from app.gui.activity.entries import Answer
-from app.gui.theme import Theme
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Theme
 
 MOST_SHOWN = 40  # answers
 LEAST_RANGE, MOST_RANGE = 0.25, 1.0  # up and down from the forecast

@@ -6,11 +6,11 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.gui import theme as sizes
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import row
-from app.gui.parts.text import label
-from app.gui.theme import Theme
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Theme
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import row
 
 SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"
 

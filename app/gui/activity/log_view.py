@@ -24,19 +24,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui import formats, page_names
-from app.gui import theme as sizes
 from app.gui.activity.entries import Answer, Happened
 from app.gui.activity.feed import Feed
 from app.gui.activity.moments import clock, exact
-from app.gui.icons import icon
-from app.gui.parts.buttons import button
-from app.gui.parts.drop_down import DropDown
-from app.gui.parts.empty_state import EmptyState
-from app.gui.parts.layouts import column, row
-from app.gui.parts.text import tooltip
-from app.gui.sentences import model_name
-from app.gui.theme import Theme
+from app.gui.app import page_names
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.sentences import model_name
+from app.gui.look.theme import Theme
+from app.gui.widgets.buttons import button
+from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.labels import tooltip
+from app.gui.widgets.layouts import column, row
 
 Index = QModelIndex | QPersistentModelIndex
 PICTURES = {

@@ -8,20 +8,20 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from app.gui import formats
-from app.gui import theme as sizes
 from app.gui.activity.entries import Running
-from app.gui.activity.whom import reads, writes
-from app.gui.icons import icon
-from app.gui.parts.beside import Beside
-from app.gui.parts.layouts import card, clear, column, held, row
-from app.gui.parts.progress import Progress
-from app.gui.parts.text import Elided, label
-from app.gui.pool import GONE, Pool
-from app.gui.sentences import model_name
-from app.gui.shelf.importing import Importing
-from app.gui.shelf.transfer_row import of_download, of_import
-from app.gui.theme import Theme
+from app.gui.activity.requester_words import reads, writes
+from app.gui.api.node_state import GONE, Pool
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.sentences import model_name
+from app.gui.look.theme import Theme
+from app.gui.models.importing import Importing
+from app.gui.models.transfer_row import of_download, of_import
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import Elided, label
+from app.gui.widgets.layouts import card, clear, column, held, row
+from app.gui.widgets.progress import Progress
 
 Json = dict[str, Any]
 UNDER_WAY = ("waiting", "starting", "running", "checking")  # states of a download

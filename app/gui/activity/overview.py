@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QFrame, QWidget
 
-from app.gui import formats, page_names
-from app.gui import theme as sizes
 from app.gui.activity.answers_table import AnswersTable
 from app.gui.activity.entries import Answer
 from app.gui.activity.feed import Feed
@@ -14,13 +12,16 @@ from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
 from app.gui.activity.moments import day
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.activity.timeline import Timeline
-from app.gui.parts.buttons import button
-from app.gui.parts.empty_state import EmptyState
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import card, column
-from app.gui.parts.text import label, paragraph
-from app.gui.parts.visible import show_if
-from app.gui.services import Services
+from app.gui.app import page_names
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.widgets.buttons import button
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import card, column
+from app.gui.widgets.visibility import show_if
 
 LEAST_WATT_HOURS = 0.1  # less is shown as nothing
 

@@ -9,10 +9,10 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.gui import formats
-from app.gui import theme as sizes
 from app.gui.activity.entries import Answer, MachineDid
-from app.gui.theme import Theme
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Theme
 
 
 @dataclass(frozen=True, slots=True)

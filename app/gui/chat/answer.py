@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.core.chat import ATTACHMENTS, FULL, THOUGHT, Chat, Message, path_to
 from app.core.errors import AppError
-from app.gui.node_client import Call, NodeClient
-from app.gui.sentences import here
+from app.gui.api.node_client import Call, NodeClient
+from app.gui.look.sentences import here
 
 Json = dict[str, Any]
 

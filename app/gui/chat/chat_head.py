@@ -10,17 +10,18 @@ from PySide6.QtWidgets import QMenu, QProgressBar, QWidget
 
 from app.core import chat as tree
 from app.core.chat import FIGURES, Chat
-from app.gui import formats, page_names
-from app.gui import theme as sizes
-from app.gui.chat import figures
+from app.gui.api.node_state import Pool
+from app.gui.app import page_names
+from app.gui.chat.message import answer_stats
 from app.gui.chat.processing import processing
-from app.gui.parts.beside import Beside
-from app.gui.parts.buttons import IconButton
-from app.gui.parts.layouts import column
-from app.gui.parts.text import Elided, label
-from app.gui.pool import Pool
-from app.gui.sentences import model_name
-from app.gui.theme import Theme, set_role
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import model_name
+from app.gui.look.theme import Theme, set_role
+from app.gui.widgets.buttons import IconButton
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import Elided, label
+from app.gui.widgets.layouts import column
 
 Json = dict[str, Any]
 NEARLY_FULL = 0.85
@@ -138,7 +139,7 @@ class ChatHead(QWidget):
 def used_tokens(chat: Chat) -> int:
     """As the last answer of the branch told it; 0: not known."""
     for message in reversed(tree.path(chat)):
-        used = figures.used_tokens(message.details.get(FIGURES) or {})
+        used = answer_stats.used_tokens(message.details.get(FIGURES) or {})
         if used is not None:
             return used
     return 0

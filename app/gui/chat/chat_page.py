@@ -13,38 +13,38 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, MessageId
-from app.gui import page_names
-from app.gui import theme as sizes
-from app.gui.announce import announce
-from app.gui.chat import highlight
+from app.gui.app import page_names
+from app.gui.app.app_context import Services
+from app.gui.app.mending_places import AT
+from app.gui.app.page import Page
 from app.gui.chat.answer import Ending
-from app.gui.chat.blocks import Look
-from app.gui.chat.branch_view import branch, end_of, is_unanswered, state_of
 from app.gui.chat.chat_head import ChatHead
-from app.gui.chat.chat_list import ChatList
 from app.gui.chat.chat_setup import ChatSetup
 from app.gui.chat.composer import Composer
-from app.gui.chat.conversation import Conversation
+from app.gui.chat.error_actions import TOO_BIG, Buttons, WaysOut
 from app.gui.chat.hint import Hint
+from app.gui.chat.history.slices import Slices
+from app.gui.chat.list.chat_list import ChatList
 from app.gui.chat.locked_chats import LockedChats
-from app.gui.chat.message_deeds import MessageDeeds
-from app.gui.chat.message_view import Deed
+from app.gui.chat.message import highlight
+from app.gui.chat.message.blocks import Look
+from app.gui.chat.message.branch_view import branch, end_of, is_unanswered, state_of
+from app.gui.chat.message.conversation import Conversation
+from app.gui.chat.message.message_actions import MessageDeeds
+from app.gui.chat.message.message_view import Deed
 from app.gui.chat.model_names import ModelNames
 from app.gui.chat.session import Running, Session
-from app.gui.chat.shortage import Shortage
-from app.gui.chat.slices import Slices
 from app.gui.chat.speaker import Speaker
 from app.gui.chat.suggestions import Suggestions
 from app.gui.chat.token_counts import TokenCounts
-from app.gui.chat.ways_out import TOO_BIG, Buttons, WaysOut
-from app.gui.page import Page
-from app.gui.parts.bounded import Bounded
-from app.gui.parts.drops import Drops
-from app.gui.parts.layouts import column, held, row
-from app.gui.places import AT
-from app.gui.sentences import GUIDE, model_name
-from app.gui.services import Services
+from app.gui.chat.waiting_for_machine import Shortage
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.sentences import GUIDE, model_name
 from app.gui.settings import chat_defaults
+from app.gui.widgets.bounded_height import Bounded
+from app.gui.widgets.file_drops import Drops
+from app.gui.widgets.layouts import column, held, row
 
 Json = dict[str, Any]
 

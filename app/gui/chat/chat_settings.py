@@ -17,19 +17,19 @@ from PySide6.QtWidgets import (
 )
 
 from app.core.chat import Chat
-from app.gui import formats
-from app.gui import theme as sizes
 from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
 from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
-from app.gui.parts.buttons import IconButton, button
-from app.gui.parts.dialog import Compact
-from app.gui.parts.drop_down import DropDown
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import held, row
-from app.gui.parts.name_dialog import NameDialog
-from app.gui.parts.text import label, paragraph
-from app.gui.sentences import model_name
-from app.gui.theme import Theme
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import model_name
+from app.gui.look.theme import Theme
+from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.dialog import Compact
+from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import held, row
+from app.gui.widgets.name_dialog import NameDialog
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
 BY_CHANCE = -1  # of the seed

@@ -8,11 +8,11 @@ from dataclasses import replace
 from PySide6.QtWidgets import QWidget
 
 from app.core.chat import Chat
+from app.gui.app.app_context import Services
 from app.gui.chat.chat_settings import ChatSettings, Reads
 from app.gui.chat.model_names import ModelNames
 from app.gui.chat.presets import Presets
-from app.gui.sentences import GUIDE
-from app.gui.services import Services
+from app.gui.look.sentences import GUIDE
 from app.gui.settings import chat_defaults
 
 

@@ -21,14 +21,14 @@ from PySide6.QtWidgets import (
 
 from app.core.chat import Details
 from app.core.errors import AppError, BadInput
-from app.gui import formats
-from app.gui import theme as sizes
-from app.gui.parts.buttons import IconButton, button
-from app.gui.parts.last_folder import LastFolder
-from app.gui.parts.layouts import clear, column, row
-from app.gui.parts.text import Chip
-from app.gui.preferences import Preferences
-from app.gui.theme import Theme, set_role
+from app.gui.app.preferences import Preferences
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Theme, set_role
+from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.labels import Chip
+from app.gui.widgets.last_folder import LastFolder
+from app.gui.widgets.layouts import clear, column, row
 
 Json = dict[str, Any]
 

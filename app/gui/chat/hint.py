@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from PySide6.QtWidgets import QWidget
 
 from app.core.chat import Chat
-from app.gui import theme as sizes
-from app.gui.language import is_english
-from app.gui.parts.beside import Beside
-from app.gui.parts.buttons import button
-from app.gui.parts.text import paragraph
-from app.gui.pool import Pool
-from app.gui.preferences import Preferences
-from app.gui.sentences import GUIDE, model_name
+from app.gui.api.node_state import Pool
+from app.gui.app.preferences import Preferences
+from app.gui.look import theme as sizes
+from app.gui.look.language import is_english
+from app.gui.look.sentences import GUIDE, model_name
+from app.gui.widgets.buttons import button
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import paragraph
 
 LAST_MODEL = "chat/last_model"  # that answered and is not the Guide
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from app.gui.chat.chat_lock import ChatLock
-from app.gui.parts.buttons import button
-from app.gui.parts.dialog import Compact
-from app.gui.parts.empty_state import EmptyState
-from app.gui.sentences import said
-from app.gui.theme import Theme
+from app.gui.chat.history.chat_lock import ChatLock
+from app.gui.look.sentences import said
+from app.gui.look.theme import Theme
+from app.gui.widgets.buttons import button
+from app.gui.widgets.dialog import Compact
+from app.gui.widgets.empty_state import EmptyState
 
 NO_KEY = (
     "history_key_gone",

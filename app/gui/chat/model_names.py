@@ -9,8 +9,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject
 
-from app.gui.node_client import Call, NodeClient
-from app.gui.pool import Pool
+from app.gui.api.node_client import Call, NodeClient
+from app.gui.api.node_state import Pool
 
 Json = dict[str, Any]
 

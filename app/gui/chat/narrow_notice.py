@@ -5,17 +5,17 @@ from __future__ import annotations
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from app.core.errors import AppError
-from app.gui import theme as sizes
-from app.gui.announce import announce
-from app.gui.parts.buttons import IconButton, wrapping
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import clear, column, held
-from app.gui.parts.notice import KINDS, Action
-from app.gui.parts.remark import Go, Technical
-from app.gui.parts.text import paragraph
-from app.gui.places import inner
-from app.gui.sentences import said
-from app.gui.theme import Theme, set_role
+from app.gui.app.mending_places import inner
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.sentences import said
+from app.gui.look.theme import Theme, set_role
+from app.gui.widgets.buttons import IconButton, wrapping
+from app.gui.widgets.field_remark import Go, Technical
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import paragraph
+from app.gui.widgets.layouts import clear, column, held
+from app.gui.widgets.notice import KINDS, Action
 
 
 class NarrowNotice(QFrame):

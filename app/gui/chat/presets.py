@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.core.chat import Sampling
 from app.decoding import decode
-from app.gui.preferences import Preferences
+from app.gui.app.preferences import Preferences
 
 SYSTEM, SAMPLING = "presets/system", "presets/sampling"  # in the preferences
 MOST, NAME_CHARACTERS, TEXT_CHARACTERS = 100, 100, 100_000

@@ -6,9 +6,9 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
-from app.gui.household import words
-from app.gui.household.facts import joined
-from app.gui.pool import Pool
+from app.gui.api.node_state import Pool
+from app.gui.pool import machine_words
+from app.gui.pool.machine_facts import joined
 
 Json = dict[str, Any]
 WHOLE = "whole"  # the role of a stage that holds every layer
@@ -52,7 +52,7 @@ def _line(own: str, key: str, held: list[Json]) -> str:
         name = _tr("{name} (this machine)").format(name=name)
     if any(stage.get("role") == WHOLE for stage in held):
         return _tr("{machine}: the whole model").format(machine=name)
-    layers = words.layers(joined([(stage["first"], stage["last"]) for stage in held]))
+    layers = machine_words.layers(joined([(stage["first"], stage["last"]) for stage in held]))
     return _tr("{machine}: {layers}").format(machine=name, layers=layers)
 
 

@@ -26,12 +26,12 @@ from app.core.chat import (
     Role,
 )
 from app.core.errors import AppError, StageLost
-from app.gui.chat import figures
+from app.gui.api.node_state import Link, Pool
 from app.gui.chat.answer import Answer, Ending, content, question
-from app.gui.chat.cut_answers import CutAnswers
-from app.gui.chat.history import History
-from app.gui.pool import Link, Pool
-from app.gui.sentences import GUIDE, said
+from app.gui.chat.history.history import History
+from app.gui.chat.interrupted_answers import CutAnswers
+from app.gui.chat.message import answer_stats
+from app.gui.look.sentences import GUIDE, said
 
 Json = dict[str, Any]
 
@@ -89,7 +89,7 @@ class Running:
 
     def measured(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
         """Of the whole answer, with these figures of what came now."""
-        return figures.joined(self.figures, part) if self.before else part
+        return answer_stats.joined(self.figures, part) if self.before else part
 
 
 class Session(QObject):

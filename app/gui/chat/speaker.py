@@ -8,11 +8,11 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from app.core.chat import ChatId
-from app.gui.announce import announce
+from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import Ending
+from app.gui.chat.message.text_window import as_text
 from app.gui.chat.session import Session
-from app.gui.chat.text_window import as_text
-from app.gui.preferences import Preferences
+from app.gui.look.announce import announce
 from app.gui.settings import chat_defaults
 
 MOST_CHARACTERS = 2_000  # at once: nobody listens to more

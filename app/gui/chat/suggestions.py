@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.gui import theme as sizes
-from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row, scrolled
-from app.gui.parts.text import lines, paragraph
+from app.gui.look import theme as sizes
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import lines, paragraph
+from app.gui.widgets.layouts import column, row, scrolled
 
 # in the language that the Guide was trained in
 GUIDE_QUESTIONS = (

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from app.gui.node_client import Call
-from app.gui.services import Services
+from app.gui.api.node_client import Call
+from app.gui.app.app_context import Services
 
 Json = dict[str, Any]
 Key = tuple[str, str]  # the model that counts, and the text

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.core.errors import AppError
-from app.gui import theme as sizes
-from app.gui.node_client import Call, segment
-from app.gui.parts.buttons import button
-from app.gui.parts.layouts import column, row
-from app.gui.parts.remark import Go, Remark
-from app.gui.parts.text import label
-from app.gui.services import Services
+from app.gui.api.node_client import Call, segment
+from app.gui.app.app_context import Services
+from app.gui.look import theme as sizes
+from app.gui.widgets.buttons import button
+from app.gui.widgets.field_remark import Go, Remark
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column, row
 
 
 class AddressForm(QWidget):

@@ -8,12 +8,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from app.core.check import Check
-from app.gui import theme as sizes
-from app.gui.diagnostics.words import advice, cause, name_of, word
-from app.gui.icons import icon
-from app.gui.parts.layouts import clear
-from app.gui.parts.text import label, paragraph
-from app.gui.theme import Theme
+from app.gui.diagnostics.finding_words import advice, cause, name_of, word
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.theme import Theme
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import clear
 
 
 class CheckList(QWidget):

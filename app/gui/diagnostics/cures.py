@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 from app.core.check import Check
 from app.core.firewall import Wall, command
 from app.gui.diagnostics.system_pages import firewall_page, network_page
-from app.gui.parts.buttons import button
+from app.gui.widgets.buttons import button
 
 
 def port_of(address: str) -> int | None:

@@ -7,28 +7,28 @@ from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.core.check import Check, likeliest
 from app.core.errors import AppError
-from app.gui import page_names
-from app.gui import theme as sizes
-from app.gui.announce import announce
+from app.gui.api.node_client import Call, Json
+from app.gui.api.node_state import Link
+from app.gui.api.restart import restart
+from app.gui.app import page_names
+from app.gui.app.app_context import Services
+from app.gui.app.mending_places import ways
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.check_list import CheckList
 from app.gui.diagnostics.cures import CommandButton, firewall_button, port_of, system_button
-from app.gui.diagnostics.words import Cure, advice, cause, cure_of, headline
-from app.gui.household.add_sheet import AddSheet
-from app.gui.household.leave_sheet import LeaveSheet
-from app.gui.icons import icon
-from app.gui.node_client import Call, Json
-from app.gui.parts.buttons import button
-from app.gui.parts.dialog import Dialog
-from app.gui.parts.flow import Flow
-from app.gui.parts.fold import Fold
-from app.gui.parts.layouts import card, clear, column, row, scrolled
-from app.gui.parts.text import label, paragraph
-from app.gui.places import ways
-from app.gui.pool import Link
-from app.gui.restart import restart
-from app.gui.sentences import said
-from app.gui.services import Services
+from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.icons import icon
+from app.gui.look.sentences import said
+from app.gui.pool.dialogs.add_dialog import AddSheet
+from app.gui.pool.dialogs.leave_dialog import LeaveSheet
+from app.gui.widgets.buttons import button
+from app.gui.widgets.dialog import Dialog
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.fold import Fold
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import card, clear, column, row, scrolled
 
 WIDTH, HEIGHT = 680, 500
 FIELDS = ("name", "ok", "cause", "cure", "code", "machine", "address", "tested")

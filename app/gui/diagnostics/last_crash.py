@@ -9,7 +9,7 @@ from typing import TextIO
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 
-from app.gui.window import Told, Window
+from app.gui.app.window import Told, Window
 
 NAME, KEPT = "window.log", "window.log.1"  # in the folder of logs: diagnostics take them along
 

@@ -20,19 +20,19 @@ from PySide6.QtWidgets import (
 
 from app.core.check import Check
 from app.core.errors import AppError
-from app.gui import formats
-from app.gui import theme as sizes
-from app.gui.diagnostics.bundle import Told, gathered, write
-from app.gui.diagnostics.job import Job
-from app.gui.parts.buttons import button
-from app.gui.parts.dialog import Dialog
-from app.gui.parts.flow import Flow
-from app.gui.parts.last_folder import LastFolder
-from app.gui.parts.layouts import column, held, scrolled
-from app.gui.parts.notice import Notice
-from app.gui.parts.text import label, paragraph
-from app.gui.services import Services
-from app.gui.standing import standing
+from app.gui.app.app_context import Services
+from app.gui.app.pool_status import standing
+from app.gui.diagnostics.background_job import Job
+from app.gui.diagnostics.support_bundle import Told, gathered, write
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.widgets.buttons import button
+from app.gui.widgets.dialog import Dialog
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.last_folder import LastFolder
+from app.gui.widgets.layouts import column, held, scrolled
+from app.gui.widgets.notice import Notice
 
 WIDTH, HEIGHT, LIST_WIDTH = 820, 580, 240
 SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved

@@ -15,16 +15,16 @@ from PySide6.QtWidgets import (
 )
 
 from app import __version__
-from app.gui import theme as sizes
-from app.gui.diagnostics.job import Job
-from app.gui.icons import FOLDER
-from app.gui.parts.buttons import button
-from app.gui.parts.dialog import Dialog
-from app.gui.parts.layouts import column, row
-from app.gui.services import Services
-from app.gui.settings.group import Group
+from app.gui.app.app_context import Services
+from app.gui.diagnostics.background_job import Job
+from app.gui.look import theme as sizes
+from app.gui.look.icons import FOLDER
 from app.gui.settings.libraries import Library, libraries, licence_text
-from app.gui.settings.setting import Setting
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.widgets.buttons import button
+from app.gui.widgets.dialog import Dialog
+from app.gui.widgets.layouts import column, row
 
 LICENCE = Path(__file__).resolve().parents[3] / "LICENSE"
 LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520

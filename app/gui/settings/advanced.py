@@ -9,17 +9,17 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 
 from app.core.log_line import readable
-from app.gui import theme as sizes
-from app.gui.diagnostics.ways import save_diagnostics, why_unseen
-from app.gui.parts.buttons import button
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import column
-from app.gui.pool import Link
-from app.gui.restart import restart
-from app.gui.services import Services
-from app.gui.settings.group import Group
-from app.gui.settings.setting import Setting
-from app.gui.standing import standing
+from app.gui.api.node_state import Link
+from app.gui.api.restart import restart
+from app.gui.app.app_context import Services
+from app.gui.app.pool_status import standing
+from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
+from app.gui.look import theme as sizes
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.layouts import column
 
 LOG_BYTES, LOG_HEIGHT = 64 << 10, 220
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QPlainTextEdit
 
-from app.gui import formats
-from app.gui.lending.switch import Switch
-from app.gui.parts.sized import keep_width
-from app.gui.services import Services
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.settings.bound_choice import Choice
 from app.gui.settings.chat_defaults import (
     CTRL_ENTER,
     ENTER,
@@ -17,10 +16,11 @@ from app.gui.settings.chat_defaults import (
     VALUES,
     Value,
 )
-from app.gui.settings.choice import Choice
-from app.gui.settings.group import Group
-from app.gui.settings.numbers import Number
-from app.gui.settings.setting import Setting
+from app.gui.settings.number_field import Number
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.text_scaled_width import keep_width
 
 NUMBER_WIDTH, SYSTEM_LINES = 112, 5
 

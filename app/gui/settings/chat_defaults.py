@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.gui.preferences import Preferences
+from app.gui.app.preferences import Preferences
 
 SYSTEM, SEND_KEY = "chat/system", "chat/send_key"
 PARAGRAPHS = "chat/read_paragraphs"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QFrame, QWidget
 
-from app.gui import theme as sizes
-from app.gui.lending.switch import Switch
-from app.gui.node_client import Json
-from app.gui.parts.beside import Beside
-from app.gui.parts.layouts import column
-from app.gui.parts.text import label, paragraph
-from app.gui.services import Services
-from app.gui.shelf.calls import Calls
-from app.gui.theme import set_role
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look import theme as sizes
+from app.gui.look.theme import set_role
+from app.gui.models.node_calls import Calls
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import column
 
 
 class DailyCheck(QFrame):

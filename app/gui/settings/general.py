@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QMainWindow
 
-from app.gui.language import LANGUAGE
-from app.gui.lending.autostart_switch import AutostartSwitch
-from app.gui.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
-from app.gui.parts.buttons import button
-from app.gui.services import Services
-from app.gui.settings.choice import Choice
-from app.gui.settings.group import Group
-from app.gui.settings.setting import Setting
-from app.gui.theme import MAX_SCALE, MIN_SCALE, Scheme
+from app.gui.app.app_context import Services
+from app.gui.look.language import LANGUAGE
+from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
+from app.gui.look.theme import MAX_SCALE, MIN_SCALE, Scheme
+from app.gui.settings.bound_choice import Choice
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.this_computer.autostart_switch import AutostartSwitch
+from app.gui.widgets.buttons import button
 
 SCHEME, TEXT_SCALE = "look/scheme", "look/text_scale"
 STEP_PERCENT = 10
@@ -120,7 +120,7 @@ class General(Group):
         theme.choose(theme.scheme, int(percent) / 100)
 
     def _first_steps(self) -> None:
-        from app.gui.first_run.welcome import Welcome
+        from app.gui.welcome.welcome import Welcome
 
         window = self.window()
         if isinstance(window, QMainWindow):

@@ -5,20 +5,20 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
-from app.gui import theme as sizes
-from app.gui.diagnostics.ways import add_a_machine
-from app.gui.household import words
-from app.gui.household.facts import MachineFacts, machines_of, may_change
-from app.gui.household.leave_sheet import LeaveSheet
-from app.gui.household.machine_sheets import RemoveSheet, RolesSheet
-from app.gui.icons import icon
-from app.gui.parts.beside import Beside
-from app.gui.parts.buttons import button
-from app.gui.parts.layouts import clear, column, line, row
-from app.gui.parts.text import Value, label, paragraph
-from app.gui.services import Services
-from app.gui.settings.group import Group
-from app.gui.settings.setting import Setting
+from app.gui.app.app_context import Services
+from app.gui.diagnostics.dialogs import add_a_machine
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.pool import machine_words
+from app.gui.pool.dialogs.leave_dialog import LeaveSheet
+from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RolesSheet
+from app.gui.pool.machine_facts import MachineFacts, machines_of, may_change
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.widgets.buttons import button
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import Value, label, paragraph
+from app.gui.widgets.layouts import clear, column, line, row
 
 IN_A_FILE = "in a file only you can read"  # the node's words
 
@@ -78,7 +78,7 @@ class Household(Group):
         may = may_change(machines)
         self._adds.setEnabled(may)
         by_code = self.tr("It is paired by a code of six digits.")
-        self._another.tell(by_code if may else words.no_right(machines))
+        self._another.tell(by_code if may else machine_words.no_right(machines))
         clear(self._list)
         for number, machine in enumerate(machines):
             if number:
@@ -89,8 +89,10 @@ class Household(Group):
         theme = self.services.theme
         picture, side = label(), theme.px(sizes.TITLE)
         picture.setPixmap(icon("computer", theme.colours.muted).pixmap(side, side))
-        part = self.tr("This machine") if machine.this else words.state(machine).word
-        about = " · ".join([part, words.roles(sorted(machine.roles))] if machine.roles else [part])
+        part = self.tr("This machine") if machine.this else machine_words.state(machine).word
+        about = " · ".join(
+            [part, machine_words.roles(sorted(machine.roles))] if machine.roles else [part]
+        )
         texts = row(picture, gap=sizes.M)
         texts.addLayout(column(label(machine.name), paragraph(about, "caption"), gap=0), 1)
         who = QWidget()

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
-from app.gui import formats
-from app.gui import theme as sizes
-from app.gui.lending.switch import Switch
-from app.gui.node_client import Json
-from app.gui.parts.beside import Beside
-from app.gui.parts.layouts import clear, column
-from app.gui.parts.text import label, paragraph
-from app.gui.theme import Theme
+from app.gui.api.node_client import Json
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Theme
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import clear, column
 
 LOOPBACK = "loopback"
 

@@ -6,18 +6,18 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
-from app.gui import formats
-from app.gui.lending.switch import Switch
-from app.gui.node_client import Json
-from app.gui.parts.buttons import button
-from app.gui.parts.flow import Flow
-from app.gui.parts.sized import bound_width
-from app.gui.parts.text import Value
-from app.gui.services import Services
-from app.gui.settings.group import Group
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look import formats
 from app.gui.settings.household import kept
 from app.gui.settings.models_place import ModelsPlace
-from app.gui.settings.setting import Setting
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import Value
+from app.gui.widgets.text_scaled_width import bound_width
 
 FIELD_WIDTH = 260
 

@@ -6,19 +6,19 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
-from app.gui import formats
-from app.gui import theme as sizes
-from app.gui.node_client import Json
-from app.gui.parts.buttons import wrapping
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import column
-from app.gui.parts.progress import Progress
-from app.gui.parts.remark import Remark
-from app.gui.parts.text import paragraph
-from app.gui.sentences import here
-from app.gui.services import Services
-from app.gui.shelf.calls import Calls
-from app.gui.shelf.folder_sheet import FolderSheet, choose_folder, choose_words
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import here
+from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_words
+from app.gui.models.node_calls import Calls
+from app.gui.widgets.buttons import wrapping
+from app.gui.widgets.field_remark import Remark
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import paragraph
+from app.gui.widgets.layouts import column
+from app.gui.widgets.progress import Progress
 
 
 class ModelsPlace(QWidget):

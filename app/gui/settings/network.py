@@ -5,22 +5,22 @@ from __future__ import annotations
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLayout
 
-from app.gui import theme as sizes
-from app.gui.lending.switch import Switch
-from app.gui.node_client import Json
-from app.gui.parts.buttons import button
-from app.gui.parts.flow import Flow
-from app.gui.parts.layouts import column
-from app.gui.parts.machine_name import MachineName
-from app.gui.parts.sized import bound_width, keep_width
-from app.gui.parts.text import label
-from app.gui.services import Services
-from app.gui.settings.group import Group
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look import theme as sizes
 from app.gui.settings.interface_list import InterfaceList
-from app.gui.settings.numbers import Number
-from app.gui.settings.reaching import Reaching
-from app.gui.settings.restart import RestartRow
-from app.gui.settings.setting import Setting
+from app.gui.settings.number_field import Number
+from app.gui.settings.restart_row import RestartRow
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.settings.unreached_machines import Reaching
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column
+from app.gui.widgets.machine_name import MachineName
+from app.gui.widgets.text_scaled_width import bound_width, keep_width
 
 MOST_PORT, FIELD_WIDTH = 65535, 220
 

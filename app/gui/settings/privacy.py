@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from app.core.errors import AppError
-from app.gui.household.facts import MachineFacts, machines_of
-from app.gui.household.words import moment
-from app.gui.lending.switch import Switch
-from app.gui.node_client import Json
-from app.gui.parts.buttons import button
-from app.gui.parts.text import Value
-from app.gui.sentences import here
-from app.gui.services import Services
-from app.gui.settings.erase_sheet import EraseSheet
-from app.gui.settings.group import Group
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look.sentences import here
+from app.gui.pool.machine_facts import MachineFacts, machines_of
+from app.gui.pool.machine_words import moment
+from app.gui.settings.encryption_dialog import TurningDialog
+from app.gui.settings.erase_dialog import EraseSheet
 from app.gui.settings.household import IN_A_FILE, kept
-from app.gui.settings.setting import Setting
-from app.gui.settings.turning_dialog import TurningDialog
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import Value
 
 
 class Privacy(Group):

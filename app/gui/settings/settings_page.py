@@ -6,18 +6,18 @@ from PySide6.QtCore import QCoreApplication, QItemSelectionModel, QSize, QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
-from app.gui import theme as sizes
-from app.gui.icons import icon
-from app.gui.page import Page
-from app.gui.parts.buttons import button
-from app.gui.parts.empty_state import EmptyState
-from app.gui.parts.layouts import column, row, scrolled
-from app.gui.parts.sized import bound_width
-from app.gui.pool import Link
-from app.gui.services import Services
-from app.gui.settings.group import Group
-from app.gui.settings.groups import ENTRIES
-from app.gui.theme import set_role
+from app.gui.api.node_state import Link
+from app.gui.app.app_context import Services
+from app.gui.app.page import Page
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.theme import set_role
+from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_groups import ENTRIES
+from app.gui.widgets.buttons import button
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.layouts import column, row, scrolled
+from app.gui.widgets.text_scaled_width import bound_width
 
 LIST_WIDTH = 184
 REST_MS = 20

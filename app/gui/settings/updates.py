@@ -9,19 +9,19 @@ from PySide6.QtGui import QDesktopServices
 
 from app import __version__
 from app.core.errors import AppError
-from app.gui.household.facts import machines_of
-from app.gui.household.words import moment
-from app.gui.lending.hardware_words import ENGINES
-from app.gui.lending.switch import Switch
-from app.gui.node_client import Json
-from app.gui.parts.buttons import button
-from app.gui.parts.flow import Flow
-from app.gui.parts.text import Value
-from app.gui.parts.visible import show_if
-from app.gui.services import Services
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.pool.machine_facts import machines_of
+from app.gui.pool.machine_words import moment
 from app.gui.settings.about import TextDialog
-from app.gui.settings.group import Group
-from app.gui.settings.setting import Setting
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.this_computer.hardware_words import ENGINES
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import Value
+from app.gui.widgets.visibility import show_if
 
 CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 

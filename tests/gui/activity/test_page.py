@@ -10,18 +10,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.core.whose import Whose
-from app.gui import theme as sizes
+from app.core.scheduler.requester import Whose
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.answers_table import SPEED_SAID, TOKENS, WHOSE, AnswersModel
 from app.gui.activity.entries import Lent, Running, answer_of
 from app.gui.activity.now_card import NowCard, jobs_of
-from app.gui.pool import Link
-from app.gui.theme import Scheme
-from app.gui.window import SMALLEST
+from app.gui.api.node_state import Link
+from app.gui.app.window import SMALLEST
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Scheme
 from tests.gui.activity.made import told
 from tests.gui.desk import Desk, window_over
-from tests.gui.shelf.offers import download
+from tests.gui.models.offers import download
 from tests.gui.speaking import speaking
 
 SHORT = {"prompt": "Hello", "max_tokens": 12, "ignore_end": True}

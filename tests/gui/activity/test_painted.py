@@ -7,12 +7,12 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
-from app.gui import theme as sizes
 from app.gui.activity.entries import MachineDid, answer_of
 from app.gui.activity.forecast_chart import ForecastChart
 from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
 from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline, share_lines
-from app.gui.theme import LIGHT
+from app.gui.look import theme as sizes
+from app.gui.look.theme import LIGHT
 from tests.gui.activity.made import told
 from tests.gui.desk import Desk
 

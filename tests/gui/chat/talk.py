@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.core.chat import Chat, Message, Role, add
-from app.gui.chat.history import History
-from app.gui.chat.history_file import FILE
+from app.gui.chat.history.history import History
+from app.gui.chat.history.history_file import FILE
 
 
 def history(folder: Path) -> History:

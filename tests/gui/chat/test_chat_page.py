@@ -15,12 +15,12 @@ from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Role
-from app.gui.chat.branch_view import state_of
+from app.gui.api.node_state import Link
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES, file_words
-from app.gui.chat.wrapped import Wrapped
-from app.gui.pool import Link
-from app.gui.theme import Scheme
+from app.gui.chat.message.branch_view import state_of
+from app.gui.chat.message.wrapped import Wrapped
+from app.gui.look.theme import Scheme
 from tests.gui.desk import Desk
 
 WITHIN_MS = 30_000

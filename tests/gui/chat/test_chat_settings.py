@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.gui import formats
+from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.chat_settings import CONTEXTS, ChatSettings, Reads
 from app.gui.chat.presets import MOST, Presets
-from app.gui.preferences import Preferences
-from app.gui.theme import Scheme, Theme
+from app.gui.look import formats
+from app.gui.look.theme import Scheme, Theme
 
 Make = Callable[[Chat], ChatSettings]
 

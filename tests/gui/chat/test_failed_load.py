@@ -10,9 +10,9 @@ from pytestqt.qtbot import QtBot
 from app.core import chat as tree
 from app.core.chat import MODEL
 from app.core.errors import AppError
+from app.gui.app.pool_status import standing
 from app.gui.chat.chat_page import ChatPage
-from app.gui.shelf.models_page import ModelsPage
-from app.gui.standing import standing
+from app.gui.models.models_page import ModelsPage
 from tests.families.changed import rewritten
 from tests.families.fixtures import families
 from tests.gui.chat.test_chat_page import ask, page

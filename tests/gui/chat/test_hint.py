@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add
+from app.gui.app.preferences import Preferences
 from app.gui.chat.hint import Hint
-from app.gui.preferences import Preferences
 from tests.gui.speaking import speaking
 
 

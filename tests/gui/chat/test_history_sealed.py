@@ -15,13 +15,13 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
-from app.gui.chat import history_recoding, history_turning
-from app.gui.chat.export import JSON, export, stored
-from app.gui.chat.history import History
-from app.gui.chat.history_cipher import Cipher, Plain, broken
-from app.gui.chat.history_file import FILE, is_sealed
-from app.gui.chat.history_recoding import Turn
-from app.gui.chat.history_rescue import rescue
+from app.gui.chat.export.export import JSON, export, stored
+from app.gui.chat.history import history_encryption, history_recoding
+from app.gui.chat.history.history import History
+from app.gui.chat.history.history_cipher import Cipher, Plain, broken
+from app.gui.chat.history.history_file import FILE, is_sealed
+from app.gui.chat.history.history_recoding import Turn
+from app.gui.chat.history.history_rescue import rescue
 from tests.gui.chat.sealed import (
     KEY,
     OTHER,
@@ -133,7 +133,7 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
         shutil.copytree(live, crashes / str(len(list(crashes.glob("*")))))
 
     crashes.mkdir()
-    monkeypatch.setattr(history_turning.Turning, "_tell", crash)
+    monkeypatch.setattr(history_encryption.Turning, "_tell", crash)
     sweep = history_recoding._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.gui import page_names
+from app.gui.api.node_state import Link, Pool
+from app.gui.app import page_names
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.figures import machines
+from app.gui.chat.message.answer_stats import machines
 from app.gui.chat.processing import processing
-from app.gui.pool import Link, Pool
-from app.gui.theme import Scheme, Theme
+from app.gui.look.theme import Scheme, Theme
 from tests.gui.desk import Desk
 
 Json = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, Message, MessageId, Role
 from app.gui.chat.answer import question
-from app.node import requests as asked
-from app.node.asking import question_of
+from app.node.control import requests as asked
+from app.node.control.asking import question_of
 
 
 def test_a_chat_says_when_it_began_though_its_first_turn_is_left_out() -> None:

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 from app.core.chat import ChatId, MessageId
-from app.gui.chat import figures
+from app.gui.api.node_state import Pool
+from app.gui.app.pool_status import Kind, standing
 from app.gui.chat.answer import Answer, Ending
-from app.gui.chat.branch_view import state_of
+from app.gui.chat.message import answer_stats
+from app.gui.chat.message.branch_view import state_of
 from app.gui.chat.session import Running
-from app.gui.pool import Pool
-from app.gui.standing import Kind, standing
 
 TEXT = "attic stopped responding. Reconnecting…"
 LOST = {"machine": "attic", "reason": "", "detected_after_s": 0.1, "recovered_after_s": 48.0}
@@ -84,7 +84,7 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
     ended: list[Ending] = []
     answer.ended.connect(ended.append)
     client.done({"token_ids": [1], "recoveries": 1, "recovered": [LOST]})
-    [note] = [line for line in figures.recovered(ended[0].figures) if "attic" in line]
+    [note] = [line for line in answer_stats.recovered(ended[0].figures) if "attic" in line]
     assert "48" in note
 
 
@@ -99,8 +99,8 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
 def test_the_note_blames_nobody_who_left_or_was_not_there(
     one: dict[str, Any], words: str, qapp: object
 ) -> None:
-    [note] = figures.recovered({"recovered": [one]})
-    assert not figures.details({"recovered": [one]})
+    [note] = answer_stats.recovered({"recovered": [one]})
+    assert not answer_stats.details({"recovered": [one]})
     assert note.startswith(words)
 
 
@@ -108,10 +108,10 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
     ended: list[Ending] = []
     answer.ended.connect(ended.append)
     client.done({"token_ids": [1] * 90, "guessed": 40, "guessed_right": 31})
-    assert figures.details(ended[0].figures) == [
+    assert answer_stats.details(ended[0].figures) == [
         "Computed ahead: 40 guessed tokens, 31 of them right"
     ]
-    assert figures.details({"guessed": 0, "guessed_right": 0}) == []
+    assert answer_stats.details({"guessed": 0, "guessed_right": 0}) == []
 
 
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:

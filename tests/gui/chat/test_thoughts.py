@@ -15,16 +15,16 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import ENDED, THOUGHT, THOUGHT_S, Chat, ChatId, Message, MessageId, Role, add
 from app.gui.chat.answer import THINK, THINK_TOKENS, Answer, question
-from app.gui.chat.blocks import Look
-from app.gui.chat.body import Body
-from app.gui.chat.exchange import chats_of
-from app.gui.chat.export import FORMATS, JSON, PDF, export, stored
-from app.gui.chat.export_pdf import PdfBook
-from app.gui.chat.export_words import without_thoughts
-from app.gui.chat.history import History
-from app.gui.chat.message_view import MessageView, Shown
-from app.gui.chat.slices import Slices
-from app.gui.theme import Scheme, Theme
+from app.gui.chat.export.chat_json import chats_of
+from app.gui.chat.export.export import FORMATS, JSON, PDF, export, stored
+from app.gui.chat.export.export_pdf import PdfBook
+from app.gui.chat.export.export_words import without_thoughts
+from app.gui.chat.history.history import History
+from app.gui.chat.history.slices import Slices
+from app.gui.chat.message.blocks import Look
+from app.gui.chat.message.body import Body
+from app.gui.chat.message.message_view import MessageView, Shown
+from app.gui.look.theme import Scheme, Theme
 from tests.gui.chat.talk import history, talked
 
 HMM = "Hmm, let me see. **Two** and two."

@@ -10,8 +10,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.gui.app.window import Window
 from app.gui.diagnostics.last_crash import KEPT, CrashWatch, put_aside
-from app.gui.window import Window
 from tests.gui.desk import Desk
 
 CODE = """

@@ -10,16 +10,16 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from app.gui.first_run.found_step import FoundStep
-from app.gui.first_run.other_models import OtherModels
+from app.gui.models.folder_dialog import FolderSheet, choose_folder
+from app.gui.models.transfer_row import TransferRow, of_download
 from app.gui.settings.models import Models
 from app.gui.settings.models_place import ModelsPlace
 from app.gui.settings.settings_page import SettingsPage
-from app.gui.shelf.folder_sheet import FolderSheet, choose_folder
-from app.gui.shelf.transfer_row import TransferRow, of_download
+from app.gui.welcome.found_step import FoundStep
+from app.gui.welcome.other_models import OtherModels
 from app.machine.models_folders import MARKER, ModelsFolders
 from tests.gui.desk import Desk
-from tests.gui.shelf.offers import download
+from tests.gui.models.offers import download
 
 SHA256 = "ab" * 32
 
@@ -198,13 +198,13 @@ def test_the_system_s_dialog_asks_for_a_folder(
 def test_the_first_steps_offer_another_disk_where_there_is_little_room(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.first_run.found_step.FEW_BYTES", 0)
+    monkeypatch.setattr("app.gui.welcome.found_step.FEW_BYTES", 0)
     step = FoundStep(at_lone.services, OtherModels(at_lone.services))
     qtbot.addWidget(step)
     step.show()
     assert not step.few.isVisible()
     assert not step.choose.isVisible()
-    monkeypatch.setattr("app.gui.first_run.found_step.FEW_BYTES", 1 << 62)
+    monkeypatch.setattr("app.gui.welcome.found_step.FEW_BYTES", 1 << 62)
     step.entered()
     assert step.few.isVisible()
     assert step.choose.isVisible()

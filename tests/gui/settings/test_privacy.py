@@ -12,14 +12,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat import history_recoding
-from app.gui.chat.history_file import FILE
-from app.gui.household.words import moment
-from app.gui.node_client import Json
-from app.gui.settings import turning_dialog
+from app.gui.api.node_client import Json
+from app.gui.chat.history import history_recoding
+from app.gui.chat.history.history_file import FILE
+from app.gui.pool.machine_words import moment
+from app.gui.settings import encryption_dialog
+from app.gui.settings.encryption_dialog import TurningDialog
 from app.gui.settings.privacy import Privacy
-from app.gui.settings.turning_dialog import TurningDialog
-from backends.confine import means
+from backends.worker.confine import means
 from tests.gui.chat.talk import talked
 from tests.gui.desk import Desk
 
@@ -125,7 +125,7 @@ def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) ->
 def test_what_takes_long_shows_how_far_it_is(
     qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turning_dialog, "SOON_MS", 0)
+    monkeypatch.setattr(encryption_dialog, "SOON_MS", 0)
     go_on, sweep = threading.Event(), history_recoding._sweep
 
     def slow(db: sqlite3.Connection) -> None:

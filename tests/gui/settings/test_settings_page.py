@@ -21,10 +21,8 @@ from pytestqt.qtbot import QtBot
 
 from app import __version__
 from app.core.errors import AppError
-from app.gui import theme as sizes
-from app.gui.lending.autostart_switch import AutostartSwitch
-from app.gui.parts.fold import Fold
-from app.gui.parts.scroll_area import ScrollArea
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Scheme
 from app.gui.settings.about import About, TextDialog
 from app.gui.settings.advanced import Advanced, last_lines
 from app.gui.settings.chat import Chat
@@ -36,16 +34,18 @@ from app.gui.settings.chat_defaults import (
     system_message,
 )
 from app.gui.settings.general import General
-from app.gui.settings.group import Group
-from app.gui.settings.groups import ENTRIES
 from app.gui.settings.household import Household
 from app.gui.settings.libraries import libraries, licence_text
 from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
-from app.gui.settings.setting import Setting
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_groups import ENTRIES
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.settings.updates import Updates
-from app.gui.theme import Scheme
+from app.gui.this_computer.autostart_switch import AutostartSwitch
+from app.gui.widgets.fold import Fold
+from app.gui.widgets.scroll_area import ScrollArea
 from tests.gui.desk import Desk
 
 MOST_PAST_IT = 48

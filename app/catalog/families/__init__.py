@@ -1,0 +1,1 @@
+"""Model families: where each may be cut, what each cut must hold, what is proved."""

@@ -1,0 +1,150 @@
+"""What the layers of a model ask of a machine, from its metadata and the sizes of its tensors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import prod
+
+from app.catalog.families.family_facts import STATE_VALUE_BYTES
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.layer_kinds import WINDOW, attentions, windows
+from app.catalog.families.variants import n_blocks, named, number
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.model_reader import head_tensor, layer_of
+from app.catalog.gguf.model_shape_reader import EXPERTS, alike
+from app.catalog.stages.synthetic_stage import can_be_made
+from app.core.errors import BadInput
+from app.core.model import Model
+from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
+from app.core.planner.layer_effort import Effort, Experts
+
+BIAS = ".bias"  # added, not multiplied; that of experts is a row for each
+INDEXER = "attention.indexer.top_k"  # attention looks at positions that it chooses by itself
+
+USUAL_WINDOW = 4096  # where the file names none: gemma 2
+
+# The layer that stands for others: Llama 3.2 1B's. Large enough to be beyond the caches, soon written.
+WIDTH, FFN, HEADS, KV_HEADS, VOCABULARY, LAYERS = 2048, 8192, 32, 8, 32768, 16
+_CODES = {name: code for code, (name, _, _) in tensor_types.TENSORS.items()}
+
+
+def effort_of(header: Header, model: Model) -> Effort:
+    """Of a model of a proved family, on average over its layers. Raises BadInput where that cannot be said."""
+    if model.architecture not in FAMILIES:
+        raise BadInput("unforecast_family", architecture=model.architecture)
+    if model.whole_reason and model.whole_reason.code != "whole_one_layer":
+        raise BadInput("unforecast_family", architecture=model.architecture)
+    if named(header, INDEXER) in header.entries:
+        raise BadInput("unforecast_indexer", architecture=model.architecture)
+    n = model.n_layers
+    dense, experts = [0.0, 0.0], [0.0, 0.0]
+    for name, tensor in header.tensors.items():
+        layer = layer_of(name)
+        if layer is not None and layer < n:
+            sums = experts if EXPERTS in name else dense
+            sums[0] += tensor.n_bytes / n
+            is_matrix = len(tensor.shape) > 1 and not name.endswith(BIAS)
+            sums[1] += prod(tensor.shape) / n if is_matrix else 0
+    full, near, window = _positions(header, model)
+    head = head_tensor(header)
+    return Effort(
+        n_bytes=dense[0], weights=dense[1], position=full / n,
+        head_bytes=head.n_bytes, head_weights=prod(head.shape),
+        experts=_experts(header, model, *experts),
+        window=window, window_position=near / n,
+        state_values=sum(model.state_bytes) / STATE_VALUE_BYTES / n, state_bytes=sum(model.state_bytes) / n,
+    )  # fmt: skip
+
+
+def main_kind(header: Header, model: Model) -> str:
+    """The number type of most of the layers' bytes."""
+    kinds: Counter[int] = Counter()
+    for name, tensor in header.tensors.items():
+        layer = layer_of(name)
+        if layer is not None and layer < model.n_layers and len(tensor.shape) > 1:
+            kinds[tensor.kind] += tensor.n_bytes
+    return tensor_types.TENSORS[kinds.most_common(1)[0][0]][0]
+
+
+def kind_of(quantisation: str) -> str:
+    """The number type of most weights of a mix, by its name: Q4_K of Q4_K_M."""
+    plain = quantisation.upper().removeprefix("UD-").removesuffix("_MOE")
+    names = sorted(_CODES, key=len, reverse=True)
+    return next((name for name in names if plain.startswith(name)), "Q4_K")
+
+
+def stand_in(kind: str) -> ModelShape:
+    """The plain layer that is measured for models that cannot be: all its matrices are of this type."""
+    code = _CODES[kind] if kind in _CODES and can_be_made(kind) else _CODES["Q8_0"]
+    kv = WIDTH // HEADS * KV_HEADS
+    matrices = {
+        "attn_q": (WIDTH, WIDTH), "attn_k": (WIDTH, kv), "attn_v": (WIDTH, kv),
+        "attn_output": (WIDTH, WIDTH), "ffn_gate": (WIDTH, FFN), "ffn_up": (WIDTH, FFN),
+        "ffn_down": (FFN, WIDTH),
+    }  # fmt: skip
+    norms = ("attn_norm", "ffn_norm")
+    layer = [Tensor(f"{one}.weight", tensor_types.F32, (WIDTH,)) for one in norms]
+    layer += [Tensor(f"{one}.weight", code, dims) for one, dims in matrices.items()]
+    values = {
+        "context_length": 8192, "embedding_length": WIDTH, "feed_forward_length": FFN,
+        "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS,
+    }  # fmt: skip
+    settings = [
+        Setting(f"llama.{key}", tensor_types.U32, (n,), is_list=False) for key, n in values.items()
+    ]
+    settings.append(
+        Setting(
+            "llama.attention.layer_norm_rms_epsilon",
+            tensor_types.F32_VALUE,
+            (2**-16,),
+            is_list=False,
+        )
+    )
+    one = LayerKind(tuple(layer))
+    return ModelShape(
+        "llama", WIDTH, tuple(settings), (one,), alike(one, LAYERS),
+        (Tensor("output_norm.weight", tensor_types.F32, (WIDTH,)),),
+        Tensor("token_embd.weight", _CODES["Q6_K"], (WIDTH, VOCABULARY)),
+    )  # fmt: skip
+
+
+def stand_in_effort(shape: ModelShape) -> Effort:
+    """What that layer asks for itself."""
+    layer, head = shape.kinds[0].tensors, shape.head
+    return Effort(
+        n_bytes=_bytes(layer), weights=sum(prod(one.dims) for one in layer if len(one.dims) > 1),
+        position=2 * WIDTH, head_bytes=_bytes((head,)), head_weights=prod(head.dims),
+    )  # fmt: skip
+
+
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    return sum(tensor_types.tensor_bytes(one.kind, one.dims) or 0 for one in tensors)
+
+
+def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Experts | None:
+    """Their numbers; None: there are none. Raises BadInput where nobody says how many a row takes."""
+    if not n_bytes:
+        return None
+    n, key = number(header, "expert_count"), named(header, "expert_used_count")
+    listed = header.integers(key, n_blocks(header), 0, 1 << 16) or ()
+    some = [one for one in listed[: model.n_layers] if one > 0]
+    used = sum(some) / len(some) if some else 0
+    if not 0 < used <= n:
+        raise BadInput("unforecast_experts", architecture=model.architecture)
+    return Experts(n, used, n_bytes, weights)
+
+
+def _positions(header: Header, model: Model) -> tuple[float, float, int]:
+    """Multiplications for each earlier position: of layers that look at all, of those with a window; the window."""
+    family, blocks = FAMILIES[model.architecture], n_blocks(header)
+    heads = header.integers(named(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
+    default = model.width // max(1, *heads, 1)
+    lengths = [number(header, f"attention.{part}_length", default) for part in ("key", "value")]
+    each = [count * sum(lengths) for count in heads[: model.n_layers]]
+    near = windows(header, family) or (False,) * model.n_layers
+    there = attentions(header, family)
+    full_sum = sum(n for n, has, w in zip(each, there, near, strict=True) if has and not w)
+    near_sum = sum(n for n, has, w in zip(each, there, near, strict=True) if has and w)
+    return full_sum, near_sum, number(header, WINDOW, USUAL_WINDOW) if near_sum else 0

@@ -1,0 +1,171 @@
+"""What is proved of each model family: whether it may be cut, where, and how.
+
+One row for each family, named as GGUF names its architecture; docs/families.md shows what the proof found.
+A family without a row, or a model outside what was proved of its family, runs whole on one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import lcm
+
+from app.catalog.families.cut_rules import Rule
+from app.catalog.families.variants import (
+    dense_lead,
+    full_indexer,
+    has_window,
+    image_planes,
+    moe_step,
+    n_layers_are,
+    no_window,
+    per_layer_embeddings,
+)
+from app.catalog.gguf.gguf_header import Header
+
+Unproved = Callable[[Header], bool]
+KV_HEADS, FFN = "attention.head_count_kv", "feed_forward_length"
+WINDOWS, RECURRENTS = "attention.sliding_window_pattern", "attention.recurrent_layers"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which layers look back over a sliding window only: of each `period` all but one."""
+
+    period: int = 0  # 0: the file lists the layers
+    full_first: bool = False  # the one is the first of its period, else the last
+    by_default: bool = False  # also when the file names no window
+    may_go: bool = False  # a run without such a layer drops the window; else every run needs one
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """Which layers carry a state from token to token in place of a KV cache."""
+
+    period: int = 0  # all but the last of each period; 0: see below
+    everywhere: bool = False  # beside attention, in every layer
+    no_ffn: bool = (
+        False  # those without KV heads and without feed-forward, else those without KV heads
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family that was proved to split."""
+
+    architecture: str
+    rules: frozenset[Rule]
+    window: Window | None = None
+    recurrent: Recurrent | None = None
+    step: Callable[[Header], int] = lambda _: 1  # cuts are at multiples of it
+    starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin there
+    not_long: tuple[
+        int, ...
+    ] = ()  # numbers of layers by which the engine would take it for another
+    unproved: Unproved = lambda _: False  # whether this model is outside what was proved
+    varies: tuple[
+        str, ...
+    ] = ()  # lists of per_layer.py whose values were proved to differ by layer
+    planes: int = 1  # positions of each hidden state that enters
+    entry_scaled: bool = False  # the host multiplies looked-up embeddings by sqrt(width)
+    turns: bool = False  # F5 changes which rows a position turns together
+    boundary: str = "l_out"  # the tensor of the graph that is a layer's output, less its number
+    exact: bool = True  # bit for bit; else within what chunk sizes change
+
+    @property
+    def may_vary(self) -> set[str]:
+        """Lists of a value for each layer that need not be the same in all. Elsewhere the engine may take
+        the first layer's for all, and a stage's first layer is another one."""
+        kinds = {WINDOWS} if self.window else set[str]()
+        if self.recurrent and self.recurrent.period:
+            kinds.add(RECURRENTS)
+        return kinds | set(self.varies)
+
+
+def _family(architecture: str, rules: str = "", **facts: object) -> Family:
+    names = ("F14", *rules.split())
+    return Family(architecture, frozenset(Rule[name] for name in names), **facts)  # type: ignore[arg-type]
+
+
+def _every(n: int) -> Callable[[Header], int]:
+    return lambda _: n
+
+
+FAMILIES: dict[str, Family] = {
+    family.architecture: family
+    for family in (
+        # every layer alike, wherever it stands
+        _family("llama"),  # Llama, Mistral, Mixtral, and the Guide
+        _family("qwen2"),
+        _family("qwen3"),
+        _family("qwen3moe"),
+        _family("phi3"),  # Phi-3.5, Phi-4
+        _family("mistral3"),
+        _family("mistral4", unproved=dense_lead),
+        _family("seed_oss"),
+        _family("exaone4", not_long=(64,), unproved=n_layers_are(64)),
+        _family("ernie4_5"),
+        _family("hunyuan-dense"),
+        _family("hunyuan-moe"),
+        _family("command-r"),
+        _family("starcoder2"),
+        _family("arcee"),
+        _family("olmo"),
+        _family("hy_v3"),
+        _family("minimax-m2", "F1"),
+        _family("apertus", "F1", varies=("xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xielu.eps")),
+        _family("qwen2moe", "F1"),
+        _family("olmoe", "F1"),
+        _family("phimoe", "F1"),
+        _family("stablelm", "F1"),
+        _family("nemotron", "F1"),
+        _family("gptneox", "F1"),
+        _family("dots1", "F1 F2"),
+        _family("deepseek2", "F2 F6 F11", not_long=(26, 27)),
+        _family("deepseek32", "F1 F2"),
+        _family("glm-dsa", "F1 F2", starts=full_indexer, varies=("attention.indexer.types",)),
+        _family("granite", "F12"),
+        _family("granitemoe", "F12"),
+        _family("gemma", "F7", exact=False),
+        # cut at whole periods
+        _family("smollm3", step=_every(4)),
+        _family("ernie4_5-moe", "F2", step=moe_step),
+        _family("llama4", "F3", window=Window(4, by_default=True),
+                step=lambda header: lcm(4, moe_step(header))),
+        _family("afmoe", "F2 F3 F7", window=Window(4), step=_every(4), unproved=no_window, exact=False),
+        _family("laguna", "F2 F3", window=Window(4, full_first=True), step=_every(4),
+                unproved=no_window, varies=("attention.head_count",)),
+        # sliding windows
+        _family("gemma2", "F3 F7", window=Window(2, by_default=True), not_long=(46,),
+                unproved=n_layers_are(46), exact=False),
+        _family("gemma3", "F3 F8", window=Window(6, may_go=True), not_long=(62,), entry_scaled=True),
+        _family("gemma4", "F3 F10", window=Window(), not_long=(1,), unproved=per_layer_embeddings,
+                varies=(KV_HEADS,), entry_scaled=True),
+        _family("gpt-oss", "F1 F3", window=Window(2)),
+        _family("olmo2", "F1 F3", window=Window(4, may_go=True)),
+        _family("cohere2", "F3", window=Window(4)),
+        _family("cohere2moe", "F1 F2 F3", window=Window(4, full_first=True)),
+        _family("exaone-moe", "F1 F2 F3", window=Window(4)),
+        _family("mimo2", "F1 F3", window=Window(), varies=(KV_HEADS,)),
+        _family("granite_swa", "F3 F12", window=Window()),
+        _family("mellum", "F1 F3", window=Window(4)),
+        # positions in planes
+        _family("qwen2vl", planes=4),
+        _family("qwen3vl", "F9", planes=4),
+        _family("glm4", "F5", planes=4, turns=True, unproved=image_planes, exact=False),
+        _family("glm4moe", "F2 F5 F6", planes=4, unproved=image_planes),
+        # hybrids of attention and recurrent layers
+        _family("qwen35", "F4 F6", recurrent=Recurrent(4), planes=4),
+        _family("qwen35moe", "F4 F6", recurrent=Recurrent(4), planes=4),
+        _family("qwen3next", "F4", recurrent=Recurrent(4)),
+        _family("lfm2", recurrent=Recurrent(), unproved=has_window, varies=(KV_HEADS,)),
+        _family("lfm2moe", "F2", recurrent=Recurrent(), unproved=has_window, varies=(KV_HEADS,)),
+        _family("granitehybrid", "F12", recurrent=Recurrent(), varies=(KV_HEADS,)),
+        _family("kimi-linear", "F1 F2", recurrent=Recurrent(), varies=(KV_HEADS,)),
+        _family("falcon-h1", recurrent=Recurrent(everywhere=True)),
+        _family("nemotron_h", "F13", recurrent=Recurrent(no_ffn=True), varies=(KV_HEADS, FFN),
+                boundary="nemotron_h_block_out"),
+        _family("nemotron_h_moe", "F13", recurrent=Recurrent(no_ffn=True), varies=(KV_HEADS, FFN),
+                boundary="nemotron_h_block_out"),
+    )
+}  # fmt: skip

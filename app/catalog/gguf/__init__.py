@@ -1,0 +1,1 @@
+"""Reads GGUF files: bytes, limits, header, and what a header says of its model."""

@@ -1,0 +1,113 @@
+"""A checked header: its entries by key, its tensors by name, in the order of the file."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from app.catalog.gguf import tensor_types
+from app.core.errors import BadInput
+
+Scalar = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One metadata entry; its numbers are read from the header's bytes when somebody asks."""
+
+    kind: int  # of the items, where it is an array
+    is_array: bool
+    count: int
+    start: int  # of the whole entry, key included, in `Header.raw`
+    data: int  # of its first item
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor's shape, number type and place; `shape[0]` is the length of a row."""
+
+    shape: tuple[int, ...]
+    kind: int
+    offset: int  # in the file
+    n_bytes: int
+    path: str = ""  # of its file, where a model has several
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before the tensors of a GGUF file. Made by gguf_check.py alone."""
+
+    path: str
+    version: int
+    raw: bytes
+    entries: dict[str, Value]
+    tensors: dict[str, Tensor]
+    alignment: int
+    file_bytes: int  # of all its files
+    n_parts: int = 1
+
+    def path_of(self, tensor: Tensor) -> str:
+        """The file in which a tensor lies."""
+        return tensor.path or self.path
+
+    def integer(self, key: str, least: int, most: int, default: int | None = None) -> int:
+        """An exact integer within bounds; without a default it must be there."""
+        value = self.entries.get(key)
+        if value is None:
+            if default is None:
+                raise BadInput("gguf_key_missing", path=self.path, key=key)
+            return default
+        found = self.items(key)[0] if not value.is_array else None
+        if value.kind not in tensor_types.INTEGERS or not isinstance(found, int):
+            raise self.odd(key, "not a whole number")
+        if not least <= found <= most:
+            raise self.odd(key, str(found))
+        return found
+
+    def integers(self, key: str, n: int, least: int, most: int) -> tuple[int, ...] | None:
+        """One integer for each of `n` layers, from an array or one number for all; None if absent."""
+        value = self.entries.get(key)
+        if value is None:
+            return None
+        if not value.is_array:
+            return (self.integer(key, least, most),) * n
+        if value.kind not in tensor_types.INTEGERS or value.count != n:
+            raise self.odd(key, f"{value.count} values for {n} layers")
+        found = tuple(int(item) for item in self.items(key))
+        for one in found:
+            if not least <= one <= most:
+                raise self.odd(key, str(one))
+        return found
+
+    def text(self, key: str) -> str:
+        """A string, at most 200 characters of it, without control characters; "" if absent."""
+        value = self.entries.get(key)
+        if value is None or value.is_array or value.kind != tensor_types.STRING:
+            return ""
+        return shown(str(self.items(key)[0]), 200)
+
+    def items(self, key: str) -> tuple[Scalar, ...]:
+        """All values of an entry; a single value is a tuple of one."""
+        value = self.entries[key]
+        if value.kind == tensor_types.STRING:
+            return tuple(self._strings(value))
+        letter, _ = tensor_types.SCALARS[value.kind]
+        return struct.unpack_from(f"<{value.count}{letter}", self.raw, value.data)
+
+    def _strings(self, value: Value) -> list[str]:
+        found, pos = [], value.data
+        for _ in range(value.count):
+            start = pos + 8
+            pos = start + int.from_bytes(self.raw[pos:start], "little")
+            found.append(self.raw[start:pos].decode(errors="replace"))
+        return found
+
+    def odd(self, key: str, found: str) -> BadInput:
+        """The error for an entry that cannot be right."""
+        return BadInput("gguf_odd", path=self.path, key=shown(key), found=found)
+
+
+def shown(foreign: str, most: int = 64) -> str:
+    """A name from a stranger's file as it may stand in a sentence."""
+    return "".join(c if c.isprintable() else "?" for c in foreign[:most])

@@ -1,0 +1,181 @@
+"""Header -> Model. No other file of the app knows GGUF's metadata keys, except the cut's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from app.catalog.families import cut_boundaries, variants
+from app.catalog.families.family_facts import family_facts
+from app.catalog.gguf import finite_numbers, not_models, pooling, tensor_types
+from app.catalog.gguf.gguf_header import Header, Tensor, shown
+from app.core.errors import BadInput
+from app.core.model import Model
+
+# Far beyond every known model; what is above them is a damaged or hostile file.
+MAX_WIDTH = 1 << 17
+MAX_VOCABULARY = 1 << 22
+MAX_CONTEXT = 1 << 30
+MAX_HEADS = 1 << 14
+KV_VALUE_BYTES = 2  # f16
+KV_BLOCK = 32  # values of a block of q8_0
+
+EMBEDDING, HEAD, HEAD_BIAS = "token_embd.weight", "output.weight", "output.bias"
+_ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_LAYER = re.compile(r"blk\.(\d{1,6})\.")
+
+
+def model_of(header: Header, name: str, model_id: str) -> Model:
+    """The model that a checked header describes. Raises BadInput for metadata that cannot be."""
+    not_models.check(header)
+    architecture = architecture_of(header)
+    finite_numbers.check(header, architecture)
+    n_layers = variants.n_layers(header)
+    width = header.integer(f"{architecture}.embedding_length", 1, MAX_WIDTH)
+    parts = _parts(header, n_layers)
+    n_vocab = _vocabulary(header, width)
+    where, runs, why_whole = cut_boundaries.boundaries(header, architecture, n_vocab)
+    facts = family_facts(header, architecture, width, n_vocab)
+    return Model(
+        id=model_id,
+        name=name,
+        architecture=architecture,
+        n_layers=n_layers,
+        width=width,
+        n_vocab=n_vocab,
+        context_length=header.integer(f"{architecture}.context_length", 1, MAX_CONTEXT),
+        layer_bytes=parts.layers,
+        embedding_bytes=header.tensors[EMBEDDING].n_bytes,
+        head_bytes=head_tensor(header).n_bytes,
+        tied=HEAD not in header.tensors,
+        shared_bytes=parts.shared,
+        kv_bytes_per_token=_kv_bytes_per_token(header, architecture, n_layers, width),
+        file_bytes=header.file_bytes,
+        quantisation=_quantisation(header),
+        licence=header.text("general.license"),
+        has_template="tokenizer.chat_template" in header.entries,
+        boundaries=where,
+        whole_reason=why_whole,
+        runs=runs,
+        first=facts.first,
+        later=facts.later,
+        idle_bytes=facts.idle_bytes,
+        last_idle_bytes=facts.last_idle_bytes,
+        state_bytes=facts.state_bytes,
+        quantised_kv=_quantised_kv(header, architecture, width),
+        embeds=pooling.embeds(header, architecture),
+        writes=pooling.writes(header, architecture),
+        ranks=pooling.ranks(header, architecture),
+        n_parameters=sum(prod(tensor.shape) for tensor in header.tensors.values()),
+    )
+
+
+def architecture_of(header: Header) -> str:
+    architecture = header.text("general.architecture")
+    if "general.architecture" not in header.entries:
+        raise BadInput("gguf_key_missing", path=header.path, key="general.architecture")
+    if not _ARCHITECTURE.fullmatch(architecture):
+        raise header.odd("general.architecture", shown(architecture))
+    if header.integer("split.count", 0, 1 << 16, 0) > header.n_parts:
+        part = header.integer("split.no", 0, 1 << 16, 0) + 1
+        parts = header.integer("split.count", 0, 1 << 16, 0)
+        raise BadInput("gguf_part", path=header.path, part=part, parts=parts)
+    return architecture
+
+
+def layer_of(tensor_name: str) -> int | None:
+    """The layer a tensor belongs to, or None for the embedding, the head and the shared ones."""
+    found = _LAYER.match(tensor_name)
+    return int(found[1]) if found else None
+
+
+def head_tensor(header: Header) -> Tensor:
+    """The output matrix: a tensor of its own, or the embedding again."""
+    return header.tensors.get(HEAD) or header.tensors[EMBEDDING]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    layers: tuple[int, ...]
+    shared: int
+
+
+def _parts(header: Header, n_layers: int) -> _Parts:
+    layers, shared = [0] * n_layers, 0
+    n_blocks = variants.n_blocks(header)
+    for name, tensor in header.tensors.items():
+        layer = layer_of(name)
+        if layer is not None and layer >= n_blocks:
+            raise BadInput("gguf_layer_extra", path=header.path, name=shown(name), layers=n_blocks)
+        if layer is not None and layer >= n_layers:
+            continue  # predicts further tokens: no engine loads it
+        if layer is not None:
+            layers[layer] += tensor.n_bytes
+        elif name not in (EMBEDDING, HEAD):
+            shared += tensor.n_bytes
+    if 0 in layers:
+        raise BadInput("gguf_layer_missing", path=header.path, layer=layers.index(0))
+    return _Parts(tuple(layers), shared)
+
+
+def _vocabulary(header: Header, width: int) -> int:
+    """Rows of the embedding, which must agree with the head and with the list of tokens."""
+    if EMBEDDING not in header.tensors:
+        raise BadInput("gguf_tensor_missing", path=header.path, name=EMBEDDING)
+    shape = header.tensors[EMBEDDING].shape
+    if len(shape) != 2 or shape[0] != width or shape[1] > MAX_VOCABULARY:
+        raise BadInput("gguf_shape", path=header.path, name=EMBEDDING, shape=str(shape))
+    head = head_tensor(header).shape
+    if head != shape:
+        raise BadInput("gguf_shape", path=header.path, name=HEAD, shape=str(head))
+    tokens = header.entries.get("tokenizer.ggml.tokens")
+    if tokens is not None and tokens.count != shape[1]:
+        raise header.odd("tokenizer.ggml.tokens", f"{tokens.count} tokens for {shape[1]} rows")
+    return shape[1]
+
+
+def _kv_bytes_per_token(
+    header: Header, architecture: str, n_layers: int, width: int
+) -> tuple[int, ...]:
+    """Keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
+    key = f"{architecture}.attention.head_count"
+    n_blocks = variants.n_blocks(header)
+    heads = header.integers(key, n_blocks, 0, MAX_HEADS)
+    if heads is None:
+        raise BadInput("gguf_key_missing", path=header.path, key=key)
+    heads_kv = header.integers(f"{key}_kv", n_blocks, 0, MAX_HEADS) or heads
+    default = width // max(1, *heads)
+    if default == 0:
+        raise header.odd(key, f"{max(heads)} heads for width {width}")
+    lengths = [
+        header.integer(f"{architecture}.attention.{part}_length", 1, MAX_WIDTH, default)
+        for part in ("key", "value")
+    ]
+    return tuple(n * sum(lengths) * KV_VALUE_BYTES for n in heads_kv[:n_layers])
+
+
+def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
+    """Whether keys and values of a head are whole blocks. Source: llama_init_from_model. Where the file
+    does not say how long they are in a sliding window, they are as elsewhere."""
+    heads = header.integers(
+        f"{architecture}.attention.head_count", variants.n_blocks(header), 0, MAX_HEADS
+    )
+    default = width // max(1, *(heads or (1,)))
+    for name in ("attention.key_length", "attention.value_length"):
+        everywhere = variants.number(header, name, default)
+        windows = variants.number(header, f"{name}_swa", everywhere)
+        if everywhere % KV_BLOCK or windows % KV_BLOCK:
+            return False
+    return True
+
+
+def _quantisation(header: Header) -> str:
+    """The name of the mix; where the file gives none, the type of most of its bytes."""
+    mix = tensor_types.MIXES.get(header.integer("general.file_type", 0, 1 << 16, 1 << 16))
+    if mix is not None:
+        return mix
+    by_kind: dict[int, int] = {}
+    for tensor in header.tensors.values():
+        by_kind[tensor.kind] = by_kind.get(tensor.kind, 0) + tensor.n_bytes
+    return tensor_types.TENSORS[max(by_kind, key=lambda kind: by_kind[kind])][0]

@@ -1,0 +1,254 @@
+"""Header -> ModelShape: what a lender needs to know to measure a model that it does not have.
+
+Some runs of the model's own layers are described as their cut would write them, so every family that may be cut can
+be measured: which layers are recurrent, have a window or are dense stands in the run's own metadata.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from app.catalog.families.cut_boundaries import unproved
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.layer_kinds import windows
+from app.catalog.families.per_layer import WITHOUT_PREFIX
+from app.catalog.families.variants import MAX_VALUE, n_blocks, named, number
+from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_header import Header, Scalar
+from app.catalog.gguf.gguf_header import Tensor as StoredTensor
+from app.catalog.gguf.model_reader import EMBEDDING, HEAD, head_tensor, layer_of
+from app.catalog.stages.cut import stage_header
+from app.core.errors import BadInput
+from app.core.model import Model
+from app.core.model_shape import (
+    MAX_RUN_LAYERS,
+    MAX_SHAPE_BYTES,
+    MAX_TEXT,
+    MAX_VALUES,
+    LayerKind,
+    LayerRun,
+    ModelShape,
+    Setting,
+    Tensor,
+)
+from app.decoding import decode
+from backends.contract import Layers, Role
+
+# A few layers lie in the processor's cache and look faster than they are in a whole stage.
+LEAST_WEIGHTS_BYTES = 96 << 20
+LEAST_LAYERS = 3
+DEAR_BYTES = 4 << 30  # of weights, for whose writing it is not worth to have each kind in its share
+
+EXPERTS = "_exps."  # in the names of tensors that hold a matrix for each expert
+
+_CHANGED = ("block_count", "vocab_size")  # written anew for each number of layers
+
+
+def shape_of(header: Header, model: Model) -> ModelShape:
+    """The shape of a model that may be cut. Raises BadInput for one of a family that is not proved."""
+    if (why := unproved(header, model.architecture)) is not None:
+        raise BadInput(why.code, **why.facts)
+    own = _OwnLayers(header, model)
+    runs = _chosen(own)
+    stages = [stage_header(model, header, Role.MIDDLE, run) for run in runs]
+    settings = [_settings(stage, model.architecture) for stage in stages]
+    shared = [one for one in settings[0] if all(one in others for others in settings)]
+    kinds = list(dict.fromkeys(own.kinds[at] for run in runs for at in _places(run)))
+    shape = ModelShape(
+        architecture=model.architecture,
+        width=model.width,
+        settings=tuple(shared),
+        kinds=tuple(kinds),
+        runs=tuple(
+            LayerRun(
+                tuple(kinds.index(own.kinds[at]) for at in _places(run)),
+                tuple(one for one in listed if one not in shared),
+                own.work(run) / own.mean_work,
+            )
+            for run, listed in zip(runs, settings, strict=True)
+        ),
+        shared=tuple(
+            _tensor(name, tensor)
+            for name, tensor in header.tensors.items()
+            if layer_of(name) is None and name not in (EMBEDDING, HEAD)
+        ),
+        head=_tensor(EMBEDDING, head_tensor(header)),
+    )
+    _must_be_sent(shape)
+    return shape
+
+
+def measured_runs(header: Header, model: Model) -> tuple[Layers, ...]:
+    """Which layers of a model its shape describes, shortest run first. Raises BadInput."""
+    return _chosen(_OwnLayers(header, model))
+
+
+def alike(kind: LayerKind, n_layers: int) -> tuple[LayerRun, ...]:
+    """The runs of a model whose layers are all of one kind."""
+    several = max(LEAST_LAYERS, math.ceil(LEAST_WEIGHTS_BYTES / layer_bytes(kind)))
+    numbers = sorted({1, min(several, n_layers, MAX_RUN_LAYERS)})
+    return tuple(LayerRun((0,) * n, (), float(n)) for n in numbers)
+
+
+def tensor_bytes(tensor: Tensor) -> int:
+    """Bytes of a tensor; 0 when its type is unknown or its rows are not whole blocks."""
+    return tensor_types.tensor_bytes(tensor.kind, tensor.dims) or 0
+
+
+def layer_bytes(kind: LayerKind) -> int:
+    """Bytes of one such layer's tensors."""
+    return sum(tensor_bytes(tensor) for tensor in kind.tensors)
+
+
+def run_bytes(shape: ModelShape, run: LayerRun) -> int:
+    """Bytes of all layers of a run."""
+    return sum(map(layer_bytes, shape.layers(run)))
+
+
+@dataclass(frozen=True)
+class _OwnLayers:
+    """The layers of a model: what each is, and what a row costs there."""
+
+    header: Header
+    model: Model
+
+    @cached_property
+    def kinds(self) -> list[LayerKind]:
+        tensors: list[list[Tensor]] = [[] for _ in range(self.model.n_layers)]
+        for name, stored in self.header.tensors.items():
+            layer = layer_of(name)
+            if layer is not None and layer < self.model.n_layers:
+                tensors[layer].append(_tensor(name.removeprefix(f"blk.{layer}."), stored))
+        return [LayerKind(tuple(one)) for one in tensors]
+
+    @cached_property
+    def forms(self) -> list[object]:
+        """Return what computes alike, whatever number types its weights have."""
+        near = windows(self.header, FAMILIES[self.model.architecture])
+        return [
+            (tuple((one.name, one.dims) for one in kind.tensors), bool(near and near[at]))
+            for at, kind in enumerate(self.kinds)
+        ]
+
+    @cached_property
+    def shares(self) -> Counter[object]:
+        return Counter(self.forms)
+
+    @cached_property
+    def works(self) -> list[float]:
+        """Bytes of weights that one row needs, of experts those it picks."""
+        share = _picked(self.header, self.model)
+        return [
+            max(1.0, sum(
+                tensor_bytes(one) * (share[at] if EXPERTS in one.name else 1.0)
+                for one in kind.tensors
+            ))
+            for at, kind in enumerate(self.kinds)
+        ]  # fmt: skip
+
+    @cached_property
+    def mean_work(self) -> float:
+        return sum(self.works) / self.model.n_layers
+
+    def work(self, run: Layers) -> float:
+        return sum(self.works[run.first : run.last])
+
+    def bytes(self, run: Layers) -> int:
+        return sum(self.model.layer_bytes[run.first : run.last])
+
+    def unlike(self, run: Layers) -> float:
+        """How far the shares of the forms in a run are from the model's; 0: the same, 2: nothing in common."""
+        here = Counter(self.forms[run.first : run.last])
+        forms = self.shares.items()
+        return sum(abs(here[form] / len(run) - n / self.model.n_layers) for form, n in forms)
+
+
+def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
+    """The runs to measure, shortest first: many layers, and the fewest and about half of them.
+
+    Raises BadInput for a model of which no run is short enough.
+    """
+    legal = _legal(own.model)
+    if not legal:
+        raise BadInput("speed_shape_odd", what="a run of layers")
+
+    def price(run: Layers) -> float:
+        cached = max(0.0, 1 - own.work(run) / LEAST_WEIGHTS_BYTES)
+        few = len(run) < LEAST_LAYERS
+        return own.unlike(run) + 4 * cached + few + own.bytes(run) / DEAR_BYTES
+
+    many = min(legal, key=price)
+    within = [run for run in legal if many.first <= run.first and run.last <= many.last]
+
+    def odd(run: Layers) -> float:
+        return own.unlike(run) + abs(own.work(run) / (len(run) * own.mean_work) - 1)
+
+    few = min(within, key=lambda run: (len(run), odd(run)))
+    half = min(within, key=lambda run: (abs(len(run) - len(many) / 2), odd(run)))
+    by_length = {len(run): run for run in (half, few, many)}
+    return tuple(by_length[length] for length in sorted(by_length))
+
+
+def _legal(model: Model) -> list[Layers]:
+    """All runs that may be cut out of it, up to a length."""
+    edges = sorted({0, *model.boundaries, model.n_layers})
+    runs = (Layers(a, b) for a in edges for b in edges if a < b <= a + MAX_RUN_LAYERS)
+    return [run for run in runs if model.runs.allow(run)]
+
+
+def _places(run: Layers) -> range:
+    return range(run.first, run.last)
+
+
+def _picked(header: Header, model: Model) -> list[float]:
+    """The share of a layer's experts that a row picks; all of them where the file does not say."""
+    n = number(header, "expert_count")
+    used = header.integers(named(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
+    if not n or used is None:
+        return [1.0] * model.n_layers
+    return [min(1.0, one / n) if one else 1.0 for one in used[: model.n_layers]]
+
+
+def _tensor(name: str, stored: StoredTensor) -> Tensor:
+    return Tensor(name, stored.kind, stored.shape)
+
+
+def _settings(stage: Header, architecture: str) -> list[Setting]:
+    prefix = f"{architecture}."
+    changed = {prefix + name for name in _CHANGED}
+    keys = [key for key in stage.entries if key.startswith(prefix) or key in WITHOUT_PREFIX]
+    found = (_setting(stage, key) for key in keys if key not in changed)
+    return [one for one in found if one is not None]
+
+
+def _setting(header: Header, key: str) -> Setting | None:
+    """The entry, or None for what no speed depends on: long lists and texts."""
+    entry = header.entries[key]
+    if not 1 <= entry.count <= MAX_VALUES:
+        return None
+    values = header.items(key)
+    if not all(_short(value) for value in values):
+        return None
+    return Setting(key, entry.kind, values, entry.is_array)
+
+
+def _short(value: Scalar) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MAX_TEXT
+    return math.isfinite(value)
+
+
+def _must_be_sent(shape: ModelShape) -> None:
+    """Raise BadInput for what another machine would not read: names, numbers or a size beyond the bounds."""
+    data = msgspec.json.encode(shape)
+    try:
+        decode(data, ModelShape)
+    except msgspec.ValidationError:
+        raise BadInput("speed_shape_odd", what="a name or number") from None
+    if len(data) > MAX_SHAPE_BYTES:
+        raise BadInput("speed_shape_odd", what="so much metadata")

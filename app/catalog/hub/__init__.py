@@ -1,0 +1,1 @@
+"""The model hub: searched, listed, and read as streams of bytes."""

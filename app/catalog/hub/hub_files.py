@@ -1,0 +1,204 @@
+"""A file of the hub as a stream of bytes from any place on: redirects checked, the token kept to the hub itself."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+from yarl import URL
+
+from app import __version__
+from app.catalog.files import CHUNK_BYTES
+from app.catalog.hub.hub_address import Hub, proxy_of, trusting
+from app.core.errors import AppError, BadInput, Busy, Refused, Unreachable
+
+CONNECT_SECONDS = 15.0
+SILENCE_SECONDS = 30.0
+HOLD_SECONDS = 0.5  # a slow line shows that it moves
+MAX_REDIRECTS = 5
+REDIRECTS = (301, 302, 303, 307, 308)
+_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+_SHA256 = re.compile(r'"?([0-9a-f]{64})"?')
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A file on the hub; its names are checked ones."""
+
+    repository: str
+    file: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the hub says of a file; None where it says nothing."""
+
+    commit: str | None = None
+    total_bytes: int | None = None
+    sha256: str | None = None
+
+
+class Content(Protocol):
+    """What aiohttp calls a StreamReader; b"" at the end."""
+
+    async def readany(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """An answer that has begun: its bytes stand from `start` on in the file."""
+
+    told: Told
+    start: int
+    content: Content
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Pieces of about 1 MiB, or what half a second brings; what came before a break comes, too."""
+        held, last = bytearray(), time.monotonic()
+        while True:
+            try:
+                data = await self.content.readany()
+            except (aiohttp.ClientError, ConnectionError, TimeoutError):
+                if held:
+                    yield bytes(held)
+                raise
+            if not data:
+                break
+            held += data
+            if len(held) >= CHUNK_BYTES or time.monotonic() - last >= HOLD_SECONDS:
+                yield bytes(held)
+                held.clear()
+                last = time.monotonic()
+        if held:
+            yield bytes(held)
+
+
+def new_session() -> aiohttp.ClientSession:
+    """A client for downloads: the system's trust, no cookies, nothing read from the environment."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=trusting()),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
+        ),
+        headers={"User-Agent": f"poolhouse/{__version__}", "Accept-Encoding": "identity"},
+        auto_decompress=False,
+        trust_env=False,
+    )
+
+
+class HubFiles:
+    """The files of one hub."""
+
+    def __init__(self, hub: Hub, session: aiohttp.ClientSession) -> None:
+        self.hub = self.place = hub
+        self._session = session
+
+    @asynccontextmanager
+    async def opened(
+        self, asked: Asked, start: int, token: str | None
+    ) -> AsyncGenerator[Body, None]:
+        """The bytes from `start` on; the answer may begin at 0 all the same.
+
+        Raises AppError, and aiohttp's errors where the line breaks.
+        """
+        url = self.hub.file(asked.repository, asked.revision, asked.file)
+        told = Told()
+        for _ in range(MAX_REDIRECTS):
+            headers = {"Range": f"bytes={start}-"} if start else {}
+            if token and self.hub.is_own(url):
+                headers["Authorization"] = f"Bearer {token}"
+            async with self._session.get(
+                URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
+            ) as answer:
+                if self.hub.is_own(url):
+                    told = _told(told, answer.headers)
+                if answer.status in REDIRECTS:
+                    url = self.hub.next(url, answer.headers.get("Location", ""))
+                    continue
+                if answer.status not in (200, 206):
+                    raise self._refusal(asked, answer, bool(token))
+                yield self._body(answer, told, start)
+                return
+        raise Unreachable("hub_odd", source=self.hub.host)
+
+    async def told(self, asked: Asked, token: str | None) -> Told:
+        """What the hub says of a file, without its bytes.
+
+        Raises AppError, and aiohttp's errors where the line breaks.
+        """
+        url, told = self.hub.file(asked.repository, asked.revision, asked.file), Told()
+        for _ in range(MAX_REDIRECTS):
+            headers = {}
+            if token and self.hub.is_own(url):
+                headers["Authorization"] = f"Bearer {token}"
+            async with self._session.head(
+                URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
+            ) as answer:
+                if self.hub.is_own(url):
+                    told = _told(told, answer.headers)
+                if answer.status in REDIRECTS:
+                    if told.total_bytes:
+                        return told
+                    url = self.hub.next(url, answer.headers.get("Location", ""))
+                    continue
+                if answer.status != 200:
+                    raise self._refusal(asked, answer, bool(token))
+                return Told(told.commit, told.total_bytes or answer.content_length, told.sha256)
+        raise Unreachable("hub_odd", source=self.hub.host)
+
+    def _body(self, answer: aiohttp.ClientResponse, told: Told, start: int) -> Body:
+        odd = Unreachable("hub_odd", source=self.hub.host)
+        if answer.headers.get("Content-Encoding", "identity") != "identity":
+            raise odd
+        if answer.status == 200:
+            start, total = 0, answer.content_length
+        else:
+            found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+            if not found or int(found[1]) != start:
+                raise odd
+            total = int(found[3])
+        if told.total_bytes is not None and total not in (None, told.total_bytes):
+            raise odd
+        whole = Told(told.commit, told.total_bytes or total, told.sha256)
+        return Body(whole, start, answer.content)
+
+    def _refusal(self, asked: Asked, answer: aiohttp.ClientResponse, token: bool) -> AppError:
+        code, source = answer.headers.get("X-Error-Code", ""), self.hub.host
+        status, repository = answer.status, asked.repository
+        if not self.hub.is_own(str(answer.url)):  # a store of files: its address has run out
+            return Unreachable("hub_fault", source=source, status=status)
+        if status == 404 and code == "EntryNotFound":
+            return BadInput("hub_file_unknown", repository=repository, file=asked.file)
+        if status == 404 or code == "RepoNotFound":
+            return BadInput("hub_unknown", repository=repository, source=source)
+        if status in (401, 403) and not token:
+            return Refused("hub_token_needed", repository=repository)
+        if status == 403 or code == "GatedRepo":
+            return Refused("hub_gated", repository=repository)
+        if status == 401:
+            return Refused("hub_token_wrong", source=source)
+        if status == 429:
+            return Busy("hub_busy", source=source)
+        return Unreachable("hub_fault", source=source, status=status)
+
+
+def _told(before: Told, headers: Mapping[str, str]) -> Told:
+    """What the hub's own answers say; a later one fills in what is missing."""
+    commit = headers.get("X-Repo-Commit", "")
+    size = headers.get("X-Linked-Size", "")
+    tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
+    found = _SHA256.fullmatch(tag)
+    n_bytes = int(size) if size.isascii() and size.isdigit() and len(size) < 15 else None
+    return Told(
+        before.commit or (commit if _COMMIT.fullmatch(commit) else None),
+        before.total_bytes or n_bytes,
+        before.sha256 or (found[1] if found else None),
+    )

@@ -1,0 +1,227 @@
+"""Looks for models on the hub: repositories that hold GGUF files, and the files of one of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.gguf.gguf_names import is_model, part_names, quantisation_of, recommended
+from app.catalog.hub.hub_address import Hub, checked, checked_repository
+from app.catalog.hub.hub_client import SECONDS, listed
+from app.catalog.transfers.download_records import joint_hash
+from app.core.errors import BadInput, Reason, Unreachable
+from app.decoding import decode
+
+T = TypeVar("T")
+MAX_FOUND = 60
+MAX_FILES = 300
+MAX_BYTES = 1 << 44
+EXPANDED = (
+    "downloads",
+    "likes",
+    "gated",
+    "tags",
+    "lastModified",
+    "gguf",
+)  # what a search tells of each
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A repository with GGUF files. What the hub does not tell is None."""
+
+    repository: str
+    downloads: int | None
+    likes: int | None
+    updated: str | None
+    gated: bool
+    licence: str | None
+    architecture: str | None
+    parameters: int | None
+    context_length: int | None
+
+    @property
+    def splits(self) -> bool | None:
+        return self.architecture in FAMILIES if self.architecture else None
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """One model of a repository, in one file or several; `reason` says why it cannot be used."""
+
+    file: str  # of several the first
+    quantisation: str | None
+    size_bytes: int | None
+    sha256: str | None
+    recommended: bool = False
+    reason: Reason | None = None
+    n_parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The GGUF files of a repository as they were at `revision`, the smallest first."""
+
+    about: Found
+    revision: str
+    files: tuple[HubFile, ...]
+
+
+class _File(msgspec.Struct, frozen=True):
+    """A large file, as the hub describes it."""
+
+    size: int | None = None
+    sha256: str | None = None
+
+
+class _Sibling(msgspec.Struct, frozen=True):
+    """A file of a repository. lfs: of a large one, which is kept apart."""
+
+    rfilename: str
+    size: int | None = None
+    lfs: _File | None = None
+
+
+class _Gguf(msgspec.Struct, frozen=True):
+    """The header of a repository's first GGUF file, as the hub read it. total: the number of parameters."""
+
+    total: int | None = None
+    architecture: str | None = None
+    context_length: int | None = None
+
+
+class _Model(msgspec.Struct, frozen=True, rename="camel"):
+    """A repository, as the hub's API tells it. gated: "auto" or "manual", where one has to ask."""
+
+    id: str
+    sha: str | None = None
+    downloads: int | None = None
+    likes: int | None = None
+    last_modified: datetime | None = None
+    gated: bool | str | None = None
+    tags: list[str] | None = None
+    gguf: _Gguf | None = None
+    siblings: list[_Sibling] | None = None
+
+
+async def search(
+    hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS
+) -> list[Found]:
+    """Repositories whose name holds the words, the most downloaded first. Raises AppError."""
+    query = [
+        ("search", text), ("filter", "gguf"), ("sort", "downloads"), ("limit", str(min(limit, MAX_FOUND))),
+        *(("expand", one) for one in EXPANDED),
+    ]  # fmt: skip
+    body = await listed(hub, "/api/models", query, named=text, token=token, seconds=seconds)
+    return [found for model in _read(hub, body, list[_Model]) if (found := _found(model))]
+
+
+async def listing(
+    hub: Hub, repository: str, token: str | None, seconds: float = SECONDS
+) -> Listing:
+    """The GGUF files of one repository, with sizes and hashes. Raises AppError."""
+    path, query = f"/api/models/{checked_repository(repository)}", [("blobs", "true")]
+    body = await listed(hub, path, query, named=repository, token=token, seconds=seconds)
+    model = _read(hub, body, _Model)
+    about = _found(model)
+    if about is None or not _COMMIT.fullmatch(model.sha or ""):
+        raise Unreachable("hub_odd", source=hub.host)
+    return Listing(about, str(model.sha), _files(model.siblings or []))
+
+
+def _read(hub: Hub, body: bytes, kind: type[T]) -> T:
+    try:
+        return decode(body, kind)
+    except ValueError:
+        raise Unreachable("hub_odd", source=hub.host) from None
+
+
+def _found(model: _Model) -> Found | None:
+    try:
+        checked_repository(model.id)
+    except BadInput:
+        return None
+    tags = model.tags or []
+    licences = [tag.removeprefix("license:") for tag in tags if tag.startswith("license:")]
+    file = model.gguf or _Gguf()
+    return Found(
+        repository=model.id,
+        downloads=_number(model.downloads),
+        likes=_number(model.likes),
+        updated=model.last_modified.date().isoformat() if model.last_modified else None,
+        gated=bool(model.gated),
+        licence=licences[0][:60] if licences else None,
+        architecture=file.architecture[:60] if file.architecture else None,
+        parameters=_number(file.total),
+        context_length=_number(file.context_length),
+    )
+
+
+def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
+    found: list[HubFile] = []
+    for sibling in siblings[: 10 * MAX_FILES]:
+        name = sibling.rfilename
+        if not is_model(name):
+            continue
+        size = _number(sibling.lfs.size if sibling.lfs else sibling.size)
+        promised = sibling.lfs.sha256 if sibling.lfs else None
+        sha256 = promised if promised and _SHA256.fullmatch(promised) else None
+        found.append(HubFile(name, quantisation_of(name), size, sha256))
+    found = _joined(found)
+    found.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
+    return marked(found[:MAX_FILES])
+
+
+def _joined(files: list[HubFile]) -> list[HubFile]:
+    """The parts of one model are one line; where some are missing, it says so."""
+    by_name = {one.file: one for one in files}
+    found: list[HubFile] = []
+    for first in dict.fromkeys(part_names(one.file)[0] for one in files):
+        names = part_names(first)
+        there = [by_name[name] for name in names if name in by_name]
+        if len(names) == 1:
+            found += there
+            continue
+        sizes = [one.size_bytes for one in there]
+        whole = len(there) == len(names)
+        found.append(HubFile(
+            first,
+            quantisation_of(first),
+            sum(size or 0 for size in sizes) if whole and None not in sizes else None,
+            joint_hash(one.sha256 for one in there) if whole else None,
+            reason=None if whole else _missing(len(names), len(there)),
+            n_parts=len(names),
+        ))  # fmt: skip
+    return found
+
+
+def _missing(parts: int, here: int) -> Reason:
+    return Reason("hub_parts_missing", {"parts": parts, "here": here})
+
+
+def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
+    """The same files; the one to begin with is marked, and those that cannot be used say why."""
+    best = recommended([file.file for file in files if file.reason is None])
+    return tuple(
+        replace(one, recommended=one.file == best, reason=one.reason or _reason(one.file))
+        for one in files
+    )
+
+
+def _reason(file: str) -> Reason | None:
+    try:
+        checked("a/b", file, None)
+    except BadInput as error:
+        return error.reason
+    return None
+
+
+def _number(value: int | None) -> int | None:
+    return value if value is not None and 0 <= value <= MAX_BYTES else None

@@ -1,0 +1,251 @@
+"""A stage file while it is coming in: pieces are hashed, put in place, and resumed after a break."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from app.catalog.files import Disk, chunks, disk_error
+from app.catalog.stages.manifest import Manifest, Want, wanted_bytes
+from app.core.errors import BadInput, Damaged, DoesNotFit
+
+NOTE_EVERY_BYTES = 8 << 20  # how much of a piece a killed process may lose
+RESERVE_BYTES = 64 << 20  # stays free on the disk, when its owner's own model is cut
+
+
+@dataclass(frozen=True, slots=True)
+class StagePaths:
+    """The files of one stage."""
+
+    whole: Path  # the stage file; it exists only whole and checked
+    index: Path  # its manifest, and when it was last checked
+    part: Path  # the stage file while it is coming in
+    journal: Path  # how much of each piece has arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Donor:
+    """Where the bytes of a piece lie in another stage file of this machine."""
+
+    path: Path
+    offset: int
+
+
+class Receiver:
+    """Takes the wanted bytes of one stage, in order. Sync; one thread at a time.
+
+    Nothing that an earlier run left is trusted: it is hashed again. A piece that is complete is
+    right; one that is not is continued where it broke off.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        paths: StagePaths,
+        donors: Mapping[str, Donor],
+        disk: Disk,
+        finished: Callable[[Manifest], Path],
+        closed: Callable[[], None],
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> None:
+        self._manifest, self._paths, self._disk = manifest, paths, disk
+        self._finished, self._closed = finished, closed
+        self._arrived = _arrived(paths, manifest)
+        self._check_space(reserve_bytes)
+        self._digests: dict[int, hashlib._Hash] = {}
+        self._open, self._turn = False, 0  # the turn is an index of the wants
+        self._files = contextlib.ExitStack()
+        try:
+            paths.part.touch()
+            self._file = self._files.enter_context(paths.part.open("r+b", buffering=0))
+            self._journal = self._files.enter_context(paths.journal.open("ab", buffering=0))
+            self._disk.write(self._file, memoryview(manifest.header))
+            self.wants = tuple(self._resume(donors))
+        except OSError as error:
+            raise self._failed(error) from error
+        self._open = True
+        self._done = self._noted = self._start()
+
+    @property
+    def wanted_bytes(self) -> int:
+        """What is to be sent: after resuming, and after copying from this machine's other stages."""
+        return wanted_bytes(self.wants, self._manifest)
+
+    def write(self, chunk: bytes | memoryview) -> None:
+        """Take the next bytes of the wanted pieces.
+
+        Raises Damaged for a piece with a wrong hash: only that piece is thrown away, and a new
+        receiver asks for it again. Raises DoesNotFit on a full disk, which it leaves clean.
+        """
+        data = memoryview(chunk)
+        while data:
+            if self._turn == len(self.wants) or not self._open:
+                raise BadInput("stage_flood")
+            try:
+                data = data[self._accept(data) :]
+            except OSError as error:
+                raise self._failed(error) from error
+
+    def finish(self) -> Path:
+        """Make the stage file appear, once everything has arrived. Raises Damaged before that."""
+        if self._turn < len(self.wants):
+            left = wanted_bytes(self.wants[self._turn :], self._manifest)
+            self.close()
+            raise Damaged("stage_unfinished", missing_bytes=left)
+        try:
+            self._file.truncate(self._manifest.total_bytes)  # it may end in a gap
+            self._disk.sync(self._file)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._shut()
+        try:
+            return self._finished(self._manifest)
+        except OSError as error:
+            raise self._failed(error) from error
+        finally:
+            self._closed()
+
+    def close(self) -> None:
+        """Stop here; what has arrived stays and is resumed by the next receiver."""
+        if not self._open:
+            return
+        if self._turn < len(self.wants):
+            self._note(self.wants[self._turn].piece, self._done)
+        self._shut()
+        self._closed()
+
+    def discard(self) -> None:
+        """Stop here and give the disk space back."""
+        was_open = self._open
+        self._shut()
+        for path in (self._paths.part, self._paths.journal):
+            with contextlib.suppress(OSError):  # the disk may be what failed
+                path.unlink(missing_ok=True)
+        if was_open:
+            self._closed()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _accept(self, data: memoryview) -> int:
+        """Write what belongs to the current piece; returns how many bytes that was."""
+        index = self.wants[self._turn].piece
+        piece = self._manifest.pieces[index]
+        taken = data[: piece.n_bytes - self._done]
+        self._disk.write(self._file, taken)
+        self._digests[index].update(taken)
+        self._done += len(taken)
+        if self._done == piece.n_bytes:
+            self._complete(index)
+        elif self._done - self._noted >= NOTE_EVERY_BYTES:
+            self._note(index, self._done)
+            self._noted = self._done
+        return len(taken)
+
+    def _complete(self, index: int) -> None:
+        piece = self._manifest.pieces[index]
+        if self._digests.pop(index).hexdigest() != piece.sha256:
+            self._note(index, 0)
+            self._turn = len(self.wants)  # nothing more to note
+            self.close()
+            raise Damaged("piece_wrong", piece=index)
+        self._note(index, piece.n_bytes)
+        self._turn += 1
+        self._done = self._noted = self._start()
+
+    def _start(self) -> int:
+        """Go to where the current piece continues; returns how much of it is there."""
+        if self._turn == len(self.wants):
+            return 0
+        want = self.wants[self._turn]
+        self._file.seek(self._manifest.pieces[want.piece].offset + want.start)
+        return want.start
+
+    def _resume(self, donors: Mapping[str, Donor]) -> Iterator[Want]:
+        """Hash what is there, copy what other stages have; the rest is wanted."""
+        for index, piece in enumerate(self._manifest.pieces):
+            start = self._arrived.get(index, 0)
+            digest = hashlib.sha256()
+            for chunk in chunks(self._file, piece.offset, start):
+                digest.update(chunk)
+            if start == piece.n_bytes and digest.hexdigest() == piece.sha256:
+                continue
+            donor = donors.get(piece.sha256)
+            if donor and self._copy(index, donor):
+                continue
+            if start == piece.n_bytes or donor:  # what was there is wrong, or written over
+                start, digest = 0, hashlib.sha256()
+            self._digests[index] = digest
+            yield Want(index, start)
+
+    def _copy(self, index: int, donor: Donor) -> bool:
+        """Copy a piece from another stage file, if it is still what its hash says."""
+        piece = self._manifest.pieces[index]
+        digest = hashlib.sha256()
+        try:
+            source = donor.path.open("rb", buffering=0)
+        except OSError:
+            return False  # deleted meanwhile: the piece is fetched instead
+        with source:
+            at = piece.offset
+            for chunk in chunks(source, donor.offset, piece.n_bytes):
+                digest.update(chunk)
+                self._file.seek(at)
+                self._disk.write(self._file, memoryview(chunk))
+                at += len(chunk)
+        right = digest.hexdigest() == piece.sha256
+        self._note(index, piece.n_bytes if right else 0)
+        return right
+
+    def _note(self, index: int, n_bytes: int) -> None:
+        self._disk.write(self._journal, memoryview(b"%d %d\n" % (index, n_bytes)))
+
+    def _check_space(self, reserve_bytes: int) -> None:
+        there = sum(self._arrived.values())
+        needed = self._manifest.total_bytes - there + reserve_bytes
+        folder = self._paths.part.parent
+        free = self._disk.free_bytes(folder)
+        if needed > free:
+            facts = {"needed_bytes": needed, "free_bytes": free}
+            raise DoesNotFit("disk_full", folder=str(folder), **facts)
+
+    def _failed(self, error: OSError) -> Exception:
+        """The disk failed. What it holds cannot be resumed usefully, so it is given back."""
+        self.discard()
+        return disk_error(self._paths.part.parent, error, self._manifest.total_bytes)
+
+    def _shut(self) -> None:
+        self._open = False
+        with contextlib.suppress(OSError):  # said before, where it matters
+            self._files.close()
+
+
+def _arrived(paths: StagePaths, manifest: Manifest) -> dict[int, int]:
+    """Piece -> how many of its first bytes are said to be there. The last line may be torn."""
+    arrived: dict[int, int] = {}
+    try:
+        paths.part.stat()
+        lines = paths.journal.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return arrived
+    for line in lines:
+        words = line.split()
+        if len(words) != 2 or not all(word.isdigit() and len(word) < 20 for word in words):
+            continue
+        index, n_bytes = int(words[0]), int(words[1])
+        if index < len(manifest.pieces):
+            arrived[index] = min(n_bytes, manifest.pieces[index].n_bytes)
+    return arrived

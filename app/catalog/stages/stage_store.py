@@ -1,0 +1,384 @@
+"""The stage files of one node: received by hash, checked, found again, deleted when unused."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from app.catalog.files import Disk, Tell, hash_range, sync_folder, write_whole
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.stages.cut import Cut, read_pieces
+from app.catalog.stages.manifest import Manifest
+from app.catalog.stages.stage_receiver import RESERVE_BYTES, Donor, Receiver, StagePaths
+from app.core.errors import AppError, BadInput, Busy, DoesNotFit
+from app.core.reasons import said
+from app.decoding import decode
+
+log = logging.getLogger(__name__)
+_NOWHERE: Mapping[str, Donor] = MappingProxyType({})
+_STAGE_ID = re.compile(r"[0-9a-f]{64}")
+MOST_BYTES = 200 << 30  # of stages, on the largest disk
+LEFT_FREE_BYTES = 5 << 30  # for the owner of the disk; more on a large one, less on a tiny one
+CHECKED_AGAIN_S = 7 * 86_400.0  # a file that nobody touched is hashed again after so long
+MAX_PARTS = 8  # stages of other machines that broke off and wait to be resumed
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """What is remembered of a whole stage file."""
+
+    manifest: Manifest
+    mtime_ns: int  # of the file when it was last checked
+    ctime_ns: int = (
+        0  # of any change, also of one that set its time back; on Windows when it was made
+    )
+    checked_s: float = 0.0  # Unix time
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A file that may be deleted to make room."""
+
+    stage_id: str
+    n_bytes: int
+    used_ns: int
+    is_part: bool = False  # it broke off
+
+
+class StageStore:
+    """The folder `stages/`. Safe to call from several threads.
+
+    Stages that nobody uses are deleted above `limit_bytes`, and other machines never bring more.
+    `reserve_bytes` stay free on the disk whatever they bring.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        limit_bytes: int,
+        disk: Disk | None = None,
+        reserve_bytes: int = RESERVE_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._clock = clock
+        self.folder, self._disk = folder, disk or Disk()
+        self.limit_bytes, self.reserve_bytes = limit_bytes, reserve_bytes
+        self._lock = threading.RLock()
+        self._held: Counter[str] = Counter()
+        self._unkept: dict[str, _Index] = {}  # by stage, where the disk did not take it
+        self._receiving: dict[str, int] = {}  # and how large each becomes
+
+    def path(self, stage_id: str) -> Path | None:
+        """The stage file, or None when it is not here. Hashed again only when it was touched."""
+        index = self._index(stage_id)
+        if index is None:
+            return None
+        paths = self._paths(stage_id)
+        try:
+            if not self._is_as_it_was(index, paths.whole.stat()):
+                self._check(index.manifest, paths.whole)
+                self._remember_if_there_is_room(index.manifest, paths.whole)
+            os.utime(paths.index)  # its time is when the stage was last used
+        except FileNotFoundError:
+            return None
+        except (BadInput, OSError):
+            log.warning("stage %s was changed on the disk and is deleted", stage_id)
+            self.remove(stage_id)
+            return None
+        return paths.whole
+
+    def hold(self, stage_id: str) -> Path | None:
+        """Like `path`, and the file is not deleted until `release`."""
+        self.keep(stage_id)
+        path = self.path(stage_id)
+        if path is None:
+            self.release(stage_id)
+        return path
+
+    def keep(self, stage_id: str) -> None:
+        """From now on the file, here or still to come, is not deleted until `release`. At once."""
+        with self._lock:
+            self._held[stage_id] += 1
+
+    def release(self, stage_id: str) -> None:
+        with self._lock:
+            self._held[stage_id] -= 1
+            if self._held[stage_id] <= 0:
+                del self._held[stage_id]
+
+    def receive(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
+        """Begin or resume a stage. Pieces in other stages are copied first; the rest is `.wants`.
+
+        elsewhere: hash -> more places on this machine that have pieces. Raises DoesNotFit when the
+        disk is too small, Busy when this stage is coming in already.
+        """
+        return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
+
+    def accept(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> Receiver:
+        """As `receive`, for what another machine sends: it fills neither the folder nor the disk."""
+        make_space = partial(self._make_space, manifest)
+        return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
+
+    def fill(self, cut: Cut, tell: Tell = lambda _: None, *, as_others: bool = False) -> Path:
+        """Make the stage file of a model on this machine, unless it is here already. as_others: within the same
+        limits as what another machine sends."""
+        path = self.path(cut.manifest.id)
+        if path is not None:
+            return path
+        with (self.accept if as_others else self.receive)(cut.manifest) as receiver:
+            tell(cut.manifest.total_bytes - receiver.wanted_bytes)
+            for chunk in read_pieces(cut, receiver.wants):
+                receiver.write(chunk)
+                tell(len(chunk))
+            return receiver.finish()
+
+    def remove(self, stage_id: str) -> None:
+        """Delete a stage that nobody uses; a held or growing one stays."""
+        with self._lock:
+            if stage_id in self._held or stage_id in self._receiving:
+                return
+            self._unkept.pop(stage_id, None)
+            paths = self._paths(stage_id)
+            for path in (paths.whole, paths.index, paths.part, paths.journal):
+                with contextlib.suppress(OSError):  # open elsewhere on Windows: next time
+                    _clear(path)
+                    path.unlink(missing_ok=True)
+
+    def remove_model(self, model_id: str) -> None:
+        """Delete all unused stages of a model."""
+        for stage_id, index in self._indexes():
+            if index.manifest.model_id == model_id:
+                self.remove(stage_id)
+
+    def trim(self, keep_model: str = "") -> None:
+        """Delete the stages that were not used for longest, down to the limit.
+
+        Those of one model may be spared: while its second stage comes in, its first is not in use.
+        """
+        spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
+        total = self.used_bytes()
+        for one in self._unused(spared):
+            if total <= self.limit_bytes:
+                return
+            self.remove(one.stage_id)
+            total -= one.n_bytes
+
+    def used_bytes(self) -> int:
+        """What the folder takes on the disk."""
+        return sum(_size(path) for path in self.folder.iterdir())
+
+    def _install(self, manifest: Manifest) -> Path:
+        """The part is whole: check it as the engine will see it, and give it its name."""
+        paths = self._paths(manifest.id)
+        try:
+            _check_layout(manifest, paths.part)
+        except BadInput:
+            paths.part.unlink()
+            paths.journal.unlink(missing_ok=True)
+            raise
+        self._remember(manifest, paths.part)  # first: a file without it would be lost
+        _clear(paths.whole)
+        paths.part.replace(paths.whole)
+        sync_folder(self.folder)
+        self._remember(manifest, paths.whole)  # a new name is a change
+        paths.journal.unlink(missing_ok=True)
+        self.trim(manifest.model_id)
+        return paths.whole
+
+    def _receive(
+        self,
+        manifest: Manifest,
+        elsewhere: Mapping[str, Donor],
+        reserve_bytes: int,
+        make_space: Callable[[], None],
+    ) -> Receiver:
+        stage_id = manifest.id
+        with self._lock:
+            if stage_id in self._receiving:
+                raise Busy("stage_busy")
+            self._receiving[stage_id] = manifest.total_bytes
+        closed = self._closer(stage_id)
+        try:
+            make_space()  # another stage that comes in meanwhile is counted, as this one is
+            donors, keep = self._donors(manifest, elsewhere)
+            self._make_room(manifest.total_bytes + reserve_bytes, keep | {stage_id})
+            paths, disk = self._paths(stage_id), self._disk
+            for path in (paths.index, paths.part, paths.journal):
+                _clear(path)
+            return Receiver(manifest, paths, donors, disk, self._install, closed, reserve_bytes)
+        except BaseException:
+            closed()
+            raise
+
+    def _make_space(self, manifest: Manifest) -> None:
+        """Delete unused stages until a new one stays within the limit, and parts above their number.
+
+        Those of the same model go last: they may have pieces of it. Raises DoesNotFit.
+        """
+        unused = self._unused({manifest.id})
+        parts = [one for one in unused if one.is_part]
+        for one in parts[: max(0, len(parts) - MAX_PARTS + 1)]:
+            self.remove(one.stage_id)
+            unused.remove(one)
+        related = {
+            i for i, index in self._indexes() if index.manifest.model_id == manifest.model_id
+        }
+        unused.sort(key=lambda one: one.stage_id in related)
+        allowed = self.limit_bytes - self._promised_bytes({manifest.id})
+        while unused and manifest.total_bytes > allowed:
+            one = unused.pop(0)
+            self.remove(one.stage_id)
+            allowed += one.n_bytes
+        if manifest.total_bytes > allowed:
+            needed, allowed = manifest.total_bytes, max(0, allowed)
+            raise DoesNotFit("stages_full", needed_bytes=needed, allowed_bytes=allowed)
+
+    def _promised_bytes(self, without: set[str]) -> int:
+        """What the folder takes once everything that is coming in is there."""
+        with self._lock:
+            growing = {one: size for one, size in self._receiving.items() if one not in without}
+        there = [
+            path for path in self.folder.iterdir() if path.stem not in growing.keys() | without
+        ]
+        return sum(growing.values()) + sum(map(_size, there))
+
+    def _make_room(self, needed_bytes: int, keep: set[str]) -> None:
+        """Delete unused stages, oldest first, while the disk is too full for a new one."""
+        for one in self._unused(keep):
+            if self._disk.free_bytes(self.folder) >= needed_bytes:
+                return
+            self.remove(one.stage_id)
+
+    def _donors(
+        self, manifest: Manifest, elsewhere: Mapping[str, Donor]
+    ) -> tuple[dict[str, Donor], set[str]]:
+        """Hash -> where a wanted piece lies already; and the stages of the same model."""
+        wanted = {piece.sha256 for piece in manifest.pieces}
+        donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in wanted}
+        keep: set[str] = set()
+        for stage_id, index in self._indexes():
+            for piece in index.manifest.pieces:
+                if piece.sha256 in wanted and piece.sha256 not in donors:
+                    donors[piece.sha256] = Donor(self._paths(stage_id).whole, piece.offset)
+            if index.manifest.model_id == manifest.model_id:
+                keep.add(stage_id)
+        return donors, keep
+
+    def _unused(self, spared: set[str]) -> list[_Kept]:
+        """Stages, whole or in part, that may be deleted: longest unused first."""
+        with self._lock:
+            spared = spared | set(self._held) | set(self._receiving)
+        found: dict[str, _Kept] = {}
+        for path in self.folder.iterdir():
+            stage_id = path.stem
+            if not _STAGE_ID.fullmatch(stage_id) or stage_id in spared:
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                stat = path.stat()
+                before = found.get(stage_id, _Kept(stage_id, 0, 0))
+                n_bytes = before.n_bytes + stat.st_size
+                used_ns = max(before.used_ns, stat.st_mtime_ns)
+                is_part = before.is_part or path.suffix == ".part"
+                found[stage_id] = _Kept(stage_id, n_bytes, used_ns, is_part)
+        return sorted(found.values(), key=lambda kept: kept.used_ns)
+
+    def _check(self, manifest: Manifest, path: Path) -> None:
+        """Hash a whole stage file again. Raises BadInput when it is not what it was."""
+        _check_layout(manifest, path)
+        with path.open("rb", buffering=0) as file:
+            for piece in manifest.pieces:
+                if hash_range(file, piece.offset, piece.n_bytes, lambda _: None) != piece.sha256:
+                    raise BadInput("manifest_odd", what="hash of a piece")
+
+    def _remember(self, manifest: Manifest, path: Path) -> None:
+        found = path.stat()
+        index = _Index(manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock())
+        write_whole(self._paths(manifest.id).index, msgspec.json.encode(index))
+        self._unkept.pop(manifest.id, None)
+
+    def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
+        """Remember that a stage was checked; where the disk is full, only until this store goes."""
+        try:
+            self._remember(manifest, path)
+        except AppError as error:
+            log.warning("when stage %s was checked is not kept: %s", manifest.id, said(error))
+            found = path.stat()
+            self._unkept[manifest.id] = _Index(
+                manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock()
+            )
+
+    def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
+        """Tell whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""
+        times = (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        known = (index.manifest.total_bytes, index.mtime_ns, index.ctime_ns)
+        return times == known and 0 <= self._clock() - index.checked_s < CHECKED_AGAIN_S
+
+    def _indexes(self) -> Iterator[tuple[str, _Index]]:
+        for path in self.folder.glob("*.json"):
+            index = self._index(path.stem)
+            if index is not None:
+                yield path.stem, index
+
+    def _index(self, stage_id: str) -> _Index | None:
+        if not _STAGE_ID.fullmatch(stage_id):
+            return None
+        if stage_id in self._unkept:
+            return self._unkept[stage_id]
+        try:
+            return decode(self._paths(stage_id).index.read_bytes(), _Index)
+        except (OSError, ValueError):
+            return None
+
+    def _paths(self, stage_id: str) -> StagePaths:
+        at = self.folder / stage_id
+        return StagePaths(*(at.with_suffix(end) for end in (".gguf", ".json", ".part", ".have")))
+
+    def _closer(self, stage_id: str) -> Callable[[], None]:
+        def closed() -> None:
+            with self._lock:
+                self._receiving.pop(stage_id, None)
+
+        return closed
+
+
+def disk_limits(folder: Path) -> tuple[int, int]:
+    """What stages may take of the disk of `folder`, and what other machines must leave free, in bytes."""
+    total = shutil.disk_usage(folder).total
+    left_free = min(max(LEFT_FREE_BYTES, total // 20), total // 4)
+    return min(MOST_BYTES, total // 4), left_free
+
+
+def _check_layout(manifest: Manifest, path: Path) -> None:
+    """The pre-check, and that the header describes exactly the pieces that were hashed."""
+    header = read_header(path)
+    tensors = [(tensor.offset, tensor.n_bytes) for tensor in header.tensors.values()]
+    pieces = [(piece.offset, piece.n_bytes) for piece in manifest.pieces]
+    if header.raw != manifest.header or tensors != pieces:
+        raise BadInput("manifest_odd", what="pieces that are not its tensors")
+
+
+def _clear(path: Path) -> None:
+    """Delete a folder that stands where a file of ours belongs: nothing could be put there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,277 @@
+"""What is known of each download, kept on the disk: a restarted node goes on at the true value."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import structs
+
+from app.catalog.files import disk_error, sync_folder, write_whole
+from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.gguf.gguf_names import part_names
+from app.catalog.hub.hub_address import checked
+from app.catalog.transfers.partial_file import part_bytes
+from app.core.errors import BadInput, Fact, Reason
+from app.core.reasons import said
+from app.decoding import decode
+
+log = logging.getLogger(__name__)
+
+Standing = Literal["going", "paused", "done", "failed"]
+_ID = re.compile(r"[0-9a-f]{16}")
+_STEM = "model"  # of the files of a model in several
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class PartFacts(msgspec.Struct, frozen=True):
+    """What is known of one file of several."""
+
+    total_bytes: int | None = None
+    sha256: str | None = None
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A download as it is to be continued."""
+
+    id: str
+    repository: str
+    file: str  # of several the first
+    revision: str
+    name: str  # on the shelf, once it is whole
+    source: str  # the hub's host, or the name of the machine that it is copied from
+    started: float
+    standing: Standing = "going"
+    total_bytes: int | None = None
+    sha256: str | None = None  # of the file; of several see `joint_hash`
+    hash_from: Literal["catalogue", "server", "household"] | None = None
+    parts: tuple[PartFacts, ...] = ()  # each file, where the model has several
+    code: str | None = None  # of the sentence why it failed
+    facts: dict[str, Fact] = {}
+    model: str | None = None  # its name on the shelf
+    machine: str | None = None  # the id of that machine; its hash is known then
+
+
+def id_of(repository: str, file: str) -> str:
+    return hashlib.sha256(f"{repository}/{file}".encode()).hexdigest()[:16]
+
+
+def joint_hash(hashes: Iterable[str | None]) -> str | None:
+    """What names a model in several files: the SHA-256 of all their hashes; None while one is not known."""
+    known = list(hashes)
+    if not known or None in known:
+        return None
+    return hashlib.sha256("\n".join(str(one) for one in known).encode()).hexdigest()
+
+
+class Places(Protocol):
+    """The folders that models lie in; machine/models_folders.py has them."""
+
+    own: Path  # in the home: what is known of downloads stays here
+    now: Path  # new files go here
+    all: tuple[Path, ...]
+    known_away: dict[
+        Path, Reason
+    ]  # folders that could not be reached when they were last looked at
+
+    def of(self, path: Path, /) -> Path | None: ...
+
+    def place_of(self, name: str, /) -> Path: ...
+
+    def ensure(self, folder: Path, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A model of ours, whole or a part of it, that lies in a folder where new ones do not go."""
+
+    path: Path  # of the file, or of the folder of several
+    n_bytes: int
+    is_part: bool
+
+
+class Book:
+    """What is known of downloads, a small JSON file for each; their parts, and the whole files by hash.
+
+    A model in several files has a folder: by its id while they come, then by its hash.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self.folder, self.places = places.own, places
+
+    def all(self) -> Iterator[Record]:
+        """Every record that can be read, the oldest first."""
+        found = [self._read(path) for path in self.folder.glob("*.json")]
+        yield from sorted((one for one in found if one), key=lambda one: (one.started, one.id))
+
+    def ensure(self, folder: Path) -> None:
+        """That a folder is there. Raises AppError where it is not, or the disk does not take it."""
+        try:
+            self.places.ensure(folder)
+        except OSError as error:
+            raise disk_error(folder, error, 0) from error
+
+    def folder_of(self, record: Record) -> Path:
+        """Where the files of a download come, or have come."""
+        return (self._coming(record.id) if record.parts else self.part(record.id)).parent
+
+    def write(self, record: Record) -> None:
+        """Keep it. Raises AppError where the disk does not take it."""
+        self.ensure(self.folder)
+        write_whole(self._path(record.id), msgspec.json.encode(record))
+
+    def remove(self, download_id: str) -> int:
+        """Delete a record and its part; how many bytes that freed. Raises AppError."""
+        part, several = self.part(download_id), self._coming(download_id)
+        freed = part_bytes(part) + _folder_bytes(several)
+        try:
+            if part.exists():  # a disk that is read-only refuses even what is not there
+                part.unlink()
+            shutil.rmtree(several, ignore_errors=True)
+            self._path(download_id).unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(part.parent, error, 0) from error
+        return freed
+
+    def part(self, download_id: str) -> Path:
+        return self._path_of(f"{download_id}.part")
+
+    def piece(self, record: Record, number: int) -> Path:
+        """Where one whole file of several waits for the others."""
+        return self._coming(record.id) / _names(len(record.parts))[number]
+
+    def gather(self, record: Record) -> Path:
+        """Every file of several is here: they become the model. The first one's path; raises AppError."""
+        final = self.whole_of(record)
+        coming = self._coming(record.id)
+        try:
+            if whole_bytes(final):  # the same bytes came under another name
+                shutil.rmtree(coming)
+                return final
+            shutil.rmtree(final.parent, ignore_errors=True)
+            final = coming.parent / final.parent.name / final.name  # on the same disk
+            coming.replace(final.parent)
+            sync_folder(coming.parent)
+        except OSError as error:
+            raise disk_error(coming.parent, error, 0) from error
+        return final
+
+    def whole(self, sha256: str) -> Path:
+        """Where a whole file belongs: names from outside never become names here."""
+        return self._path_of(f"{sha256}.gguf")
+
+    def whole_of(self, record: Record) -> Path:
+        """The same for a download; of several files the first."""
+        sha256 = record.sha256 or ""
+        if not record.parts:
+            return self.whole(sha256)
+        return self._path_of(sha256) / _names(len(record.parts))[0]
+
+    def done_bytes(self, record: Record) -> int:
+        """How much of a download is really on the disk."""
+        whole = whole_bytes(self.whole_of(record)) if record.sha256 else 0
+        if whole or not record.parts:
+            return whole or part_bytes(self.part(record.id))
+        return _folder_bytes(self._coming(record.id))
+
+    def sha256_of(self, path: Path) -> str | None:
+        """The hash of a whole model of our folders; None for any other file."""
+        if path.parent.parent in self.places.all and path.name.startswith(f"{_STEM}-"):
+            return path.parent.name if _SHA256.fullmatch(path.parent.name) else None
+        ours = path.parent in self.places.all and path.suffix == ".gguf"
+        return path.stem if ours and _SHA256.fullmatch(path.stem) else None
+
+    def elsewhere(self) -> list[Held]:
+        """What lies where new files do not go, in folders that can be reached; unfinished ones first."""
+        known = self.places
+        near = [one for one in known.all if one != known.now and one not in known.known_away]
+        found = [held for folder in near for held in held_in(folder)]
+        return sorted(found, key=lambda one: (not one.is_part, one.n_bytes, one.path))
+
+    def _coming(self, download_id: str) -> Path:
+        return self._path_of(f"{download_id}.parts")
+
+    def _path_of(self, name: str) -> Path:
+        return self.places.place_of(name) / name
+
+    def _path(self, download_id: str) -> Path:
+        return self.folder / f"{download_id}.json"
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            record = decode(path.read_bytes(), Record)
+            checked(record.repository, record.file, record.revision)
+        except (OSError, ValueError, BadInput):
+            log.warning("the download %s cannot be read", path)
+            return None
+        hashes = (record.sha256, *(part.sha256 for part in record.parts), record.machine)
+        odd = any(one is not None and not _SHA256.fullmatch(one) for one in hashes)
+        odd = odd or (record.machine is not None and record.sha256 is None)
+        odd = odd or len(record.parts or (None,)) != len(part_names(record.file))
+        if odd or record.id != path.stem or not _ID.fullmatch(record.id):
+            log.warning("the download %s is odd", path)
+            return None
+        return record if _can_be_said(record) else structs.replace(record, code=None, facts={})
+
+
+def held_in(folder: Path) -> Iterator[Held]:
+    """Our models in a folder, by their names. Nothing else is looked at; a folder that fails holds none."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        return
+    for path in found:
+        is_part = path.suffix in (".part", ".parts")
+        name = _ID if is_part else _SHA256
+        if name.fullmatch(path.stem) and path.suffix in (".gguf", "", ".part", ".parts"):
+            yield Held(path, _folder_bytes(path) if path.is_dir() else part_bytes(path), is_part)
+
+
+def whole_bytes(path: Path) -> int:
+    """Bytes of a model that is all here, in one file or several; 0 when some of it is missing."""
+    found = [part_bytes(one) for one in part_paths(path)]
+    return sum(found) if all(found) else 0
+
+
+def deleted(path: Path) -> int:
+    """Delete a model of our folders, all its files; how many bytes that freed. Raises BadInput for one that stays."""
+    freed, paths = 0, part_paths(path)
+    for one in paths:
+        n_bytes = part_bytes(one)
+        try:
+            one.unlink()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise BadInput("model_file_stays", path=str(one), why=why) from error
+        freed += n_bytes
+    if len(paths) > 1:
+        shutil.rmtree(path.parent, ignore_errors=True)
+    return freed
+
+
+def _names(n: int) -> tuple[str, ...]:
+    return part_names(f"{_STEM}-00001-of-{n:05}.gguf")
+
+
+def _folder_bytes(folder: Path) -> int:
+    try:
+        return sum(part_bytes(one) for one in folder.iterdir())
+    except OSError:
+        return 0
+
+
+def _can_be_said(record: Record) -> bool:
+    """Whether its error, maybe of another version of the app, has a sentence here."""
+    try:
+        return record.code is None or bool(said(Reason(record.code, record.facts)))
+    except (KeyError, IndexError, ValueError, TypeError):
+        return False

@@ -1,0 +1,223 @@
+"""One download from its first byte to the whole, verified file: goes on where it was, tries again, never guesses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import aiohttp
+
+from app.catalog.hub.hub_files import Asked, Body, Told
+from app.catalog.hub.hub_outage import Lookout, Place
+from app.catalog.transfers.partial_file import Part
+from app.core.errors import BadInput, Busy, Damaged, DoesNotFit, Reason, Unreachable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+LEFT_FREE_BYTES = 5 << 30  # UX.md FR2
+WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)  # between tries; then a person decides
+TURN_SECONDS = 3.0  # between looks whether it is our turn: whoever serves another one is not away
+MY_TURN = "copy_waits"  # the code of that
+PROGRESS_BYTES = 1 << 20  # so much more between two breaks is progress: the count begins again
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be here in the end; None is learnt from the hub."""
+
+    asked: Asked
+    total_bytes: int | None = None
+    sha256: str | None = None
+
+
+async def at_once(n_bytes: int) -> None:
+    """As fast as it goes."""
+
+
+class Files(Protocol):
+    """Where the bytes come from: a hub, or a machine of the household."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def opened(
+        self, asked: Asked, start: int, token: str | None
+    ) -> AbstractAsyncContextManager[Body]:
+        """The bytes from `start` on, or from 0. Raises AppError, and aiohttp's errors where the line breaks."""
+        ...
+
+    async def told(self, asked: Asked, token: str | None) -> Told:
+        """What it says of a file without its bytes. Raises as above."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """How a transfer tells what it does. All are called on the loop."""
+
+    token: Callable[[], Awaitable[str | None]]
+    learnt: Callable[[Wanted], Awaitable[None]]  # the hub said what it is; to be kept
+    moved: Callable[[], None]  # more bytes are on the disk
+    room_bytes: Callable[[], int]  # free for this download, after what others were promised
+    held_up: Callable[[Reason | None], None]  # why nothing comes, though it goes on; None: it comes
+    arrived: Callable[[int], Awaitable[None]] = at_once  # so many bytes; returns when more may come
+
+
+class Transfer:
+    """Fetches one file into its part."""
+
+    def __init__(
+        self, files: Files, wanted: Wanted, part: Part, hooks: Hooks,
+        waits: tuple[float, ...] = WAITS,
+    ) -> None:  # fmt: skip
+        self._files, self.wanted, self._part, self._hooks = files, wanted, part, hooks
+        self._waits, self._lookout = waits, Lookout(files.place, hooks.held_up)
+        self.is_flowing = False
+
+    async def run(self, final: Callable[[str], Path]) -> Path:
+        """Fetch and verify; the path of the whole file. Raises AppError. Cancelling keeps the part.
+
+        final: where a file of this SHA-256 belongs.
+        """
+        try:
+            await to_its_end(self._part.take_up, self._part.stop)
+            self._hooks.moved()
+            if not await self._is_whole():
+                await self._fetch()
+            found = self._part.sha256()
+            if self.wanted.sha256 not in (None, found):
+                await to_its_end(self._part.begin_again)
+                raise Damaged("download_damaged", file=self.wanted.asked.file)
+            path = final(found)
+            await to_its_end(lambda: self._part.finish(path))
+            self.wanted = replace(self.wanted, sha256=found)
+            return path
+        finally:
+            self.is_flowing = False
+            self._part.close()
+
+    async def _fetch(self) -> None:
+        """Until all bytes are here, over as many connections as it takes."""
+        breaks, before = 0, self._part.n_bytes
+        while not await self._is_whole():
+            last: Exception = ConnectionError("it ended early")
+            try:
+                await self._connection()
+            except (Unreachable, Busy) as error:
+                last = error
+            except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
+                log.info("the download of %s broke: %s", self.wanted.asked.file, error)
+                last = error
+            finally:
+                self.is_flowing = False
+            if await self._is_whole():
+                return
+            if self._part.n_bytes >= before + PROGRESS_BYTES:
+                breaks = 0
+            before = self._part.n_bytes
+            waits_turn = isinstance(last, Busy) and last.reason.code == MY_TURN
+            if breaks == len(self._waits) and not waits_turn:
+                raise self._lookout.gave_up(last, breaks + 1)
+            self._lookout.broke(last)
+            self._hooks.moved()
+            if waits_turn:
+                await asyncio.sleep(TURN_SECONDS)
+                continue
+            await asyncio.sleep(self._waits[breaks])
+            breaks += 1
+
+    async def _connection(self) -> None:
+        """What one connection brings."""
+        token, start = await self._hooks.token(), self._part.n_bytes
+        with self._lookout.asking():
+            async with self._files.opened(self.wanted.asked, start, token) as body:
+                self._lookout.answered()
+                total = await self._agree(body.told)
+                if body.start != self._part.n_bytes:
+                    await to_its_end(self._part.begin_again)
+                self._check_room(total)
+                await self._pour(body, total)
+
+    async def _pour(self, body: Body, total: int) -> None:
+        self.is_flowing = True
+        self._hooks.moved()
+        chunks = aiter(body.chunks())
+        while chunk := await self._next(chunks):
+            found = self._part.n_bytes + len(chunk)
+            if found > total:
+                raise self._other_size(found, total)
+            await to_its_end(lambda data=chunk: self._part.write(data, total))  # type: ignore[misc]
+            self._hooks.moved()
+            await self._hooks.arrived(len(chunk))
+
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
+        """Empty at the end."""
+        with self._lookout.listening():
+            return await anext(chunks, b"")
+
+    async def _agree(self, told: Told) -> int:
+        """Compare what the hub says with what is known, keep what is new; the size of the file."""
+        known, file = self.wanted, self.wanted.asked.file
+        if known.total_bytes is not None and told.total_bytes not in (None, known.total_bytes):
+            raise self._other_size(told.total_bytes or 0, known.total_bytes)
+        if known.sha256 is not None and told.sha256 not in (None, known.sha256):
+            raise Damaged("download_other_file", file=file, source=self._files.place.host)
+        total = known.total_bytes or told.total_bytes
+        if not total:
+            raise BadInput("download_no_size", file=file, source=self._files.place.host)
+        commit = told.commit or known.asked.revision
+        asked = replace(
+            known.asked, revision=commit
+        )  # from now on the same bytes, whatever changes there
+        now = Wanted(asked, total, known.sha256 or told.sha256)
+        if now != known:
+            self.wanted = now
+            await self._hooks.learnt(now)
+        return total
+
+    def _check_room(self, total: int) -> None:
+        needed, room = total - self._part.n_bytes, self._hooks.room_bytes()
+        if needed + LEFT_FREE_BYTES > room:
+            raise no_room(self._part.path.parent, needed, room)
+
+    async def _is_whole(self) -> bool:
+        total = self.wanted.total_bytes
+        if total is not None and self._part.n_bytes > total:
+            await to_its_end(self._part.begin_again)  # it is the part of something else
+        return self._part.n_bytes == total
+
+    def _other_size(self, found: int, known: int) -> Damaged:
+        return Damaged(
+            "download_other_size", file=self.wanted.asked.file, source=self._files.place.host,
+            found_bytes=found, known_bytes=known,
+        )  # fmt: skip
+
+
+def no_room(folder: Path, needed: int, room: int) -> DoesNotFit:
+    return DoesNotFit(
+        "download_no_room", folder=str(folder), needed_bytes=needed + LEFT_FREE_BYTES,
+        free_bytes=max(0, room),
+    )  # fmt: skip
+
+
+async def to_its_end(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
+    """Run `work` in a thread to its end, even when cancelled: a file is never closed under a write."""
+    done = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        stop()
+        while not done.done():
+            try:
+                await asyncio.wait({done})
+            except asyncio.CancelledError:
+                continue
+        if not done.cancelled():
+            done.exception()  # looked at, so that nobody is told of it later
+        raise

@@ -1,0 +1,90 @@
+"""What a household took on the first download of a catalogue's file whose hash nobody could look up.
+
+Later downloads, here and on other machines of the household, ask for the same bytes: from the same commit, checked
+against the same hashes. Who was first believed the hub; nobody after that has to.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from app.catalog.files import write_whole
+from app.catalog.gguf.gguf_names import part_names
+from app.catalog.hub.hub_address import checked
+from app.catalog.transfers.download_records import PartFacts, Record, joint_hash
+from app.core.errors import BadInput, Damaged
+from app.decoding import decode
+
+log = logging.getLogger(__name__)
+
+MOST_PINS = 10_000
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True):
+    """One file, or the files of one version: where it came from, and what its bytes are."""
+
+    repository: Annotated[str, Meta(min_length=3, max_length=200)]
+    file: Annotated[str, Meta(min_length=1, max_length=200)]  # of several the first
+    revision: Annotated[str, Meta(min_length=1, max_length=100)]
+    sha256: Hash  # of several: of all their hashes
+    parts: Annotated[tuple[PartFacts, ...], Meta(max_length=1000)] = ()
+    total_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
+    taken: float  # when, in seconds since 1970
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its names can be asked for, and its hashes belong together."""
+        try:
+            checked(self.repository, self.file, self.revision)
+        except BadInput:
+            return False
+        n = len(part_names(self.file))
+        if n == 1:
+            return not self.parts
+        return len(self.parts) == n and self.sha256 == joint_hash(one.sha256 for one in self.parts)
+
+
+def pin_of(record: Record, total_bytes: int, now: float) -> Pin | None:
+    """Of a download that is done; None where no hash of it is known."""
+    if record.sha256 is None:
+        return None
+    return Pin(
+        repository=record.repository, file=record.file, revision=record.revision,
+        sha256=record.sha256, parts=record.parts, total_bytes=total_bytes, taken=now,
+    )  # fmt: skip
+
+
+class Pins:
+    """The pins of one machine, in a small JSON file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def of(self, repository: str, file: str) -> Pin | None:
+        """Reads the disk. Raises Damaged."""
+        found = (one for one in self._all() if (one.repository, one.file) == (repository, file))
+        return next(found, None)
+
+    def keep(self, pin: Pin) -> None:
+        """The first one of a file stays. Raises AppError where the disk does not take it."""
+        known = self._all()
+        if any((one.repository, one.file) == (pin.repository, pin.file) for one in known):
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._path, msgspec.json.encode([*known, pin][-MOST_PINS:]))
+
+    def _all(self) -> list[Pin]:
+        try:
+            found = decode(self._path.read_bytes(), list[Pin])
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            log.warning("the pins of models in %s cannot be read: %s", self._path, error)
+            raise Damaged("pins_damaged", path=str(self._path)) from None
+        return [one for one in found if one.is_sound]

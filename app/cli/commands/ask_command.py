@@ -1,0 +1,240 @@
+"""`poolhouse ask`: one answer, streamed as it comes."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.conversation import ask_node
+from app.cli.options import HomeOption, JsonOption
+from app.cli.output import Face
+from app.core.errors import BadInput, Unreachable
+
+if TYPE_CHECKING:
+    from app.cli.shapes import Answer
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+
+MAX_SEED = (1 << 32) - 2  # the last value means "by chance" in llama.cpp
+
+
+def _number(value: float) -> float:
+    """`nan` is within all bounds."""
+    if math.isnan(value):
+        raise typer.BadParameter("'nan' is no number. Choose one from 0 to 10.")
+    return value
+
+
+TemperatureOption = Annotated[
+    float,
+    typer.Option(
+        "--temperature", "-t", min=0, max=10, help="0: the likeliest token.", callback=_number
+    ),
+]
+NoGuessesOption = Annotated[
+    bool,
+    typer.Option("--no-guesses", help="Idle machines compute nothing ahead, to compare its speed."),
+]
+
+
+ThinkOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--think/--no-think",
+        help="Think before it answers, or not; else as the model usually does.",
+        show_default=False,
+    ),
+]
+ThinkTokensOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--think-tokens", min=0, max=1 << 20, help="Think for so many at most.", show_default=False
+    ),
+]
+
+
+def add_to(program: typer.Typer) -> None:
+    example = 'For example: poolhouse ask "Why is the sky blue?"'
+    program.command(rich_help_panel="Every day", epilog=example)(ask)
+
+
+def ask(  # noqa: PLR0913  one for each option
+    prompt: Annotated[
+        str,
+        typer.Argument(metavar="PROMPT", help="What to ask; `-` reads it from standard input."),
+    ],
+    model: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--model",
+            "-m",
+            help="Load this one first if it is not loaded, in place of what is.",
+            show_default=False,
+        ),
+    ] = None,
+    system: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--system", help="Who the model is to be.", show_default=False),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The prompt as it is, without the chat template.")
+    ] = False,
+    temperature: TemperatureOption = 0.8,
+    max_tokens: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--max-tokens", "-n", min=1, help="End after so many.", show_default=False),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--seed", min=0, max=MAX_SEED, help="Repeat a choice.", show_default=False),
+    ] = None,
+    think: ThinkOption = None,
+    think_tokens: ThinkTokensOption = None,
+    no_guesses: NoGuessesOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask the loaded model one question. It stays in the household: other servers answer programs only.
+
+    With no model loaded the Guide answers, and the first line says so.
+    """
+    if raw and system is not None:
+        raise typer.BadParameter("--system needs a chat template, and --raw leaves it out.")
+    if raw and (think is not None or think_tokens is not None):
+        raise typer.BadParameter("Thinking needs a chat template, and --raw leaves it out.")
+    face = Face(as_json)
+    body = {
+        **_words(_read(prompt), system, raw),
+        "model": model,
+        "max_tokens": max_tokens,
+        "sampling": {"temperature": temperature, "seed": seed},
+        **({"guesses": False} if no_guesses else {}),
+        **({"think": think} if think is not None else {}),
+        **({"think_tokens": think_tokens} if think_tokens is not None else {}),
+    }
+    answer = ask_node(home, lambda node: streamed(node, face, body))
+    if as_json:
+        face.json(answer)
+    else:
+        _say_figures(face, answer, max_tokens)
+
+
+def _read(prompt: str) -> str:
+    if prompt != "-":
+        text = prompt
+    else:
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            raise BadInput("prompt_unreadable") from None
+    if not text.strip():
+        raise BadInput("prompt_missing")
+    return text
+
+
+def _words(prompt: str, system: str | None, raw: bool) -> Json:
+    if system is None:
+        return {"prompt": prompt, "raw": raw}
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+    return {"messages": messages}
+
+
+async def streamed(node: NodeClient, face: Face, body: Json) -> Json:
+    """The answer; unless the face speaks JSON its text is written while it comes."""
+    thinks, told = False, _Told(face)
+    try:
+        async with aclosing(node.stream("POST", "/ask", body)) as lines:
+            line, said_first = await _loaded(lines, face)
+            while "done" not in line:
+                if notice := line.get("recovery"):
+                    told.recovery(notice)
+                delta = line.get("delta", {})
+                if thought := str(delta.get("thought", "")):
+                    face.whisper(thought)
+                    thinks = True
+                text = str(delta.get("text", ""))
+                if text and thinks:
+                    face.whisper("\n\n")
+                    thinks = False
+                if text and not face.as_json:
+                    face.write(text)
+                line = await anext(lines)
+            return {**line["done"], **({"said_first": said_first} if said_first else {})}
+    except StopAsyncIteration:
+        raise Unreachable("node_went_away") from None
+    finally:
+        face.end_line()  # also after Ctrl-C
+
+
+class _Told:
+    """Says what happened while the answer was mended: a line for each event, not for each step of mending it."""
+
+    def __init__(self, face: Face) -> None:
+        self._face, self._states = face, set[str]()  # of the event that goes on
+
+    def recovery(self, notice: Json) -> None:
+        """`lost` and `reconnecting` are followed by what is done about it; that it goes on, the answer shows itself."""
+        state, code = str(notice.get("state") or ""), str(notice.get("code") or "")
+        if state == "continued":
+            self._states.clear()
+        says = state in ("rebuilding", "leaving", "short") or code == "recovery_reconnected"
+        if says and state not in self._states:
+            self._states |= set() if state == "continued" else {state}
+            self._face.note(str(notice.get("text") or ""))
+
+
+async def _loaded(lines: AsyncGenerator[Json, None], face: Face) -> tuple[Json, str | None]:
+    """The first line of the answer itself, and what was said of who answers; a model may have to be loaded first."""
+    from app.cli.progress import shown
+
+    said_first: str | None = None
+    with shown(face) as show:
+        while True:
+            line = await anext(lines)
+            if by := line.get("by"):
+                said_first = str(by.get("text") or "")
+                face.note(said_first)
+            elif "progress" in line:
+                show(line["progress"])
+            else:
+                return line, said_first
+
+
+def _say_figures(face: Face, answer: Json, max_tokens: int | None) -> None:
+    from app.cli.shapes import Answer, read
+    from app.cli.views.amounts import rate, seconds
+
+    known = read(answer, Answer)
+    machines = len({stage.key for stage in known.placement})
+    where = f" · {machines} machines" if machines > 1 else ""
+    n_tokens = len(known.token_ids)
+    if known.finish_reason == "length":
+        face.note(_cut_off(known, max_tokens))
+    face.dim(
+        f"{safe_text.name(known.model)} · {n_tokens:,} tokens · first after {seconds(known.ttft_s)} · "
+        f"{rate(known.decode_tok_s)}{where}"
+    )
+    if known.guessed:
+        face.dim(f"{known.guessed_right} of {known.guessed} guessed tokens were right.")
+    for sentence in (*known.notes, *known.doubted):
+        face.note(safe_text.line(sentence))
+
+
+def _cut_off(answer: Answer, max_tokens: int | None) -> str:
+    """Which limit it was, and what helps."""
+    if answer.cut_by == "context":
+        return (
+            "The answer was cut off: the context is full. Load the model with a larger --context, or ask with fewer "
+            "words."
+        )
+    if max_tokens is not None:
+        return f"The answer was cut off at --max-tokens, {max_tokens:,}."
+    n_tokens = len(answer.token_ids)
+    return f"The answer was cut off after {n_tokens:,} tokens. A larger --max-tokens lets it go on longer."

@@ -1,0 +1,178 @@
+"""`poolhouse bench`: how fast the pool really is, by the method of DESIGN.md 8."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli.commands.placing_commands import NumberName
+from app.cli.conversation import ask_node
+from app.cli.options import (
+    ContextOption,
+    HomeOption,
+    JsonOption,
+    ModelArgument,
+    SplitOption,
+    UsersOption,
+    read_counts,
+)
+from app.cli.output import Face
+from app.core.errors import AppError
+from app.core.reasons import said
+
+if TYPE_CHECKING:
+    from app.cli.bench_runs import Bench, Task
+    from app.cli.shapes import Plan
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+MAX_CHOSEN_SEED = 1 << 31
+
+
+def add_to(program: typer.Typer) -> None:
+    example = "For example: poolhouse bench llama-3.2-3b"
+    program.command(rich_help_panel="Checks and figures", epilog=example)(bench)
+
+
+def bench(  # noqa: PLR0913  one for each option
+    model: ModelArgument,
+    prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens of each prompt.")] = 512,
+    output: Annotated[int, typer.Option("--output", min=2, help="Tokens of each answer.")] = 256,
+    streams: Annotated[
+        str, typer.Option("--streams", metavar="1,8", help="Answers at once; one round for each.")
+    ] = "1,8",
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Repetitions of each.")] = 5,
+    split: SplitOption = None,
+    context: ContextOption = None,
+    users: UsersOption = None,
+    number: Annotated[
+        Optional[NumberName],  # noqa: UP045
+        typer.Option("--number", help="How numbers travel.", show_default=False),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--seed", min=0, help="Of the random prompts; by chance.", show_default=False),
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the pool: time to first token, tokens a second, alone and together."""
+    from app.cli.bench_runs import Task
+
+    task = Task(
+        model=model,
+        prompt=prompt,
+        output=output,
+        streams=tuple(read_counts(streams, "1,8")),
+        runs=runs,
+        # Another seed each time: prompts that a slot still holds would flatter.
+        seed=secrets.randbelow(MAX_CHOSEN_SEED) if seed is None else seed,
+        load={
+            "split": read_counts(split) if split is not None else None,
+            "context": context,
+            "users": users,
+            "number": number.value if number else None,
+        },
+    )
+    face = Face(as_json)
+    ask_node(home, lambda node: _measured(node, face, task))
+
+
+def _answers(count: int) -> str:
+    return "1 answer" if count == 1 else f"{count} answers"
+
+
+async def _measured(node: NodeClient, face: Face, task: Task) -> None:
+    """Says the figures as soon as they are there: what comes after them may fail, or be ended."""
+    from app.cli.bench_runs import Bench
+    from app.cli.progress import shown
+
+    with _counting(face, task.steps) as told:
+        benchmark = Bench(node, task, told)
+        try:
+            with shown(face) as show:
+                placed = await benchmark.loaded(show)
+            face.note(f"Measuring: {_answers(task.steps)} of {task.output} tokens.")
+            results = await benchmark.measured()
+        except asyncio.CancelledError:  # whoever ends it does not want to wait for a load
+            if benchmark.has_loaded:
+                face.note("What the benchmark loaded is still there, with its short context.")
+            raise
+        except AppError:
+            await _restored(benchmark, face)
+            raise
+    report = _report(task, placed, results)
+
+    from app.cli.views.bench_view import bench_view
+
+    try:
+        face.result(report, lambda: bench_view(report))
+    finally:  # whoever reads it may have gone
+        await _restored(benchmark, face)
+
+
+async def _restored(benchmark: Bench, face: Face) -> None:
+    """As it was before. What keeps that from happening is said beside the result, not instead of it."""
+    from app.cli.progress import shown
+
+    try:
+        with shown(face) as show:
+            await benchmark.restored(show)
+    except AppError as error:
+        face.note(said(error))
+    except (
+        asyncio.CancelledError
+    ):  # Ctrl-C ends the load, and with it the command: all else is done
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+    else:
+        return
+    face.note("What was loaded before the benchmark is not loaded again.")
+
+
+def _report(task: Task, placed: Plan, results: list[Json]) -> Json:
+    import msgspec
+
+    from app import __version__
+
+    return {
+        "version": __version__,
+        "model": task.model,
+        "prompt_tokens": task.prompt,
+        "output_tokens": task.output,
+        "seed": task.seed,
+        "placement": msgspec.to_builtins(placed.stages),
+        "number": placed.number,
+        "context": placed.context,
+        "users": placed.users,
+        "results": results,
+    }
+
+
+@contextmanager
+def _counting(face: Face, steps: int) -> Iterator[Any]:
+    """A bar of finished answers, where a person watches."""
+    if not face.is_live:
+        yield lambda finished: None
+        return
+    from app.cli.progress import bars
+
+    bar = bars(face.err)
+    tasks: list[Any] = []
+
+    def told(finished: int) -> None:
+        if not tasks:  # only now: loading has bars of its own
+            bar.start()
+            tasks.append(bar.add_task("Measuring", total=steps, unit="answers"))
+        bar.update(tasks[0], completed=finished)
+
+    try:
+        yield told
+    finally:
+        bar.stop()

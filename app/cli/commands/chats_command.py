@@ -1,0 +1,157 @@
+"""`poolhouse chats`: whether the window's chats are encrypted on this disk, and changing that."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from app.cli.options import HomeOption, JsonOption
+from app.cli.output import Face
+from app.core.errors import Refused, Unreachable
+from app.core.reasons import said
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.cli.chats_file import Chats
+    from app.machine.paths import Home
+
+Json = dict[str, Any]
+KEY = "/history/key"
+LATER = "System messages that were chosen in the window follow when it opens next."
+
+
+def add_to(program: typer.Typer) -> None:
+    commands = typer.Typer(
+        name="chats",
+        help="Encrypt the chats of the window on this disk, or make them readable again.",
+        epilog="The window exports chats: Chat, the three dots beside New chat.",
+        no_args_is_help=True,
+    )
+    for command in (status, encrypt, decrypt):
+        commands.command(command.__name__)(command)
+    program.add_typer(commands, rich_help_panel="Every day")
+
+
+def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Say where the chats are, whether they are encrypted, and whether their key is there."""
+    from app.cli.chats_file import check_key, file_of, look
+    from app.gui.chat.history.history_cipher import Cipher
+
+    at = _home(home)
+    file = file_of(at)
+    found, problem, place = look(file), None, None
+    if found.encrypted:
+        try:
+            key, place = asyncio.run(_key(at, make=False))
+            if key is None:
+                problem = Refused("history_key_gone", place=place, path=str(file))
+            else:
+                check_key(file, Cipher(key), place)
+        except Refused as error:
+            problem = error
+    told = said(problem) if problem else None
+    _show(
+        Face(as_json),
+        found,
+        {"key_place": place, "problem": told},
+        lambda: _state(found, place, told),
+    )
+
+
+def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Encrypt every text of the chats. Close the window first."""
+    from app.cli.chats_file import change, check_key, file_of, look
+    from app.gui.chat.history.history_cipher import Cipher
+    from app.gui.chat.history.history_recoding import Turn
+
+    at, face = _home(home), Face(as_json)
+    file = file_of(at)
+    found = look(file)
+    if found.encrypted and found.swept:
+        _show(face, found, {"changed": False}, lambda: "The chats are encrypted already.")
+        return
+    key, place = asyncio.run(_key(at, make=not found.encrypted))
+    if key is None:
+        raise Refused("history_key_gone", place=place, path=str(file))
+    cipher, turn = Cipher(key), Turn.SEAL
+    if found.encrypted:
+        check_key(file, cipher, place)
+        turn = Turn.SWEEP
+    now = change(file, turn, cipher, _quiet)
+    words = f"{_counted(now)} are encrypted. Their key is {place}: without it nobody reads them."
+    _show(face, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
+
+
+def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Make the chats readable again. Close the window first."""
+    from app.cli.chats_file import change, check_key, file_of, look
+    from app.gui.chat.history.history_cipher import Cipher
+    from app.gui.chat.history.history_recoding import Turn
+
+    at, face = _home(home), Face(as_json)
+    file = file_of(at)
+    found = look(file)
+    if not found.encrypted:
+        _show(face, found, {"changed": False}, lambda: "The chats are not encrypted.")
+        return
+    key, place = asyncio.run(_key(at, make=False))
+    if key is None:
+        raise Refused("history_key_gone", place=place, path=str(file))
+    check_key(file, Cipher(key), place)
+    now = change(file, Turn.OPEN, Cipher(key), _quiet)
+    words = f"{_counted(now)} can be read by whoever reads this disk. Their key stays, for copies of the file."
+    _show(face, now, {"changed": True, "key_place": place}, lambda: f"{words} {LATER}")
+
+
+def _home(home: Path | None) -> Home:
+    from app.machine.paths import Home
+
+    return Home.at(home)
+
+
+async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
+    """The key and its place: as the node has it while one runs, else from its place itself. Raises Refused."""
+    from app.client import with_node
+    from app.machine.secrets.chat_key import ChatKey
+
+    try:
+        told = await with_node(home, lambda node: node.post(KEY) if make else node.get(KEY))
+        key, place = told["key"], str(told["place"])
+    except Unreachable:
+        own = ChatKey(home)
+        key = await own.make() if make else await own.read()
+        place = await own.place()
+    return (base64.b64decode(key) if key is not None else None), place
+
+
+def _show(face: Face, found: Chats, more: Json, words: Callable[[], str]) -> None:
+    import msgspec
+
+    face.result({**msgspec.to_builtins(found), **more}, words)
+
+
+def _state(found: Chats, place: str | None, problem: str | None) -> str:
+    kept = f"{_counted(found)}, in {found.file}."
+    if not found.encrypted:
+        return f"{kept} They are not encrypted."
+    if problem is not None:
+        return f"{kept} {problem}"
+    rest = (
+        "" if found.swept else " Remains of the old text may still stand there: encrypt them again."
+    )
+    return f"{kept} They are encrypted, and their key, {place}, opens them.{rest}"
+
+
+def _counted(found: Chats) -> str:
+    chats = "1 chat" if found.chats == 1 else f"{found.chats} chats"
+    messages = "1 message" if found.messages == 1 else f"{found.messages} messages"
+    return f"{chats} with {messages}"
+
+
+def _quiet(done: int, of: int) -> None:
+    """Thousands of messages take a second."""

@@ -1,0 +1,211 @@
+"""`poolhouse demo`: several nodes on this computer share the built-in model and answer a question."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.conversation import together
+from app.cli.options import JsonOption, read_home
+from app.cli.output import Face
+from app.core.errors import BadInput, StageLost
+from app.machine.paths import expanded
+
+if TYPE_CHECKING:
+    from app.cli.demo_nodes import DemoNode
+    from app.cli.shapes import Model
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+QUESTION = "How do I add a computer?"
+JOINED_SECONDS = 30
+POLL_SECONDS = 0.1
+
+
+def add_to(program: typer.Typer) -> None:
+    program.command(rich_help_panel="Every day")(demo)
+
+
+def demo(
+    machines: Annotated[
+        int, typer.Option("--machines", "-m", min=1, max=16, help="How many nodes to start.")
+    ] = 3,
+    question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
+    home: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--home",
+            metavar="DIR",
+            help="Where the nodes' homes stand while it runs; else among the temporary files.",
+            show_default=False,
+            parser=read_home,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Watch it work: nodes on this computer pair, share a model and answer a question."""
+    try:
+        asyncio.run(_demo(Face(as_json), machines, question, home))
+    except asyncio.CancelledError:  # ended by the system; Ctrl-C comes as KeyboardInterrupt
+        raise KeyboardInterrupt from None
+
+
+async def _demo(face: Face, machines: int, question: str, home: Path | None) -> None:
+    from app.cli.demo_nodes import DemoNodes
+
+    face.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
+    began = time.perf_counter()
+    with _ended_with_us():
+        async with DemoNodes(machines, home and expanded(home).absolute()) as nodes:
+            face.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(nodes.all)}.")
+            async with AsyncExitStack() as stack:
+                report = await _shown(face, await _reached(stack, nodes.all), nodes.all, question)
+    if face.as_json:
+        face.json(report)
+    face.note(f"{_nodes(machines).capitalize()} ended, and nothing is left behind.")
+
+
+@contextmanager
+def _ended_with_us() -> Iterator[None]:
+    """SIGTERM and a closed terminal end the demo in order, as Ctrl-C does."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    found = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = [
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in found
+    ]
+    try:
+        yield
+    finally:
+        for number, one in zip(found, before, strict=True):
+            signal.signal(number, one)
+
+
+async def _reached(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeClient]:
+    from app.client import NodeClient
+    from app.machine.paths import Home
+
+    return [await stack.enter_async_context(NodeClient(Home.at(node.home))) for node in nodes]
+
+
+async def _shown(
+    face: Face, clients: list[NodeClient], nodes: list[DemoNode], question: str
+) -> Json:
+    from rich.console import Group
+    from rich.text import Text
+
+    from app.cli.commands.ask_command import streamed
+    from app.cli.shapes import Plan, read
+    from app.cli.views.placement_view import plan_view
+
+    host = clients[0]
+    for lender, node in zip(clients[1:], nodes[1:], strict=True):
+        await _paired(face, host, lender, node.name)
+    await _all_online(host, len(nodes))
+    loaded = await _loaded(face, host, len(nodes))
+    if not face.as_json:
+        face.show(Group("", plan_view(read(loaded, Plan)), ""))
+        face.write(f"> {question}\n")
+    sampling = {"temperature": 0.0, "seed": 0}
+    body = {"prompt": question, "model": loaded["model"], "sampling": sampling}
+    answer = await streamed(host, face, body)
+    if not face.as_json:
+        face.show(Text(_figures(answer), style="dim"))
+    return {"machines": [node.name for node in nodes], "loaded": loaded, "answer": answer}
+
+
+async def _paired(face: Face, host: NodeClient, lender: NodeClient, name: str) -> None:
+    window = await host.post("/pairing", {"role": "use_and_lend"})
+    face.note(f"Pairing {name} by the code {window['code']} at {window['address']}…")
+    typed = {"address": window["address"], "code": window["code"]}
+    # Both ends: the window is free for the next machine only when this one's link stands.
+    await together([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
+
+
+async def _all_online(host: NodeClient, machines: int) -> None:
+    """Pairing tells the machines of each other; their links come up a moment later."""
+    from app.cli.shapes import Snapshot, read
+
+    ends = time.monotonic() + JOINED_SECONDS
+    while True:
+        known = read(await host.get("/status"), Snapshot).machines.values()
+        if sum(machine.online or machine.this for machine in known) >= machines:
+            return
+        if time.monotonic() > ends:
+            away = next((one.name for one in known if not (one.online or one.this)), "A machine")
+            raise StageLost("demo_slow", name=safe_text.name(away), seconds=JOINED_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _loaded(face: Face, host: NodeClient, machines: int) -> Json:
+    """The built-in model, split over all machines."""
+    from app.cli.progress import shown
+    from app.cli.shapes import Model, read
+
+    models = read((await host.get("/models"))["models"], list[Model])
+    model = next((one for one in models if one.builtin), None)
+    if model is None:
+        raise BadInput("demo_without_model")
+    split = even_split(model.n_layers, machines)
+    face.note(f"Loading {_described(model)} over {_machines(machines)}…")
+    body = {"model": model.name, "split": split}
+    with shown(face) as show:
+        done = await host.work("POST", "/load", body, show)
+    return dict(done["loaded"])
+
+
+def even_split(n_layers: int, machines: int) -> list[int] | None:
+    """Layers of each run: the host's share stands half before, half after the lenders'.
+
+    None for one machine: nothing is split. Raises BadInput when a run would be empty.
+    """
+    if machines == 1:
+        return None
+    if n_layers < machines + 1:
+        raise BadInput("demo_too_many", layers=n_layers, most=n_layers - 1)
+    share, left = divmod(n_layers, machines)
+    # The host holds two runs, so it takes what is left over first, and at least one layer for each.
+    lenders = [share + (1 if number < left - 1 else 0) for number in range(machines - 1)]
+    host = n_layers - sum(lenders)
+    if host < 2:
+        lenders[0], host = lenders[0] - 1, host + 1
+    return [host - host // 2, *lenders, host // 2]
+
+
+def _described(model: Model) -> str:
+    return f"{safe_text.name(model.name)} ({model.n_layers} layers)"
+
+
+def _figures(answer: Json) -> str:
+    from app.cli.shapes import Answer, read
+    from app.cli.views.amounts import rate, seconds
+
+    known = read(answer, Answer)
+    return (
+        f"{len(known.token_ids):,} tokens · first after {seconds(known.ttft_s)} · "
+        f"{rate(known.decode_tok_s)}"
+    )
+
+
+def _nodes(machines: int) -> str:
+    return "one node" if machines == 1 else f"{machines} nodes"
+
+
+def _homes(machines: int) -> str:
+    return "with a home of its own" if machines == 1 else "each with a home of its own"
+
+
+def _machines(machines: int) -> str:
+    return "one machine" if machines == 1 else f"{machines} machines"
+
+
+def _listed(nodes: list[DemoNode]) -> str:
+    return ", ".join(node.name for node in nodes)

@@ -1,0 +1,133 @@
+"""`poolhouse folder`: where models are kept, another folder for them, and the move to it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.conversation import ask_node
+from app.cli.options import HomeOption, JsonOption, read_folder
+from app.cli.output import Face
+from app.core.errors import AppError, BadInput
+from app.machine.paths import expanded
+
+if TYPE_CHECKING:
+    from app.cli.progress import Show
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+LOOK_SECONDS = 0.3
+
+
+def add_to(program: typer.Typer) -> None:
+    epilog = "For example: poolhouse folder /media/large --move"
+    program.command(rich_help_panel="Models", epilog=epilog)(folder)
+
+
+def folder(
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Argument(
+            metavar="[FOLDER]",
+            show_default=False,
+            parser=read_folder,
+            help="Where models are kept from now on. In one that is not empty they get a folder of their own, "
+            "`Poolhouse models`. Without it, the folder is shown.",
+        ),
+    ] = None,
+    move: Annotated[
+        bool, typer.Option("--move", help="Bring the models that lie elsewhere; Ctrl-C stops that.")
+    ] = False,
+    create: Annotated[
+        bool, typer.Option("--create", help="Make the folder where it is not there yet.")
+    ] = False,
+    default: Annotated[
+        bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")
+    ] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Where models are kept; choose another folder, on a disk with more room."""
+    if default and path is not None:
+        raise typer.BadParameter("Give a folder or --default, not both.")
+    if create and path is None:
+        raise typer.BadParameter("--create needs the folder that is to be made.")
+    face, place = Face(as_json), None
+    if path is not None:
+        place = expanded(path).absolute()  # the node has another working directory
+        create = _is_to_be_made(face, place, create)
+    chosen = "" if default else None if place is None else str(place)
+
+    from app.cli.progress import shown
+
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: _done(node, chosen, (move, create), show))
+    face.result(answer, lambda: "\n".join(_lines(answer, place)))
+
+
+def _is_to_be_made(face: Face, place: Path, create: bool) -> bool:
+    """Whether a folder that is not there is made: a mistyped one is not. Raises BadInput where nobody can be asked."""
+    if create or place.exists():
+        return create  # the node says what is wrong with it
+    lacks = place
+    while not lacks.parent.is_dir():
+        lacks = lacks.parent
+    if lacks != place and not lacks.exists():
+        raise BadInput("models_folder_nested", folder=str(lacks))
+    if not face.is_live or not sys.stdin.isatty():
+        raise BadInput("models_folder_new", folder=str(place))
+    typer.confirm(f"There is no folder {safe_text.line(str(place))}. Make it?", abort=True)
+    return True
+
+
+async def _done(node: NodeClient, chosen: str | None, how: tuple[bool, bool], show: Show) -> Json:
+    """how: whether to bring the models, and whether the folder is to be made."""
+    move, create = how
+    if chosen is not None:
+        answer = await node.post("/folder", {"path": chosen, "move": move, "new": create})
+    elif move:
+        answer = await node.post("/folder/move")
+    else:
+        return await node.get("/folder")
+    try:
+        while moving := answer.get("move"):
+            total, done = moving["total_bytes"], moving["done_bytes"]
+            line = {"step": "moving", "machine": None, "unit": "bytes"}
+            if total:  # else there is nothing to move, or it is not known yet
+                show({**line, "done": done, "total": total})
+            await asyncio.sleep(LOOK_SECONDS)
+            answer = await node.get("/folder")
+    except asyncio.CancelledError:
+        await node.delete("/folder/move")
+        raise
+    if answer.get("stopped"):
+        raise AppError("models_move_ended", why=str(answer["stopped"]))
+    return answer
+
+
+def _lines(answer: Json, chosen: Path | None) -> list[str]:
+    from app.cli.views.amounts import size
+
+    place = safe_text.line(str(answer["folder"]))
+    free = answer.get("free_bytes")
+    lines = [f"Models are kept in {place}." + (f" {size(free)} are free." if free else "")]
+    if chosen is not None and Path(str(answer["folder"])).parent == chosen.resolve():
+        lines.append("They have a folder of their own there, as that one is not empty.")
+    if answer.get("room_bytes") == 0:
+        lines.append("5 GiB stay free there, so nothing can be downloaded to it now.")
+    if answer.get("reason"):
+        lines.append(safe_text.line(str(answer["reason"])))
+    for one in answer.get("elsewhere") or []:
+        where = safe_text.line(str(one["folder"]))
+        if one.get("reason"):
+            lines.append(safe_text.line(str(one["reason"])))
+        else:
+            many = int(one["models"])
+            models = f"{many} model{'s' if many != 1 else ''}"
+            lines.append(f"{models} ({size(one['bytes'])}) in {where}: --move brings them.")
+    return lines

@@ -1,0 +1,25 @@
+"""`poolhouse measure`: measures every link now and shows what it can carry."""
+
+from __future__ import annotations
+
+import typer
+
+from app.cli.conversation import ask_node
+from app.cli.options import HomeOption, JsonOption
+from app.cli.output import Face
+
+
+def add_to(program: typer.Typer) -> None:
+    program.command(rich_help_panel="Household")(measure)
+
+
+def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Measure the links to all machines now: round trips, and Mb/s each way. A few seconds each."""
+    face = Face(as_json)
+    face.dim("Measuring the links…")
+    answer = ask_node(home, lambda node: node.post("/measure"))
+
+    from app.cli.shapes import Links, read
+    from app.cli.views.links_view import links_view
+
+    face.result(answer, lambda: links_view(read(answer, Links).links))

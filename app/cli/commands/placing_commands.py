@@ -1,0 +1,199 @@
+"""Placing a model on the machines: forecast, load, unload."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import safe_text
+from app.cli.conversation import ask_node
+from app.cli.interrupted import Stopped
+from app.cli.options import (
+    ContextOption,
+    HomeOption,
+    JsonOption,
+    ModelArgument,
+    SplitOption,
+    UsersOption,
+    read_counts,
+)
+from app.cli.output import Face
+from app.core.kv_effect import ASKED, SAME
+from backends.contract import KvType
+
+if TYPE_CHECKING:
+    from app.cli.progress import Show
+    from app.client import NodeClient
+
+PANEL = "Models"
+
+
+class NumberName(StrEnum):
+    """How hidden states are written on the wire."""
+
+    AUTO = "auto"
+    F16 = "f16"
+    F32 = "f32"
+    Q8 = "q8"
+
+
+class ShapeName(StrEnum):
+    """How a model stands in the household."""
+
+    ONE = "one"
+    SPLIT = "split"
+    REPLICAS = "replicas"
+
+
+ShapeOption = Annotated[
+    Optional[ShapeName],  # noqa: UP045
+    typer.Option(
+        "--shape",
+        help="One machine, a split, or replicas: the model more than once, whole on every machine that can hold it "
+        "(beside --split, on those that it leaves free); without it the best for so many users.",
+        show_default=False,
+    ),
+]
+
+OneModelArgument = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(metavar="[MODEL]", help="Only this one.", show_default=False),
+]
+
+NumberOption = Annotated[
+    NumberName,
+    typer.Option(
+        "--number",
+        help="How numbers travel between machines: f16, exactly (f32), or in 8 bits for slow links (q8). "
+        "auto: f16, or q8 where a slow link makes that clearly faster.",
+    ),
+]
+
+
+KvOption = Annotated[
+    KvType,
+    typer.Option(
+        "--kv",
+        help="How the context is kept: q8_0 takes 53 % of the memory; answers may differ a little "
+        f"(of {ASKED} short ones of the Guide {SAME} stayed the same).",
+    ),
+]
+
+
+BesideOption = Annotated[
+    bool,
+    typer.Option(
+        "--beside", help="Beside what is loaded, which stays; without it, that is replaced."
+    ),
+]
+
+
+def add_to(program: typer.Typer) -> None:
+    for command in (plan, load, unload):
+        name = command.__name__
+        example = None if command is unload else f"For example: poolhouse {name} llama-3.2-3b"
+        program.command(rich_help_panel=PANEL, epilog=example)(command)
+
+
+def placing(
+    model: str,
+    context: int | None,
+    users: int | None,
+    split: str | None,
+    kv: KvType,
+    shape: ShapeName | None,
+    number: NumberName,
+    *,
+    beside: bool,
+) -> dict[str, Any]:
+    """What a plan and a load have in common."""
+    runs = read_counts(split) if split is not None else None
+    chosen = shape.value if shape else None
+    return {
+        "model": model, "context": context, "users": users, "split": runs, "kv": kv.value,
+        "shape": chosen, "number": number.value, "beside": beside,
+    }  # fmt: skip
+
+
+def plan(  # noqa: PLR0913  one for each option
+    model: ModelArgument,
+    context: ContextOption = None,
+    users: UsersOption = None,
+    split: SplitOption = None,
+    number: NumberOption = NumberName.AUTO,
+    kv: KvOption = KvType.F16,
+    shape: ShapeOption = None,
+    beside: BesideOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where the layers would go, without loading anything."""
+    from app.cli.progress import shown
+
+    face = Face(as_json)
+    body = placing(model, context, users, split, kv, shape, number, beside=beside)
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show))
+
+    from app.cli.shapes import Plan, read
+    from app.cli.views.placement_view import plan_view
+
+    _say_taken(face, model, str(answer.get("model")))
+    face.result(answer, lambda: plan_view(read(answer, Plan)))
+
+
+def load(  # noqa: PLR0913  one for each option
+    model: ModelArgument,
+    split: SplitOption = None,
+    context: ContextOption = None,
+    users: UsersOption = None,
+    number: NumberOption = NumberName.AUTO,
+    kv: KvOption = KvType.F16,
+    shape: ShapeOption = None,
+    beside: BesideOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Place a model on the machines, ready to answer."""
+    from app.cli.progress import shown
+
+    face = Face(as_json)
+    body = placing(model, context, users, split, kv, shape, number, beside=beside)
+    with shown(face) as show:
+        answer = ask_node(home, lambda node: _load(node, body, show))
+
+    from app.cli.shapes import Plan, read
+    from app.cli.views.placement_view import loaded_line, plan_view
+
+    _say_taken(face, model, str(answer["loaded"].get("model")))
+    face.result(answer, lambda: plan_view(read(answer["loaded"], Plan)))
+    if not as_json:
+        face.dim(loaded_line(read(answer["loaded"], Plan)))
+
+
+async def _load(node: NodeClient, body: dict[str, Any], show: Show) -> dict[str, Any]:
+    """Raises Stopped after Ctrl-C: the node gives up what it has begun."""
+    try:
+        return await node.work("POST", "/load", body, show)
+    except asyncio.CancelledError:
+        raise Stopped("load_given_up", model=body["model"]) from None
+
+
+def _say_taken(face: Face, typed: str, name: str) -> None:
+    """Which model the beginning of a name was taken for, before anything else is said of it."""
+    if not face.as_json and typed.casefold() != name.casefold():
+        face.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
+
+
+def unload(
+    model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """Give the memory of a loaded model back, on every machine; without a name, of all."""
+    answer = ask_node(home, lambda node: node.post("/unload", {"model": model}))
+    gone = [one for one in (answer.get("unloaded"), *(answer.get("also") or ())) if one]
+    sentence = " ".join(f"{safe_text.name(str(name))} is unloaded." for name in gone)
+    nothing = f"{safe_text.name(model)} was not loaded." if model else "No model was loaded."
+    Face(as_json).result(answer, lambda: sentence or nothing)

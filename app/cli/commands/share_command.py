@@ -1,0 +1,56 @@
+"""`poolhouse share`: whether other machines of the household may copy the models of this one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from app.cli import hints
+from app.cli.conversation import ask_node
+from app.cli.options import HomeOption, JsonOption
+from app.cli.output import Face
+
+if TYPE_CHECKING:
+    from app.client import NodeClient
+
+Json = dict[str, Any]
+ON = (
+    "Machines of this household that use models may copy those that were downloaded or imported here, "
+    "over your own network."
+)
+OFF = "No other machine copies models from here. `poolhouse share on` allows it."
+
+
+class Turn(StrEnum):
+    """What a person wants."""
+
+    ON = "on"
+    OFF = "off"
+
+
+def add_to(program: typer.Typer) -> None:
+    program.command(rich_help_panel="Models", epilog="For example: poolhouse share on")(share)
+
+
+def share(
+    turn: Annotated[
+        Optional[Turn],  # noqa: UP045
+        typer.Argument(
+            metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."
+        ),
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Whether your other machines may copy models from this one, instead of downloading them again."""
+    told = ask_node(home, lambda node: _told(node, turn))
+    answer: Json = {"on": told["share_models"]}
+    Face(as_json).result(answer, lambda: hints.own(ON if answer["on"] else OFF))
+
+
+async def _told(node: NodeClient, turn: Turn | None) -> Json:
+    if turn is None:
+        return await node.get("/settings")
+    return await node.post("/settings", {"share_models": turn is Turn.ON})

@@ -1,0 +1,224 @@
+"""`poolhouse upstream`: other servers that may answer when the pool is full or lacks the model."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+from urllib.parse import urlsplit
+
+import typer
+
+from app.cli import hints, safe_text
+from app.cli.conversation import ask_node
+from app.cli.options import HomeOption, JsonOption, read_name
+from app.cli.output import Face
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Json = dict[str, Any]
+KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
+MOST_KEY = 1000  # characters, as the node takes them
+
+KEY_SHOWN = {True: "yes", False: "no", None: "unknown, as the place for keys cannot be opened"}
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="What you call it.", parser=read_name)
+]
+UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up to and with /v1.")]
+ModelsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--model", metavar="NAME[=THEIRS]",
+        help="A model that it may answer for, and what it is called there. May be given more than once.",
+    ),
+]  # fmt: skip
+CapOption = Annotated[
+    int,
+    typer.Option("--cap-tokens", min=1, metavar="N", help="It gets no more than so many tokens in all."),
+]  # fmt: skip
+NewCapOption = Annotated[
+    Optional[int],  # noqa: UP045  typer reads it at run time
+    typer.Option("--cap-tokens", min=1, metavar="N", show_default=False, help="Another cap."),
+]
+CertificateOption = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--certificate", metavar="FILE", show_default=False,
+        help="Trust this certificate alone, such as that of another Poolhouse.",
+    ),
+]  # fmt: skip
+ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Count its tokens anew.")]
+
+
+def add_to(program: typer.Typer) -> None:
+    commands = typer.Typer(
+        name="upstream",
+        help="Let another server answer when the pool is full or lacks the model.",
+        no_args_is_help=True,
+    )
+    for command in (add, on, off, change, remove):
+        commands.command(command.__name__)(command)
+    commands.command("list")(listed)
+    commands.command("test")(tried)
+    program.add_typer(commands, rich_help_panel="Every day")
+
+
+def add(
+    name: NameArgument,
+    url: UrlArgument,
+    models: ModelsOption,
+    cap_tokens: CapOption,
+    certificate: CertificateOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add one, or change where it is. Its key is asked for, or read from POOLHOUSE_UPSTREAM_KEY or from a pipe: one
+    line. It is off at first."""
+    pairs = [model.partition("=") for model in models]
+    order: Json = {
+        "name": name,
+        "url": url,
+        "models": {here: there or here for here, _, there in pairs},
+        "cap_tokens": cap_tokens,
+        "key": _key(),
+        "certificate": certificate.read_text("utf-8", "replace") if certificate else "",
+    }
+    done = "is added, with a key." if order["key"] else "is added, and no key is stored for it."
+    told = ask_node(home, lambda node: node.post("/api/upstreams", order))
+    _show(told, as_json, f"{safe_text.name(name)} {done}{_bare(name, url)}")
+
+
+def _bare(name: str, url: str) -> str:
+    """Said of an address without a path: nobody would see that it is wrong before a request fails."""
+    if urlsplit(url.strip()).path.strip("/"):
+        return ""
+    cure = f"`poolhouse upstream test {safe_text.name(name)}` says whether it answers"
+    return (
+        f" Most servers are asked at an address that ends with /v1, and this one does not; {cure}."
+    )
+
+
+def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """From now on it may be sent whole requests, texts and all."""
+    _change(name, {"on": True}, home, as_json)
+
+
+def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """It is sent nothing more."""
+    _change(name, {"on": False}, home, as_json)
+
+
+def tried(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Ask it which models it has. That spends no tokens."""
+    from app.client import segment
+
+    path = f"/api/upstreams/{segment(name)}/test"
+    told = ask_node(home, lambda node: node.post(path, {}))
+    Face(as_json).result(told, lambda: _tested(told))
+
+
+def _tested(told: Json) -> RenderableType:
+    name, missing = safe_text.name(told["name"]), ", ".join(map(safe_text.name, told["missing"]))
+    if told["missing"]:
+        cure = f"Name what it has with `poolhouse upstream add {name}`."
+        return hints.text(f"{name} answers, and does not have {missing}. {cure}")
+    return f"{name} answers, and has what it may be asked for."
+
+
+def change(
+    name: NameArgument,
+    cap_tokens: NewCapOption = None,
+    forget: ForgetOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Another cap, or count its tokens anew."""
+    _change(name, {"cap_tokens": cap_tokens, "forget_spent": forget}, home, as_json)
+
+
+def remove(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Forget it, and its key."""
+    from app.client import segment
+
+    path = f"/api/upstreams/{segment(name)}"
+    _show(ask_node(home, lambda node: node.delete(path)), as_json)
+
+
+def listed(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Which there are, and what they have cost."""
+    _show(ask_node(home, lambda node: node.get("/api/upstreams")), as_json)
+
+
+def _change(name: str, order: Json, home: Path | None, as_json: bool) -> None:
+    from app.client import segment
+
+    path = f"/api/upstreams/{segment(name)}"
+    _show(ask_node(home, lambda node: node.post(path, order)), as_json)
+
+
+def _key() -> str:
+    """Never from an argument: those are seen by every program of this computer."""
+    if KEY_VARIABLE in os.environ:
+        return os.environ[KEY_VARIABLE]
+    if sys.stdin is None or not sys.stdin.isatty():
+        return _piped_key()
+    return str(
+        typer.prompt("Its key (empty: none)", default="", hide_input=True, show_default=False)
+    )
+
+
+def _piped_key() -> str:
+    """The first line of what somebody gives us to read. Nothing else is waited for, such as what a service inherits."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # there is none
+        return ""
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ""
+    typer.echo("Its key is read from the pipe: the first line.", err=True)  # which may never come
+    line = sys.stdin.buffer.readline(MOST_KEY + 3).decode(
+        "ascii", "replace"
+    )  # odd ones are refused
+    if len(line.rstrip("\r\n")) > MOST_KEY:
+        raise typer.BadParameter(
+            f"A key has at most {MOST_KEY} characters. Give it alone on the first line."
+        )
+    return line.strip()
+
+
+def _show(told: Json, as_json: bool, first: str = "") -> None:
+    def view() -> RenderableType:
+        from rich.console import Group
+
+        lines = [line for one in told["upstreams"] for line in _lines(one)]
+        none = "No other server is asked. `poolhouse upstream add --help` tells how one is named."
+        return Group(*map(hints.text, filter(None, [first, *(lines or [none])])))
+
+    Face(as_json).result(told, view)
+
+
+def _lines(one: Json) -> list[str]:
+    name = safe_text.name(one["name"])
+    state = (
+        "may be sent requests"
+        if one["on"]
+        else f"is sent nothing; `poolhouse upstream on {name}` lets it"
+    )
+    pairs = ((safe_text.name(here), safe_text.name(there)) for here, there in one["models"].items())
+    models = ", ".join(
+        here if here == there else f"{here} (there: {there})" for here, there in pairs
+    )
+    spent = f"{one['spent_tokens']:,} of {one['cap_tokens']:,} tokens are spent"
+    if not one.get("is_counted", True):
+        spent = (
+            "what it has cost is no longer known, so it is sent nothing; "
+            f"`poolhouse upstream change {name} --forget-spent` counts anew"
+        )
+    return [
+        f"{name}, at {safe_text.name(one['url'])}: {state}.",
+        f"  For {models}; {spent}. Key: {KEY_SHOWN[one['has_key']]}.",
+    ]

@@ -1,0 +1,1 @@
+"""Answers of the node as text for a terminal: tables, sentences, small pictures."""

@@ -1,0 +1,86 @@
+"""The shelf as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import hints, safe_text
+from app.cli.shapes import Model, Offered
+from app.cli.views.amounts import size
+
+
+def models_view(models: Sequence[Model]) -> RenderableType:
+    """A row for each model; why one cannot be split stands below the table."""
+    if not models:
+        return Group(hints.text("The shelf is empty. Get a model with `poolhouse pull NAME`."))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("Model", overflow="fold")
+    table.add_column("Family", overflow="fold")
+    table.add_column("Kind", overflow="fold")
+    table.add_column("Layers", justify="right")
+    table.add_column("Context", justify="right")
+    table.add_column("Size", justify="right", no_wrap=True)
+    for model in models:
+        name = Text(safe_text.name(model.name))
+        if model.builtin:
+            name.append(" (built in)", style="dim")
+        table.add_row(
+            name,
+            safe_text.name(model.architecture),
+            safe_text.name(model.quantisation),
+            str(model.n_layers),
+            f"{model.context_length:,}" if model.context_length else "not known",
+            size(model.file_bytes),
+        )
+    missing = [hints.text(safe_text.line(model.missing)) for model in models if model.missing]
+    return Group(table, *_whole(models), *_without_template(models), *missing)
+
+
+def starter_view(starter: dict[str, Any] | None) -> list[RenderableType]:
+    """The model that suits this household today, and its sum."""
+    if starter is None:
+        return []
+    needs, lends = size(starter["needs_bytes"]), size(starter["lends_bytes"])
+    speed = f"; forecast: about {starter['tok_s']:.0f} tok/s" if starter["tok_s"] else ""
+    name = safe_text.name(starter["name"])
+    words = (
+        f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. "
+        f"`poolhouse pull {starter['id']}`"
+    )
+    return [hints.text(words), Text()]
+
+
+def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:
+    """A line for each host that answers for this guest."""
+    by_host: dict[str, list[str]] = {}
+    for one in offered:
+        by_host.setdefault(one.machine, []).append(safe_text.name(one.name))
+    lines: list[RenderableType] = [
+        Text(f"{safe_text.name(machine)} answers with {', '.join(names)}.")
+        for machine, names in by_host.items()
+    ]
+    return [*lines, Text("On this machine:")] if lines else []
+
+
+def _without_template(models: Sequence[Model]) -> list[Text]:
+    return [
+        Text(
+            f"{safe_text.name(model.name)}: no chat template in its file, so chats are written as ChatML.",
+            style="dim",
+        )
+        for model in models
+        if model.writes and not model.has_template
+    ]
+
+
+def _whole(models: Sequence[Model]) -> list[Text]:
+    return [
+        hints.text(f"{safe_text.name(model.name)}: {safe_text.line(model.whole_reason)}", "dim")
+        for model in models
+        if model.whole_reason and not model.splits
+    ]

@@ -1,0 +1,114 @@
+"""A placement as a small picture: a row for each machine, its layers and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import hints, safe_text
+from app.cli.shapes import Forecast, Plan, Replica, Stage
+from app.cli.views.amounts import memory_bar, rate, seconds, size
+from app.cli.views.layer_strip import COLOURS, Strip, in_words, joined
+from app.core.planner.machine_speed import is_rough
+
+
+def plan_view(plan: Plan) -> RenderableType:
+    """The forecast of `poolhouse plan`, or a loaded model."""
+    rows: list[RenderableType] = [Text(headline(plan), style="bold"), placement_view(plan)]
+    if plan.forecast is not None:
+        rows.append(Text(forecast_line(plan, plan.forecast)))
+    rows += [hints.text(safe_text.line(reason), "dim") for reason in plan.reasons]
+    rows += [hints.text(safe_text.line(advice.sentence), "green") for advice in plan.advice]
+    return Group(*rows)
+
+
+ROUGH = "Rough: with so small a model, what else the computers do weighs as much."
+
+
+def forecast_line(plan: Plan, forecast: Forecast) -> str:
+    """`Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in all.`
+
+    Of a model that has answered, it counts what its answers took.
+    """
+    users = plan.users or 1
+    of = f"prompt of {plan.first_token.prompt_tokens:,} tokens" if plan.first_token else ""
+    learned = "with what answers took so far" if plan.last_answer else ""
+    about = ", ".join(filter(None, (of, learned)))
+    alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
+    together = f"; {users} at once {rate(forecast.together_tok_s)} in all" if users > 1 else ""
+    rough = f" {ROUGH}" if is_rough(forecast.decode_tok_s) else ""
+    kind = "Estimate" if forecast.estimated else "Forecast"
+    return f"{kind}{f' ({about})' if about else ''}: {alone}{together}.{rough}"
+
+
+def headline(plan: Plan) -> str:
+    """`guide · split over 3 machines · context 4,096 · 2 users · f16`."""
+    machines = len(by_machine(plan.held))
+    shape = f"split over {machines} machines" if machines > 1 else "on one machine"
+    n_whole = sum(stage.role == "whole" for stage in plan.held)
+    if plan.shape == "replicas" and machines > 1 and n_whole:
+        shape = f"replicas on {machines} machines"
+        if n_whole < machines:
+            shape = f"split over {machines - n_whole} machines and whole on {n_whole} more"
+    parts = [safe_text.name(plan.model), shape]
+    if plan.context:
+        parts.append(f"context {plan.context:,}")
+    if plan.users and plan.users > 1:
+        parts.append(f"{plan.users} at once")
+    if plan.number and any(stage.role != "whole" for stage in plan.held) and machines > 1:
+        parts.append(plan.number)
+    return " · ".join(parts)
+
+
+def replicas_line(replicas: Sequence[Replica]) -> str:
+    """`Replicas: den-pc ready, 4 answering; attic-pc lost.`"""
+    parts = []
+    for one in replicas:
+        doing = [f"{one.answering} answering"] if one.answering else []
+        doing += [f"{one.waiting} waiting"] if one.waiting else []
+        parts.append(
+            ", ".join([f"{safe_text.name(one.machine)} {safe_text.line(one.state)}", *doing])
+        )
+    return f"Replicas: {'; '.join(parts)}."
+
+
+def loaded_line(plan: Plan) -> str:
+    """How long loading took, and what came over the network for it."""
+    took = f"Loaded in {seconds(plan.loaded_seconds)}"
+    if plan.fetched_bytes:
+        return f"{took}; {size(plan.fetched_bytes)} went to the lenders."
+    return f"{took}; no weights had to be sent."
+
+
+def placement_view(plan: Plan) -> Table:
+    """One row for each machine in the order in which a token visits them."""
+    needs = {need.key: need for need in plan.machines}
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
+    table.add_column(overflow="fold")
+    table.add_column()
+    table.add_column(overflow="fold", justify="right")
+    table.add_column(overflow="fold")
+    n_layers = max((stage.last for stage in plan.stages), default=0)
+    for row, (key, stages) in enumerate(by_machine(plan.stages).items()):
+        colour = COLOURS[row % len(COLOURS)]
+        runs = joined([(stage.first, stage.last) for stage in stages])
+        takes = sum(stage.weight_bytes + stage.kv_bytes + stage.work_bytes for stage in stages)
+        need = needs.get(key)
+        memory: RenderableType = size(takes) if takes else ""
+        if need is not None and need.lends_bytes:
+            memory = memory_bar(need.needs_bytes, need.lends_bytes, colour)
+        table.add_row(
+            safe_text.name(stages[0].machine), Strip(runs, n_layers, colour), in_words(runs), memory
+        )
+    return table
+
+
+def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
+    """Stages by the key of the machine that holds them, in order of their first layers."""
+    held: dict[str, list[Stage]] = {}
+    for stage in sorted(stages, key=lambda stage: stage.first):
+        held.setdefault(stage.key, []).append(stage)
+    return held

@@ -1,0 +1,196 @@
+"""The household at a glance: what is loaded, every machine, what it lends, and the links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from app.cli import hints, safe_text
+from app.cli.shapes import Link, Machine, Plan, Snapshot
+from app.cli.views.amounts import memory_bar, seconds
+from app.cli.views.forecasts_view import forecasts_view
+from app.cli.views.links_view import in_short
+from app.cli.views.nearby_machines import nearby_view
+from app.cli.views.placement_view import (
+    by_machine,
+    forecast_line,
+    headline,
+    placement_view,
+    replicas_line,
+)
+
+COLOUR_OF_STATE = {
+    "ready": "green",
+    "loaded": "green",
+    "lending": "green",
+    "working": "blue",
+    "draining": "yellow",
+    "paused": "yellow",
+    "failed": "red",
+    "lost": "red",
+}
+
+
+def status_view(snapshot: Snapshot) -> RenderableType:
+    """All of `poolhouse status`, 80 columns wide."""
+    rows: list[RenderableType] = [_head(snapshot), Text(), machines_view(snapshot)]
+    rows += links_between(snapshot)
+    rows += _reasons(snapshot)
+    if snapshot.discovery.reason:
+        rows.append(hints.text(safe_text.line(snapshot.discovery.reason), "yellow"))
+    rows += nearby_view(list(snapshot.strangers.values()))
+    for model in (snapshot.loaded, *snapshot.beside):
+        rows += model_view(model) if model is not None and model.stages else []
+    if snapshot.loaded is not None and snapshot.loaded.stages:
+        rows += forecasts_view(snapshot.loaded.last_answer, snapshot.forecasts)
+    if snapshot.embeds is not None:
+        rows += [Text(), *vectors_view(snapshot.embeds)]
+    if snapshot.pairing is not None:
+        window = snapshot.pairing
+        left = seconds(window.seconds_left)
+        sentence = f"Pairing is open at {safe_text.line(window.address)} for {left} more."
+        rows += [Text(), Text(sentence)]
+    return Group(*rows)
+
+
+def model_view(model: Plan) -> list[RenderableType]:
+    """A model that writes, and where it is."""
+    title = Text(headline(model), style="bold")
+    rows: list[RenderableType] = [Text(), title, placement_view(model)]
+    if model.replicas:
+        rows.append(Text(replicas_line(model.replicas)))
+    if model.forecast is not None:
+        rows.append(Text(forecast_line(model, model.forecast)))
+    return rows
+
+
+def vectors_view(embeds: Plan) -> list[RenderableType]:
+    """The embedding model or reranker, which stands beside whatever writes."""
+    doing = ", loading" if embeds.state == "loading" else ""
+    does = "scores texts for programs" if embeds.ranks else "vectors for programs"
+    title = Text(f"{safe_text.name(embeds.model)} · {does}{doing}", style="bold")
+    return [title, placement_view(embeds)]
+
+
+def _head(snapshot: Snapshot) -> RenderableType:
+    node = snapshot.node
+    parts = [safe_text.name(node.name), f"Poolhouse {safe_text.line(node.version)}"]
+    if node.peer_address:
+        parts.append(safe_text.line(node.peer_address))
+    used_by = node.lending.used_by
+    said = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by)]
+    said += [beside_sentence(model) for model in snapshot.beside]
+    sentence = hints.text(" ".join(said), "bold")
+    if node.reason:
+        sentence = hints.text(safe_text.line(node.reason), "bold red")
+    answers = snapshot.answers
+    if answers.running or answers.waiting:
+        sentence.append(
+            f" {answers.running} answering, {answers.waiting} waiting.", style="default"
+        )
+    return Group(sentence, Text(" · ".join(parts), style="dim"))
+
+
+def pool_sentence(
+    loaded: Plan | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()
+) -> str:
+    """What the pool can do now, in one sentence (UX.md 4). hosts: of a guest; used_by: whose layers lie here."""
+    if hosts is not None:
+        names = ", ".join(map(safe_text.name, hosts))
+        return f"Ready. Answers come from {names}." if hosts else "No host is here to answer."
+    if loaded is None and used_by:
+        return f"Lending: this machine holds layers for {', '.join(map(safe_text.name, used_by))}."
+    if loaded is None:
+        return "No model is loaded. Load one with `poolhouse load NAME`."
+    return _model_sentence(loaded, "Ready. ")
+
+
+def beside_sentence(model: Plan) -> str:
+    """What a model that is loaded beside the first can do now."""
+    return _model_sentence(model, "")
+
+
+def _model_sentence(loaded: Plan, ready: str) -> str:
+    name = safe_text.name(loaded.model)
+    machines = len(by_machine(loaded.held))
+    if loaded.stopping:
+        return f"{name} is being stopped, and gives its memory back."
+    match loaded.state:
+        case "ready" | "":
+            held = f"{machines} machines hold" if machines > 1 else "This machine holds"
+            if (
+                machines == 1 and loaded.held[0].key != loaded.stages[0].key
+            ):  # the host is the first
+                held = f"{safe_text.name(loaded.held[0].machine)} holds"
+            then = f" {safe_text.line(loaded.recovery.text)}" if loaded.recovery else ""
+            return f"{ready}{held} {name}.{then}"
+        case "loading":
+            return f"Loading {name}."
+        case state:
+            why = safe_text.line(loaded.reason or "The reason is not known.")
+            then = " The next question loads it again." if state == "lost" else ""
+            return f"{name} is {safe_text.line(state)}. {why}{then}"
+
+
+def machines_view(snapshot: Snapshot) -> Table:
+    """A row for each machine, this one first."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("Machine", overflow="fold")
+    table.add_column("State", overflow="fold")
+    table.add_column("Used of lent", overflow="fold")
+    table.add_column("Link", overflow="fold")
+    for machine in sorted(snapshot.machines.values(), key=lambda one: (not one.this, one.name)):
+        table.add_row(
+            _named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links)
+        )
+    return table
+
+
+def links_between(snapshot: Snapshot) -> list[Text]:
+    """A line for each link that this machine is at no end of, as one of its ends measured it."""
+    names = {key: safe_text.name(one.name) for key, one in snapshot.machines.items()}
+    lines = [
+        " – ".join(sorted((names[one], names[other]), key=str.casefold)) + f": {in_short(link)}"
+        for one, links in snapshot.links_between.items()
+        for other, link in links.items()
+        if one in names and other in names
+    ]
+    return [Text(line, style="dim") for line in sorted(lines, key=str.casefold)]
+
+
+def _reasons(snapshot: Snapshot) -> list[Text]:
+    """Why a machine is as it is, where there is something to say."""
+    return [
+        hints.text(f"{safe_text.name(machine.name)}: {safe_text.line(machine.reason)}", "dim")
+        for machine in snapshot.machines.values()
+        if machine.reason
+    ]
+
+
+def _named(machine: Machine) -> Text:
+    name = Text(safe_text.name(machine.name))
+    if machine.this:
+        name.append(" (this)", style="dim")
+    return name
+
+
+def state_of(machine: Machine) -> Text:
+    """One word: `loaded` where layers lie and nothing computes, `working` where something does."""
+    state = machine.state if machine.online or machine.this else "offline"
+    return Text(safe_text.line(state), style=COLOUR_OF_STATE.get(state, "dim"))
+
+
+def _lends(machine: Machine) -> RenderableType:
+    if not machine.lent_bytes:
+        return Text("nothing", style="dim")
+    return memory_bar(machine.used_bytes or 0, machine.lent_bytes)
+
+
+def _link(machine: Machine, links: dict[str, Link]) -> Text:
+    if machine.this:
+        return Text("")
+    link = links.get(machine.id, Link())
+    return Text(in_short(link), style="dim")

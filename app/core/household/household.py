@@ -1,0 +1,303 @@
+"""The machines of the household as this node sees them: frozen facts, replaced by events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from app.core.errors import Reason
+from app.core.household.machine_names import same_name, unless_taken
+from app.core.household.operations import Role
+from app.core.ids import MachineId
+from backends.contract import Layers
+
+GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)
+MOST_FORMER = 64  # names that machines had before
+NAMING = ("name", "machine")  # facts of reasons that name a machine
+ENDS = (
+    "stage_unreachable",
+    "stage_silent",
+    "stage_lost",
+)  # how the end of a machine is seen from its connections
+CLOSED = "shutting_down"  # what it said itself
+MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no home
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a machine tells of itself beside its memory."""
+
+    used_by: tuple[MachineId, ...] = ()  # machines whose models have layers there now
+    engine: str = ""  # that computes the layers, with its version
+    watts: int | None = None  # None: its system does not tell
+    link_mbit: int = 0  # its owner lets Poolhouse send and take so many Mbit/s; 0: no limit
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One member, as it last described itself. A name is decoration; the id is the machine."""
+
+    id: MachineId
+    name: str
+    online: bool = False
+    device: str = ""
+    total_bytes: int = 0
+    lending: str = ""  # what it says its lending does: `paused`, `draining` and so on
+    lending_reason: Reason | None = None  # and why
+    hottest_c: int | None = None  # its processor; None: its system does not tell
+    log_name: str = ""  # what the household's log calls it
+    lends_bytes: int = 0  # what a new placement may take there now
+    used_bytes: int = 0  # what placements hold there now
+    roles: tuple[str, ...] = ()
+    address: str | None = None
+    reason: Reason | None = None
+    layers: tuple[Layers, ...] = ()
+    seen_at: float | None = None  # Unix time when its link ended last
+    about: About = About()
+
+    def could_lend(self, released_bytes: int) -> int:
+        """What a new placement may take once `released_bytes` of an old one are given back.
+
+        Never more than it lends in all: the news of the release may have arrived already.
+        """
+        return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
+
+    @property
+    def only_uses(self) -> bool:
+        """Whether its household lets it use models and not lend: then nothing is paused there."""
+        return bool(self.roles) and LENDER not in self.roles
+
+    @property
+    def state(self) -> str:
+        """One word for the map and the table."""
+        if not self.online:
+            return "offline"
+        if self.lending == "draining" or (self.lending == "paused" and not self.only_uses):
+            return self.lending
+        if self.lending == "working":
+            return self.lending
+        if self.layers or self.used_bytes:
+            return "loaded"
+        if self.only_uses:
+            return "guest" if GUEST in self.roles and HOST not in self.roles else "user"
+        return "ready" if self.lends_bytes else "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The log says: this machine belongs to the household."""
+
+    id: MachineId
+    name: str
+    roles: tuple[str, ...]
+    seen_at: float | None = None  # Unix time, from before this start
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    id: MachineId
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A link to the machine passed all checks."""
+
+    id: MachineId
+    address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The machine described itself."""
+
+    id: MachineId
+    name: str
+    device: str
+    total_bytes: int
+    lends_bytes: int
+    used_bytes: int
+    lending: str = ""
+    lending_reason: Reason | None = None
+    hottest_c: int | None = None
+    about: About = About()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """Nothing was heard for a while (a reason), or something again (None)."""
+
+    id: MachineId
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    id: MachineId
+    reason: Reason | None
+    at: float | None = None  # Unix time
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A placement gave (or took) layers: what each machine holds now."""
+
+    layers: Mapping[MachineId, tuple[Layers, ...]]
+    replaced: Mapping[MachineId, Reason] = field(default_factory=dict)  # why others take them over
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Somebody announced a Poolhouse on this network. A hint: checked in form, proved in nothing."""
+
+    id16: str  # the first 16 hex digits of the id it claims
+    addresses: tuple[str, ...]  # IPv4 and IPv6, without port; all local
+    port: int  # for members
+    protocol: int
+    name: str | None = None  # fit to be shown; only while it lets somebody in
+    pairing_port: int | None = None
+    system: str | None = None  # what it says of itself, with the name
+    device: str | None = None
+
+    def is_of(self, machine: MachineId) -> bool:
+        """Whether this may be `machine`."""
+        return machine.startswith(self.id16)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """It said goodbye, or was not heard for too long."""
+
+    id16: str
+
+
+Event = Member | Removed | Came | Told | Doubted | Left | Holds | Seen | Gone
+
+
+@dataclass(frozen=True, slots=True)
+class Household:
+    """All machines by id, and who else is near: no members, by the beginning of the id they claim."""
+
+    machines: Mapping[MachineId, Machine] = field(default_factory=dict)
+    strangers: Mapping[str, Seen] = field(default_factory=dict)  # heard last comes last
+    former: Mapping[str, MachineId] = field(default_factory=dict)  # names from before a renaming
+
+    def today(self, reason: Reason) -> Reason:
+        """The same with the names that machines have now: it may be older than a renaming.
+
+        Of a machine that said that it closes, this is told, and not that its connection broke.
+        """
+        taken = {one.name for one in self.machines.values()}
+        now = {
+            fact: self.machines[self.former[said]].name
+            for fact in NAMING
+            if isinstance(said := reason.facts.get(fact), str)
+            and said in self.former
+            and said not in taken
+        }
+        named = Reason(reason.code, {**reason.facts, **now}) if now else reason
+        closed = reason.code in ENDS and self._has_closed(str(named.facts.get("machine")))
+        return Reason("machine_closed", {"machine": named.facts["machine"]}) if closed else named
+
+    def _has_closed(self, name: str) -> bool:
+        return any(
+            one.name == name and one.reason is not None and one.reason.code == CLOSED
+            for one in self.machines.values()
+            if not one.online
+        )
+
+
+def with_outside(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
+    """The household, where machines that answer but cannot be linked say why, and not how their last link ended.
+
+    One that said goodbye, was brought up to date and is of another version now is not closed.
+    """
+    machines = {
+        key: replace(one, reason=kept_out[key]) if key in kept_out and not one.online else one
+        for key, one in household.machines.items()
+    }
+    return replace(household, machines=machines)
+
+
+def apply(household: Household, event: Event) -> Household:
+    """The household after the event. News of a machine that is no member changes nothing."""
+    machines = dict(household.machines)
+    strangers = household.strangers
+    match event:
+        case Member(id, name, roles, seen_at):
+            known = machines.get(id, Machine(id, name, log_name=name, seen_at=seen_at))
+            shown = known.name if known.log_name == name else name  # else it was renamed
+            for key, one in machines.items():
+                if key != id and same_name(one.name, name):  # the log's word goes first
+                    machines[key] = replace(one, name=one.log_name)
+            machines[id] = replace(known, name=shown, log_name=name, roles=roles)
+            strangers = {key: seen for key, seen in strangers.items() if not seen.is_of(id)}
+        case Removed(id):
+            machines.pop(id, None)
+        case Holds(layers, replaced):
+            machines = {
+                key: replace(m, layers=layers.get(key, ()), reason=replaced.get(key, m.reason))
+                for key, m in machines.items()
+            }
+        case Told():
+            if event.id in machines:
+                others = (one for key, one in machines.items() if key != event.id)
+                taken = [name for one in others for name in (one.name, one.log_name)]
+                own = unless_taken(event.name, machines[event.id].name, taken)
+                machines[event.id] = _after(machines[event.id], replace(event, name=own))
+        case Came() | Doubted() | Left():
+            if event.id in machines:
+                machines[event.id] = _after(machines[event.id], event)
+        case Seen():
+            if not any(map(event.is_of, machines)):
+                strangers = _with(strangers, event)
+        case Gone(id16):
+            strangers = {key: seen for key, seen in strangers.items() if key != id16}
+        case _:
+            assert_never(event)
+    return Household(machines, strangers, _former(household, machines))
+
+
+def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapping[str, MachineId]:
+    """Which names members had before, the last ones of them."""
+    known = {
+        **household.former,
+        **{
+            old.name: key
+            for key, old in household.machines.items()
+            if key in machines and machines[key].name != old.name
+        },
+    }
+    there = [(name, key) for name, key in known.items() if key in machines]
+    return dict(there[-MOST_FORMER:])
+
+
+def _with(strangers: Mapping[str, Seen], seen: Seen) -> Mapping[str, Seen]:
+    """The stranger comes last; beyond the limit, whoever was heard first goes."""
+    others = [(key, other) for key, other in strangers.items() if key != seen.id16]
+    return dict([*others[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
+
+
+def _after(machine: Machine, event: Came | Told | Doubted | Left) -> Machine:
+    match event:
+        case Came(_, address):
+            address = address or machine.address
+            return replace(machine, online=True, address=address, reason=None)
+        case Told():
+            return replace(
+                machine,
+                name=event.name,
+                device=event.device,
+                total_bytes=event.total_bytes,
+                lends_bytes=event.lends_bytes,
+                used_bytes=event.used_bytes,
+                lending=event.lending,
+                lending_reason=event.lending_reason,
+                hottest_c=event.hottest_c,
+                about=event.about,
+            )
+        case Doubted(_, reason):
+            return replace(machine, reason=reason)
+        case Left(_, reason, at):
+            gone = replace(machine, online=False, lends_bytes=0, used_bytes=0, reason=reason)
+            return replace(gone, seen_at=at, about=About(engine=machine.about.engine))

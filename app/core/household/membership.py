@@ -1,0 +1,453 @@
+"""Who belongs to the household: merge and evaluation of the signed log, in any order of arrival.
+
+SAFETY.md 4. Nothing here verifies a signature or reads a certificate: `Verify` and `Fit` are handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from app.core.household.machine_names import clean_name, free_name
+from app.core.household.operations import (
+    MAX_TURN,
+    NO_HOUSEHOLD,
+    Add,
+    Body,
+    HouseholdId,
+    Operation,
+    OperationId,
+    Remove,
+    Rename,
+    Role,
+    SetRoles,
+    household_of,
+    signed_bytes,
+)
+from app.core.ids import MachineId
+
+C = TypeVar("C", SetRoles, Rename)
+Verify = Callable[[bytes, bytes, bytes], bool]  # (signer's DER, signed bytes, signature) -> good?
+Fit = Callable[[bytes], bool]  # (DER of who is added) -> a certificate that may be pinned?
+Room = Mapping[type[Body], int]
+
+# 4,096 lines in all. Half of the room is the first machine's own: whatever other admins sign, it can still remove them.
+FOUNDER_ROOM: Room = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}
+OTHERS_ROOM: Room = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}  # of all others together
+SIGNER_ROOM: Room = {Add: 256, Remove: 128, SetRoles: 64, Rename: 64}  # of each of them
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A machine that belongs to the household now."""
+
+    id: MachineId
+    der: bytes
+    name: str  # as it joined, or was renamed last; what it calls itself now is in its HELLO
+    roles: frozenset[Role]
+    renamed: OperationId | None = None  # the line that gave it this name, when it was renamed
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether hosts answer for it. One that may host as well, as lines of two admins can add up, is none."""
+        return Role.GUEST in self.roles and Role.HOST not in self.roles
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What this machine knows of its household. Operations stand after the ones they rest on."""
+
+    household: HouseholdId
+    operations: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The outcome of a merge."""
+
+    log: Log
+    new: tuple[Operation, ...]  # to be told to others
+    false: tuple[Operation, ...]  # false signatures: no member relays them
+    unfit: tuple[Operation, ...]  # certificates that nobody may pin
+    unfounded: tuple[Operation, ...]  # of signers who are no admins, as far as is known
+    n_outside: int  # these, and those about machines that nobody added
+
+
+def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Fit) -> Merged:
+    """The log with every operation of `arrived` that this machine can trust.
+
+    An operation counts once its signer is known to be, or to have been, an admin, and once the machine it is about
+    was added; what does not is dropped, and comes again with the next exchange. Where there is no room for all, what
+    stays does not depend on the order of arrival. `verify` is called once for each new one.
+    """
+    known = dict.fromkeys(log.operations)
+    waiting = [operation for operation in dict.fromkeys(arrived) if operation not in known]
+    false, unfit = [], []
+
+    def trusted(operation: Operation, admins: Mapping[MachineId, bytes]) -> bool:
+        body = operation.body
+        if isinstance(body, Add) and not fit(body.der):
+            unfit.append(operation)
+            return False
+        payload = signed_bytes(body, operation.signer)
+        if not verify(_der_of_signer(operation, admins), payload, operation.signature):
+            false.append(operation)
+            return False
+        return True
+
+    outside = _enter(log.household, known, waiting, trusted)
+    admins = _ever_admins(Log(log.household, tuple(known)))
+    merged = Log(log.household, _within_room(log.household, tuple(known)))
+    before = set(log.operations)
+    new = tuple(operation for operation in merged.operations if operation not in before)
+    unfounded = tuple(operation for operation in outside if operation.signer not in admins)
+    return Merged(merged, new, tuple(false), tuple(unfit), unfounded, len(outside))
+
+
+def is_superseded(operation: Operation, log: Log) -> bool:
+    """Whether the same signer has given this machine a newer name, or newer roles."""
+    last = _last_of_signer(log.operations).get(_subject(operation), operation)
+    return isinstance(operation.body, SetRoles | Rename) and last != operation
+
+
+def founder(log: Log) -> MachineId | None:
+    """The machine in whose first line the household began."""
+    founding = (line.signer for line in log.operations if _founds(line, log.household))
+    return next(founding, None)
+
+
+def members(log: Log) -> Mapping[MachineId, Member]:
+    """Everyone who belongs to the household now, from the log alone, in four passes. No two have one name."""
+    found, removed = _found(log)
+    changes = _changes(log, found, removed)
+    roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
+    now = {
+        machine: _changed(member, roles.get(machine), names.get(machine))
+        for machine, member in found.items()
+        if machine not in removed
+    }
+    return _told_apart(now, founder(log))
+
+
+def _told_apart(
+    now: Mapping[MachineId, Member], first: MachineId | None
+) -> Mapping[MachineId, Member]:
+    """The same, with a number behind a name that two have: two admins may have let them in at the same time.
+
+    Who keeps it does not depend on the order of arrival: the first machine, else the one of the lower id.
+    """
+    names: dict[MachineId, str] = {}
+    for machine in sorted(now, key=lambda one: (one != first, one)):
+        names[machine] = free_name(now[machine].name, names.values())
+    return {machine: replace(member, name=names[machine]) for machine, member in now.items()}
+
+
+def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, Operation]:
+    """Pass 4: for each machine the line of this kind that counts: the highest turn, then the id."""
+    last: dict[MachineId, tuple[int, OperationId, Operation]] = {}
+    for operation in operations:
+        body = operation.body
+        if isinstance(body, kind):
+            entry = (body.turn, operation.id, operation)
+            last[body.machine] = max(entry, last.get(body.machine, entry), key=lambda one: one[:2])
+    return {machine: operation for machine, (_, _, operation) in last.items()}
+
+
+def next_turn(log: Log, machine: MachineId, leaving: MachineId | None = None) -> int:
+    """The turn with which a new line about `machine` counts before all that count now.
+
+    leaving: whose lines count no more, however high their turns are.
+    """
+    turns = (
+        operation.body.turn
+        for operation in _changes(log, *_found(log))
+        if isinstance(operation.body, SetRoles | Rename)
+        and operation.body.machine == machine
+        and operation.signer != leaving
+    )
+    return min(max(turns, default=0) + 1, MAX_TURN)
+
+
+def removed_machines(log: Log) -> frozenset[MachineId]:
+    """Everyone who was removed, and can never come back under the same id."""
+    return frozenset(_removed(log, _ever_admins(log)))
+
+
+def added_by(log: Log, machine: MachineId) -> tuple[Operation, ...]:
+    """The `add`s signed by `machine`: whoever removes it confirms which of them are kept."""
+    return tuple(
+        operation
+        for operation in log.operations
+        if operation.signer == machine
+        and isinstance(operation.body, Add)
+        and operation.body.machine != machine
+    )
+
+
+def _enter(
+    household: HouseholdId,
+    known: dict[Operation, None],
+    waiting: Sequence[Operation],
+    trusted: Callable[[Operation, Mapping[MachineId, bytes]], bool],
+) -> Sequence[Operation]:
+    """Put those of `waiting` into `known` that rest on what is there, in such an order; the others."""
+    admins = _ever_admins(Log(household, tuple(known)))
+    added = {line.body.machine for line in known if isinstance(line.body, Add)}
+    progress = True
+    while progress and waiting:
+        progress, later = False, []
+        for operation in waiting:
+            if not _may_enter(operation, household, admins, added):
+                later.append(operation)
+                continue
+            progress = True
+            if trusted(operation, admins):
+                known[operation] = None
+                _note_admin(operation, admins)
+                if isinstance(operation.body, Add):
+                    added.add(operation.body.machine)
+        waiting = later
+    return waiting
+
+
+def _may_enter(
+    operation: Operation,
+    household: HouseholdId,
+    admins: Mapping[MachineId, bytes],
+    added: Collection[MachineId],
+) -> bool:
+    """A line about a machine that nobody added has no use: it would only take the room of others."""
+    body = operation.body
+    if _founds(operation, household):
+        return True
+    about = isinstance(body, Add) or body.machine in added
+    return body.household == household and operation.signer in admins and about
+
+
+def _founds(operation: Operation, household: HouseholdId) -> bool:
+    """Whether this is the operation in which the first machine added itself."""
+    body = operation.body
+    return (
+        isinstance(body, Add)
+        and body.household == NO_HOUSEHOLD
+        and body.machine == operation.signer
+        and household_of(operation) == household
+    )
+
+
+def _within_room(
+    household: HouseholdId, operations: tuple[Operation, ...]
+) -> tuple[Operation, ...]:
+    """Those for which there is room, the same whatever came first: admins nearer to the first machine go before
+    others, and of one admin's lines those that a removal keeps."""
+    first = founder(Log(household, operations))
+    by_signer: dict[MachineId, list[Operation]] = {}
+    for operation in operations:
+        by_signer.setdefault(operation.signer, []).append(operation)
+    if first is None or _all_fit(first, by_signer):
+        return operations
+    ranks = _Ranks(operations, household)
+    left = dict(OTHERS_ROOM)
+    signers: list[MachineId] = []
+    chosen: set[Operation] = set()
+    added: set[MachineId] = set()
+    level = {first}
+    while level:
+        following: set[MachineId] = set()
+        for signer in sorted(level):
+            adds = [line for line in by_signer.get(signer, ()) if isinstance(line.body, Add)]
+            kept = ranks.kept(signer, signers)
+            taken = _taken(ranks.sorted(adds, kept), Add, left, is_first=signer == first)
+            signers.append(signer)
+            chosen.update(taken)
+            added.update(line.body.machine for line in taken)
+            following.update(line.body.machine for line in taken if _makes_admin(line))
+        level = following.difference(signers)
+    for signer in signers:
+        kept = ranks.kept(signer, signers)
+        for kind in (Remove, SetRoles, Rename):
+            lines = [
+                line
+                for line in by_signer.get(signer, ())
+                if isinstance(line.body, kind) and line.body.machine in added
+            ]
+            chosen.update(_taken(ranks.sorted(lines, kept), kind, left, is_first=signer == first))
+    ordered: dict[Operation, None] = {}
+    _enter(household, ordered, [line for line in operations if line in chosen], lambda *_: True)
+    return tuple(ordered)
+
+
+def _all_fit(first: MachineId, by_signer: Mapping[MachineId, Sequence[Operation]]) -> bool:
+    others = dict.fromkeys(OTHERS_ROOM, 0)
+    for signer, lines in by_signer.items():
+        room = FOUNDER_ROOM if signer == first else SIGNER_ROOM
+        for kind in room:
+            count = sum(isinstance(line.body, kind) for line in lines)
+            if count > room[kind]:
+                return False
+            if signer != first:
+                others[kind] += count
+    return all(others[kind] <= OTHERS_ROOM[kind] for kind in others)
+
+
+class _Ranks:
+    """Which lines of one signer stay where they do not all fit."""
+
+    def __init__(self, operations: Sequence[Operation], household: HouseholdId) -> None:
+        self._household = household
+        self._last = _last_of_signer(operations)
+        self._removals: dict[MachineId, list[Operation]] = {}
+        for line in operations:
+            if isinstance(line.body, Remove):
+                self._removals.setdefault(line.body.machine, []).append(line)
+
+    def kept(self, signer: MachineId, before: Collection[MachineId]) -> Collection[OperationId]:
+        """What those removals of `signer` keep that were signed by admins `before` it."""
+        removals = [
+            line.body.kept
+            for line in self._removals.get(signer, ())
+            if line.signer in before and line.signer != signer and isinstance(line.body, Remove)
+        ]
+        return {operation for kept in removals for operation in kept}
+
+    def sorted(
+        self, lines: Iterable[Operation], kept: Collection[OperationId]
+    ) -> Iterator[Operation]:
+        """The most needed first; then by their hash, which is the same on every machine."""
+
+        def rank(line: Operation) -> tuple[bool, bool, bool, OperationId]:
+            changes = isinstance(line.body, SetRoles | Rename)
+            superseded = changes and self._last[_subject(line)] != line
+            return not _founds(line, self._household), line.id not in kept, superseded, line.id
+
+        return iter(sorted(lines, key=rank))
+
+
+def _taken(
+    lines: Iterator[Operation], kind: type[Body], left: dict[type[Body], int], *, is_first: bool
+) -> list[Operation]:
+    """As many as there is room for; what others than the first machine take is gone from `left`."""
+    room = FOUNDER_ROOM[kind] if is_first else min(SIGNER_ROOM[kind], left[kind])
+    taken = [line for _, line in zip(range(room), lines, strict=False)]
+    if not is_first:
+        left[kind] -= len(taken)
+    return taken
+
+
+def _subject(operation: Operation) -> tuple[MachineId, type[Body], MachineId]:
+    return operation.signer, type(operation.body), operation.body.machine
+
+
+def _last_of_signer(
+    operations: Iterable[Operation],
+) -> dict[tuple[MachineId, type[Body], MachineId], Operation]:
+    """For each signer the last name and the last roles that it gave to each machine."""
+    lines: dict[tuple[MachineId, type[Body], MachineId], list[Operation]] = {}
+    for line in operations:
+        if isinstance(line.body, SetRoles | Rename):
+            lines.setdefault(_subject(line), []).append(line)
+    return {subject: max(found, key=_turn) for subject, found in lines.items()}
+
+
+def _turn(operation: Operation) -> tuple[int, OperationId]:
+    body = operation.body
+    return (body.turn if isinstance(body, SetRoles | Rename) else 0), operation.id
+
+
+def _makes_admin(operation: Operation) -> bool:
+    return isinstance(operation.body, Add) and Role.ADMIN in operation.body.roles
+
+
+def _ever_admins(log: Log) -> dict[MachineId, bytes]:
+    """Pass 1: all who ever were admin, removals ignored, with their certificates."""
+    admins: dict[MachineId, bytes] = {}
+    before = -1
+    while before != len(admins):
+        before = len(admins)
+        for operation in log.operations:
+            if _founds(operation, log.household) or operation.signer in admins:
+                _note_admin(operation, admins)
+    return admins
+
+
+def _note_admin(operation: Operation, admins: dict[MachineId, bytes]) -> None:
+    body = operation.body
+    if isinstance(body, Add) and Role.ADMIN in body.roles:
+        admins[body.machine] = body.der
+
+
+def _der_of_signer(operation: Operation, admins: Mapping[MachineId, bytes]) -> bytes:
+    if isinstance(operation.body, Add) and operation.body.machine == operation.signer:
+        return operation.body.der  # the first operation; the id is the hash of this very DER
+    return admins[operation.signer]
+
+
+def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozenset[OperationId]]:
+    """Pass 2: all who were removed, each with what every one of their removals keeps."""
+    removed: dict[MachineId, frozenset[OperationId]] = {}
+    for operation in log.operations:
+        body = operation.body
+        if isinstance(body, Remove) and operation.signer in admins:
+            kept = frozenset(body.kept)
+            removed[body.machine] = removed.get(body.machine, kept) & kept
+    return removed
+
+
+def _found(
+    log: Log,
+) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
+    """Pass 3: whose chain of `add`s reaches the first machine, removed ones too; and pass 2."""
+    removed = _removed(log, _ever_admins(log))
+    found: dict[MachineId, Member] = {}
+    progress = True
+    while progress:
+        progress = False
+        for operation in log.operations:
+            if isinstance(operation.body, Add) and _counts(operation, log, found, removed):
+                member = _with_roles(found.get(operation.body.machine), operation.body)
+                if found.get(member.id) != member:
+                    found[member.id], progress = member, True
+    return found, removed
+
+
+def _changes(
+    log: Log,
+    found: Mapping[MachineId, Member],
+    removed: Mapping[MachineId, frozenset[OperationId]],
+) -> list[Operation]:
+    return [line for line in log.operations if _counts(line, log, found, removed)]
+
+
+def _counts(
+    operation: Operation,
+    log: Log,
+    found: Mapping[MachineId, Member],
+    removed: Mapping[MachineId, frozenset[OperationId]],
+) -> bool:
+    """Whether a line rests on a chain of counted `add`s from the first machine."""
+    if _founds(operation, log.household):
+        return True
+    signer = found.get(operation.signer)
+    if signer is None or Role.ADMIN not in signer.roles:
+        return False
+    return operation.signer not in removed or operation.id in removed[operation.signer]
+
+
+def _with_roles(member: Member | None, add: Add) -> Member:
+    """Roles of several `add`s add up; of several names the first in the alphabet is taken, so
+    that the order of arrival does not matter."""
+    roles, name = frozenset(add.roles), clean_name(add.name)
+    if member is None:
+        return Member(add.machine, add.der, name, roles)
+    return Member(member.id, member.der, min(member.name, name), member.roles | roles)
+
+
+def _changed(member: Member, roles: Operation | None, name: Operation | None) -> Member:
+    """The member as the last lines about it have it. The right to sign stays as it was added."""
+    if roles is not None and isinstance(roles.body, SetRoles):
+        admin = member.roles & {Role.ADMIN}
+        member = replace(member, roles=frozenset(roles.body.roles) | admin)
+    if name is not None and isinstance(name.body, Rename):
+        member = replace(member, name=clean_name(name.body.name), renamed=name.id)
+    return member

@@ -1,0 +1,159 @@
+"""JSON as models write it: its values, what is whole of a text that was cut anywhere, and half characters. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from app.core.json_schema.json_kinds import is_deeper
+
+MAX_DEPTH = 64  # of what can be told again as JSON anywhere: readers and writers go only so deep
+# At the end of a text: half a string, half a word, or nothing.
+_HALF = re.compile(r'(?:"(?:[^"\\]|\\.)*\\?|t(?:r|ru)?|f(?:a|al|als)?|n(?:u|ul)?|)', re.DOTALL)
+_NUMBER = re.compile(r"[-+0-9.eE]*")
+_BLANKS = re.compile(r"[ \t\r\n]*")
+MOST_VALUES = 20_000  # of what is read piece by piece: a twentieth of a second
+
+
+def value_at(text: str, at: int = 0) -> tuple[Any, int]:
+    """The value that begins there, and where it ends. Raises ValueError for what is none, or cannot be told again: a
+    number that is none of JSON, or beyond all bounds; and what is nested too deeply."""
+    try:
+        found, end = _DECODER.raw_decode(text, at)
+    except RecursionError:
+        raise _too_deep() from None
+    if is_deeper(found, MAX_DEPTH):
+        raise _too_deep()
+    return found, end
+
+
+def value_of_json(text: str) -> Any:
+    """The value that a text is. Raises ValueError as `value_at`, and for what stands behind it."""
+    text = text.strip()
+    found, end = value_at(text)
+    if end < len(text):
+        raise ValueError("something stands behind it")
+    return found
+
+
+def whole_of(text: str) -> Any:
+    """The list or object that a text begins, without what is not whole: half a string, a number that may go on, a name
+    without its value. Raises ValueError for what begins none."""
+    reader = _Reader(text)
+    if not reader.stands("{["):
+        raise ValueError("no list and no object begins here")
+    found = reader.value(0)
+    if not reader.is_cut and not reader.at_end():
+        raise ValueError("something stands behind it")
+    return found
+
+
+def json_of(value: object) -> str:
+    """A value as JSON text that can be sent. Half a surrogate pair, which JSON can name, becomes the sign for none."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+class _CutError(Exception):
+    """The text ends here."""
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self.is_cut = text, 0, False
+        self._n_left = MOST_VALUES
+
+    def value(self, depth: int) -> Any:
+        """The next one; of a list and an object what is there of it. Raises ValueError, _CutError."""
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        self._n_left -= 1
+        if self._n_left < 0:
+            raise ValueError("it has too many values")
+        if self._takes("{"):
+            return self._object(depth + 1)
+        if self._takes("["):
+            return self._list(depth + 1)
+        begin = self._at
+        if (number := _NUMBER.match(self._text, begin)) and number.end() == len(self._text):
+            raise _CutError  # 12 may become 123
+        try:
+            found, self._at = _DECODER.raw_decode(self._text, begin)
+        except ValueError:
+            if _HALF.fullmatch(self._text, begin):
+                raise _CutError from None
+            raise
+        return found
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        try:
+            while not self._takes("}"):
+                if found:
+                    self._wants(",")
+                name = self.value(depth)
+                if not isinstance(name, str):
+                    raise ValueError("a name is no string")
+                self._wants(":")
+                found[name] = self.value(depth)
+                if self.is_cut:
+                    break
+        except _CutError:
+            self.is_cut = True
+        return found
+
+    def _list(self, depth: int) -> list[Any]:
+        found: list[Any] = []
+        try:
+            while not self._takes("]"):
+                if found:
+                    self._wants(",")
+                found.append(self.value(depth))
+                if self.is_cut:
+                    break
+        except _CutError:
+            self.is_cut = True
+        return found
+
+    def at_end(self) -> bool:
+        if blanks := _BLANKS.match(self._text, self._at):
+            self._at = blanks.end()
+        return self._at == len(self._text)
+
+    def stands(self, signs: str) -> bool:
+        return not self.at_end() and self._text[self._at] in signs
+
+    def _takes(self, sign: str) -> bool:
+        if self.at_end():
+            raise _CutError
+        if self._text[self._at] != sign:
+            return False
+        self._at += 1
+        return True
+
+    def _wants(self, sign: str) -> None:
+        if not self._takes(sign):
+            raise ValueError(f"{sign} is missing")
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        _no_number(text)  # 1e400
+    return number
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_number)

@@ -1,0 +1,1 @@
+"""Decides whether a machine lends now: its owner's rules against its readings. Pure."""

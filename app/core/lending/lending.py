@@ -1,0 +1,198 @@
+"""What this machine's lending is doing: Off, Ready, Working, Draining or Paused, and what comes next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+from app.core.errors import Reason
+from app.core.ids import MachineId
+from app.core.lending.policy import Allowed, Denied, NothingLent, Verdict
+
+# Without a frame: between two answers, where a pause costs nobody anything. Within one an other machine may compute for
+# longer than that; so hosts say when an answer passes.
+QUIET_SECONDS = 2.0
+
+OWNER = Reason("pause_owner")
+STOPPED = Reason("pause_stopped")
+OFF = Reason("lend_off")
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """The owner lends nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Hosts may ask; nobody has layers here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """These machines have layers here."""
+
+    hosts: frozenset[MachineId]
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Nothing is lent for a while.
+
+    by_owner: by hand, and rules alone do not end it. until_s: by hand, and then it ends by itself.
+    """
+
+    why: Reason
+    by_owner: bool = False
+    until_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """Running answers may end until the deadline; nothing new begins. Then `then`."""
+
+    hosts: frozenset[MachineId]
+    deadline_s: float
+    then: Paused | Off
+
+
+Word = Literal["off", "ready", "lending", "working", "draining", "paused"]
+State = Off | Ready | Working | Draining | Paused
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The owner pauses, until a moment or until resumed. A deadline of now stops at once."""
+
+    deadline_s: float
+    until_s: float | None = None
+    why: Reason = OWNER
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The owner lends again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The rules were asked; what they deny must be given back by the deadline."""
+
+    verdict: Verdict
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Who has layers here now, for how long no frame has passed, and whether one says that an answer passes here."""
+
+    now_s: float
+    hosts: frozenset[MachineId]
+    quiet_s: float
+    answers: bool = False
+
+
+Event = Pause | Resume | Judged | Looked
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """End all that is lent, now. `why` is what its hosts are told."""
+
+    why: Reason
+
+
+Steps = tuple[State, tuple[GiveBack, ...]]
+
+
+def step(state: State, event: Event) -> Steps:
+    """The state after the event, and what must be done."""
+    match state, event:
+        case _, Pause(deadline_s, until_s, why):
+            return _leave(state, Paused(why, True, until_s), deadline_s), ()
+        case Paused(by_owner=True), Resume():
+            return Ready(), ()
+        case Draining(hosts, _, Paused(by_owner=True)), Resume():
+            return Working(hosts), ()
+        case _, Judged(verdict, deadline_s):
+            return _judged(state, verdict, deadline_s), ()
+        case _, Looked():
+            return _looked(state, event)
+        case _:
+            return state, ()  # what is not paused by hand goes on as the rules have it
+
+
+def reason_of(state: State) -> Reason | None:
+    """Why nothing is lent, or soon nothing will be."""
+    match state:
+        case Off():
+            return OFF
+        case Paused(why):
+            return why
+        case Draining(then=then):
+            return reason_of(then)
+        case _:
+            return None
+
+
+def word(state: State) -> Word:
+    """One word for faces and for the other machines."""
+    match state:
+        case Off():
+            return "off"
+        case Ready():
+            return "ready"
+        case Working():
+            return "working"
+        case Draining():
+            return "draining"
+        case Paused():
+            return "paused"
+        case _:
+            assert_never(state)
+
+
+def _leave(state: State, then: Paused | Off, deadline_s: float) -> State:
+    """Give back what is lent first, if there is any. A drain that is under way never gets longer."""
+    match state:
+        case Working(hosts):
+            return Draining(hosts, deadline_s, then)
+        case Draining(hosts, earlier_s, _):
+            return Draining(hosts, min(earlier_s, deadline_s), then)
+        case _:
+            return then
+
+
+def _judged(state: State, verdict: Verdict, deadline_s: float) -> State:
+    match verdict, state:
+        case NothingLent(), _:
+            return _leave(state, Off(), deadline_s)
+        case _, Paused(by_owner=True) | Draining(then=Paused(by_owner=True)):
+            return state
+        case Denied(why), _:
+            return _leave(state, Paused(why), deadline_s)
+        case Allowed(), Draining(hosts):
+            return Working(hosts)
+        case Allowed(), Off() | Paused():
+            return Ready()
+        case _:
+            return state
+
+
+def _looked(state: State, seen: Looked) -> Steps:
+    match state:
+        case Paused(until_s=float(until_s)) if seen.now_s >= until_s:
+            return Ready(), ()
+        case Ready() | Working():
+            return (Working(seen.hosts) if seen.hosts else Ready()), ()
+        case Draining(then=then) if not seen.hosts:
+            return then, ()
+        case Draining(_, deadline_s, then):
+            ended = seen.quiet_s >= QUIET_SECONDS and not seen.answers
+            over = ended or seen.now_s >= deadline_s  # whatever a host says
+            ends = (GiveBack(reason_of(then) or OFF),) if over else ()
+            return replace(state, hosts=seen.hosts), ends
+        case Off() | Paused() if seen.hosts:  # it was opened in the moment of the pause
+            return state, (GiveBack(reason_of(state) or OFF),)
+        case _:
+            return state, ()

@@ -1,0 +1,261 @@
+"""May this machine lend, and how much: the owner's rules against what the machine senses. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from app.core.errors import Reason
+from app.core.lending.hours import Span, within
+
+RESERVE_BYTES = 1 << 30  # never lent, for what the owner starts next; a tenth of a small machine
+STEP_BYTES = 64 << 20  # free memory is told in steps: the others need not hear of every page
+SHORT_SHARE = 0.5  # of the reserve: with less free, the owner's programs need what is lent
+CRITICAL_SHARE = 0.125  # of the reserve: then no answer is waited for
+BATTERY_GAP_PERCENT = 10  # resumes so much above the level at which it paused (UX.md TC3)
+BATTERY_CRITICAL_PERCENT = 5
+GPU_BUSY_PERCENT = 30  # with another program; half of it ends the pause
+HOT_CELSIUS = 95  # most processors slow themselves down at 95 to 105
+HOT_LEAST, HOT_MOST = 50, 105  # what an owner may choose for it
+COOLER_CELSIUS = 15.0  # than where it paused: then it goes on
+MAX_THREADS = 1024
+MAX_PROGRAMS = 64
+LINK_LEAST_MBIT, LINK_MOST_MBIT = 2, 100_000  # with less, bodies that several share are too slow
+MAX_PROGRAM_CHARACTERS = 100
+
+# How long nothing must object before lending goes on: what comes and goes within seconds would
+# have layers loaded and thrown away again.
+CALM_SECONDS = {"pause_program": 15.0, "pause_gpu": 60.0, "pause_memory": 60.0,
+                "pause_hot": 60.0, "pause_screen": 15.0, "pause_vpn": 15.0,
+                "pause_metered": 15.0}  # fmt: skip
+
+PROCESSOR = "cpu"  # the device of main memory
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the owner chose. The defaults need nobody to choose anything.
+
+    on: whether anything is lent at all.
+    memory_bytes: lent at most; 0: nothing; None: half of what is free when the node starts.
+    devices: names of the devices lent; none named: all.
+    idle_s: the owner must be away for so long; 0: lends while somebody is there too.
+    hours: when; none: always.
+    battery_percent: on battery only above it; 0: at any level; 100: only while plugged in.
+    programs: executables in whose presence nothing is lent.
+    gpu: pause while another program keeps a graphics card busy.
+    drain_s: how long a running answer may take to end when a pause begins.
+    threads: of the processor, for each run of layers that others load from now on; 0: all.
+    hot: pause while the processor is hotter than hot_celsius.
+    screen: pause while a program fills the screen: a game, a film, slides.
+    network: pause while this computer is on a VPN, or on a network that counts what is transferred.
+    link_mbit: Poolhouse sends, and takes, at most so many Mbit/s; 0: as fast as it goes.
+    limit_bytes: all that models may take here, others' and one's own together; 0: what is free.
+    """
+
+    on: bool = True
+    memory_bytes: int | None = None
+    devices: tuple[str, ...] = ()
+    idle_s: float = 0.0
+    hours: tuple[Span, ...] = ()
+    battery_percent: int = 50
+    programs: tuple[str, ...] = ()
+    gpu: bool = True
+    drain_s: float = 30.0
+    threads: int = 0
+    hot: bool = True
+    hot_celsius: int = HOT_CELSIUS
+    screen: bool = True
+    network: bool = False
+    link_mbit: int = 0
+    limit_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        sound = (
+            (self.memory_bytes is None or 0 <= self.memory_bytes <= 1 << 50)
+            and 0 <= self.limit_bytes <= 1 << 50
+            and 0 <= self.idle_s <= 7 * 86400
+            and 0 <= self.battery_percent <= 100
+            and 0 <= self.drain_s <= 600
+            and 0 <= self.threads <= MAX_THREADS
+            and HOT_LEAST <= self.hot_celsius <= HOT_MOST
+            and (not self.link_mbit or LINK_LEAST_MBIT <= self.link_mbit <= LINK_MOST_MBIT)
+            and len(self.programs) <= MAX_PROGRAMS
+            and all(0 < len(name) <= MAX_PROGRAM_CHARACTERS for name in self.programs)
+        )
+        if not sound:
+            raise ValueError("rules that cannot be")
+
+
+@dataclass(frozen=True, slots=True)
+class Battery:
+    """What the system says of it."""
+
+    percent: float
+    plugged: bool
+
+
+Network = Literal["free", "metered", "vpn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Senses:
+    """What the machine senses at one moment.
+
+    now_s: of a clock that only goes forward; weekday (0 is Monday) and minute: local time.
+    idle_s: since the owner's last key or pointer; None: nobody sits here, or nothing tells.
+    programs: of those that the rules name, which run; gpu_percent: how busy other programs keep
+    the busiest graphics card, hottest_c: the processor's hottest part; full_screen: whether a program
+    fills the screen; network: its way out; None where nothing tells.
+    """
+
+    now_s: float
+    weekday: int = 0
+    minute: int = 0
+    idle_s: float | None = None
+    battery: Battery | None = None
+    programs: frozenset[str] = frozenset()
+    gpu_percent: float | None = None
+    hottest_c: float | None = None
+    watts: float | None = None  # as far as the system tells; no rule asks for it
+    full_screen: bool | None = None
+    network: Network | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory at one moment, in bytes.
+
+    most: the owner's limit for others; promised: to others; unloaded: of all that is promised, not taken from
+    the free memory yet; own: what this machine's own models hold; limit: for those and others together, 0 for none.
+    """
+
+    most_bytes: int
+    total_bytes: int
+    free_bytes: int
+    promised_bytes: int = 0
+    unloaded_bytes: int = 0
+    own_bytes: int = 0
+    limit_bytes: int = 0
+
+    @property
+    def reserve_bytes(self) -> int:
+        """What stays with the owner whatever is lent."""
+        return min(RESERVE_BYTES, self.total_bytes // 10)
+
+    @property
+    def lent_bytes(self) -> int:
+        """What others may use in all: never more than they have and what is free now.
+
+        The own models take from it only where they leave too little free, or too little of a limit for all.
+        """
+        free = max(0, self.free_bytes - self.unloaded_bytes - self.reserve_bytes)
+        steps = free // STEP_BYTES * STEP_BYTES
+        most = (
+            min(self.most_bytes, self.limit_bytes - self.own_bytes)
+            if self.limit_bytes
+            else self.most_bytes
+        )
+        return max(0, min(most, self.promised_bytes + steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Others may use so much, on these devices (none named: on all)."""
+
+    bytes: int
+    devices: tuple[str, ...] = ()
+
+    def has(self, device: str) -> bool:
+        return not self.devices or device in self.devices
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Nothing may be used now. `at_once`: the machine is in need, so no answer is waited for.
+
+    objected_s: when a rule last objected.
+    """
+
+    why: Reason
+    objected_s: float
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NothingLent:
+    """The owner lends nothing at all."""
+
+
+Verdict = Allowed | Denied | NothingLent
+
+
+def may_lend(rules: Rules, senses: Senses, room: Room, before: Verdict | None = None) -> Verdict:
+    """Whether this machine lends now. `before`: the last verdict, None when the rules changed.
+
+    What was denied stays denied until the machine is clearly past what objected: thresholds lie
+    apart, and what comes and goes quickly must be gone for a while.
+    """
+    elsewhere = rules.devices and PROCESSOR not in rules.devices
+    if not rules.on or rules.memory_bytes == 0 or elsewhere:
+        return NothingLent()  # engines compute in main memory only: nothing else can be lent yet
+    denied = before if isinstance(before, Denied) else None
+    paused_for = denied.why.code if denied else ""
+    code = _objection(rules, senses, room, paused_for)
+    if code is not None:
+        return Denied(Reason(code), senses.now_s, _in_need(senses, room))
+    if denied and senses.now_s - denied.objected_s < CALM_SECONDS.get(paused_for, 0.0):
+        return replace(denied, at_once=False)
+    return Allowed(room.lent_bytes, rules.devices)
+
+
+def _objection(rules: Rules, senses: Senses, room: Room, paused_for: str) -> str | None:
+    """The first rule that says no, by its reason code. `paused_for`: what the present pause is for."""
+    if not within(rules.hours, senses.weekday, senses.minute):
+        return "pause_hours"
+    if senses.idle_s is not None and senses.idle_s < rules.idle_s:
+        return "pause_active"
+    if _battery_low(rules, senses.battery, paused_for == "pause_battery"):
+        return "pause_battery"
+    if senses.programs & _executables(rules.programs):
+        return "pause_program"
+    busy = GPU_BUSY_PERCENT / 2 if paused_for == "pause_gpu" else GPU_BUSY_PERCENT
+    if rules.gpu and senses.gpu_percent is not None and senses.gpu_percent >= busy:
+        return "pause_gpu"
+    if rules.screen and senses.full_screen:
+        return "pause_screen"
+    if rules.network and senses.network in ("metered", "vpn"):
+        return f"pause_{senses.network}"
+    most_c = rules.hot_celsius - (COOLER_CELSIUS if paused_for == "pause_hot" else 0)
+    if rules.hot and senses.hottest_c is not None and senses.hottest_c >= most_c:
+        return "pause_hot"
+    share = 1.0 if paused_for == "pause_memory" else SHORT_SHARE
+    if room.free_bytes < share * room.reserve_bytes:
+        return "pause_memory"
+    if room.promised_bytes > room.most_bytes:
+        return "pause_less"
+    return None
+
+
+def _battery_low(rules: Rules, battery: Battery | None, paused: bool) -> bool:
+    if battery is None or battery.plugged or not rules.battery_percent:
+        return False
+    level = rules.battery_percent + (BATTERY_GAP_PERCENT if paused else 0)
+    return level >= 100 or battery.percent < level
+
+
+def _in_need(senses: Senses, room: Room) -> bool:
+    """Memory or battery about to end (SAFETY.md 8)."""
+    battery = senses.battery
+    empty = battery and not battery.plugged and battery.percent <= BATTERY_CRITICAL_PERCENT
+    return bool(empty) or room.free_bytes < CRITICAL_SHARE * room.reserve_bytes
+
+
+def executable(name: str) -> str:
+    """A program's name as it is compared: no folder, no `.exe`, in small letters."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1].casefold()
+    return last.removesuffix(".exe")
+
+
+def _executables(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(executable, names))

@@ -1,0 +1,1 @@
+"""Plans a placement: which machine holds which layers, how fast that will be, what would help. Pure."""

@@ -1,0 +1,136 @@
+"""What would help a plan most: a cable, or more memory. Each number is of a plan with just that changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from app.core.errors import Reason
+from app.core.household.link import Link, LinkKind
+from app.core.model import Model
+from app.core.planner.forecast import on_air
+from app.core.planner.placement import PLENTY_BYTES, Candidate, Forecast, Plan, Workload
+from app.core.planner.topologies import Household, Option
+
+HELPS = 0.10  # less is not worth a person's effort
+MOST = 3  # pieces of advice
+CABLE_BYTES_PER_S = 117e6  # of a gigabit, what is left for data
+CABLE_ROUND_TRIP_S = 0.0003
+
+
+def advise(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, now: Plan
+) -> tuple[Reason, ...]:
+    """Changes that would make requests at least a tenth shorter, the best first, with what each would bring.
+
+    now: the plan of the same machines; a shape that a person named for it stays. None is given for one that was
+    not measured or was forced.
+    """
+    known = now.forecast
+    if known is None or not now.alternatives:
+        return ()
+    measured = [lender for lender in lenders if lender.speed and lender.link]
+    limit_s = (1 - HELPS) * known.request_s
+    found: list[tuple[float, Reason]] = []
+    for machine, changed, is_link in _changes(host, measured):
+        after = [changed if one is machine else one for one in (host, *measured)]
+        then = Household(after[0], after[1:], model, workload).below(limit_s, now.allowed)
+        if then is not None:
+            gain = _Gain(known, then, workload.users)
+            reason = _of_link(machine, host, gain) if is_link else _of_memory(machine, gain)
+            found.append((then.forecast.request_s, reason))
+    found.sort(key=lambda one: one[0])
+    return tuple(reason for _, reason in found[:MOST])
+
+
+def _changes(
+    host: Candidate, lenders: Sequence[Candidate]
+) -> Iterator[tuple[Candidate, Candidate, bool]]:
+    """What could be changed: a machine as it is and as it would be, and whether that is its link."""
+    for machine in (host, *lenders):
+        if machine.link is not None and (wired := by_cable(machine.link)) != machine.link:
+            yield machine, replace(machine, link=wired), True
+        yield machine, replace(machine, lends_bytes=PLENTY_BYTES), False
+
+
+@dataclass(frozen=True, slots=True)
+class _Gain:
+    """What a change brings."""
+
+    now: Forecast
+    then: Option
+    users: int
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Tokens a second, now and then."""
+        then = self.then.forecast
+        if self.users > 1:
+            return self.now.together_tok_s, then.together_tok_s
+        return self.now.decode_tok_s, then.decode_tok_s
+
+    @property
+    def times(self) -> tuple[float, float]:
+        """Seconds of a typical request, now and then."""
+        return self.now.request_s, self.then.forecast.request_s
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the rate tells it; otherwise the time does."""
+        now, then = self.rates
+        return then >= (1 + HELPS) * now
+
+
+def by_cable(link: Link) -> Link:
+    """The same link over a gigabit cable, or as it is where that would be no better."""
+    allowed = link.limit_bytes_per_s or CABLE_BYTES_PER_S
+    rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift what an owner allows
+    return replace(
+        link,
+        round_trip_s=min(link.round_trip_s, CABLE_ROUND_TRIP_S),
+        out_bytes_per_s=max(link.out_bytes_per_s, rate),
+        in_bytes_per_s=max(link.in_bytes_per_s, rate),
+        kind=_wired(link.kind),
+        far_kind=_wired(link.far_kind),
+    )
+
+
+def _wired(kind: LinkKind) -> LinkKind:
+    return LinkKind.ETHERNET if kind is LinkKind.WIFI else kind
+
+
+def _of_link(lender: Candidate, host: Candidate, gain: _Gain) -> Reason:
+    link = lender.link
+    assert link is not None
+    only_here = link.kind is LinkKind.WIFI and link.far_kind not in (
+        LinkKind.WIFI,
+        LinkKind.UNKNOWN,
+    )
+    name = host.name if only_here else lender.name
+    megabits = 8e-6 * min(link.out_bytes_per_s, link.in_bytes_per_s)
+    milliseconds = 1e3 * link.round_trip_s
+    wifi = on_air(link)
+    if gain.is_faster:
+        now, then = gain.rates
+        return Reason(
+            "advice_wifi_rate" if wifi else "advice_link_rate",
+            {"machine": name, "megabits": megabits, "milliseconds": milliseconds,
+             "now_tok_s": now, "with_tok_s": then},
+        )  # fmt: skip
+    now, then = gain.times
+    return Reason(
+        "advice_wifi_time" if wifi else "advice_link_time",
+        {"machine": name, "megabits": megabits, "milliseconds": milliseconds,
+         "now_s": now, "with_s": then},
+    )  # fmt: skip
+
+
+def _of_memory(machine: Candidate, gain: _Gain) -> Reason:
+    more = gain.then.held_bytes(machine.id) - machine.lends_bytes
+    if gain.is_faster:
+        now, then = gain.rates
+        return Reason("advice_memory_rate", {"machine": machine.name, "more_bytes": more,
+                                             "now_tok_s": now, "with_tok_s": then})  # fmt: skip
+    now, then = gain.times
+    return Reason("advice_memory_time", {"machine": machine.name, "more_bytes": more,
+                                         "now_s": now, "with_s": then})  # fmt: skip

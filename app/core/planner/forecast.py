@@ -1,0 +1,316 @@
+"""How fast a placement will answer, from what was measured. Pure.
+
+A step of the pipeline is a prompt's chunk, or a token of each answer in a group. It passes the stages one
+after another; several steps are under way, so each machine and each link works on a step of its own, and
+the slowest sets the pace. Hence of N machines:
+
+    first token   one chunk through everything, then for each further chunk the longest time between two
+                  steps anywhere; with N + 1 steps under way, no less than an (N + 1)th of the whole way
+    one answer    every token goes the whole way
+    U answers     in up to N groups: a round takes the whole way, or as long as the slowest needs for all groups
+    a request     as long as one alone takes; or, if that is more, U times what the busiest machine or link
+                  does for one (the two bounds of a closed queueing network with U customers)
+
+The last is what plans are compared by. Host's first and last run are computed by one machine, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.core.household.link import Link, LinkKind
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.machine_speed import Speed
+from app.core.planner.placement import (
+    Bottleneck,
+    Candidate,
+    Forecast,
+    Part,
+    PlannedStage,
+    Share,
+    Workload,
+    pipelines,
+)
+from backends.contract import Role
+
+FEW_ROWS = (
+    32  # of a step that is computed like an answer's, not like a prompt's (measured on processors)
+)
+# Of a layer's time: in the last layer, rows that get no token go no further than the attention.
+# What is left out is the feed-forward network: by multiplications 0.7 in llama's usual proportions.
+UNSEEN = 0.7
+CREDIT = 2  # steps under way to one lender: inference/stage_client.py
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What passes the stages at once."""
+
+    rows: float
+    position: float  # positions before the step, in each of its sequences
+    sampled: float  # rows that get a token
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The steps of a workload on so many machines."""
+
+    machines: int
+    chunks: int  # of the prompt
+    tokens: int  # of the answer, after the first
+    groups: int  # in which all answers are computed
+    crowd: float  # whole ways that a token takes, because more groups than machines take turns
+    users: int
+    chunk: Step
+    single: Step  # one answer alone
+    group: Step  # of several
+
+    @classmethod
+    def of(cls, workload: Workload, machines: int) -> Rounds:
+        users, chunks = workload.users, -(-workload.prompt // workload.batch_rows)
+        groups = -(-users // min(-(-users // machines), workload.batch_rows))
+        position = workload.prompt + workload.output / 2
+        rows = users / groups
+        return cls(
+            machines=machines,
+            chunks=chunks,
+            tokens=workload.output - 1,
+            groups=groups,
+            crowd=max(1.0, groups / machines),
+            users=users,
+            chunk=Step(
+                workload.prompt / chunks, (workload.prompt - workload.prompt / chunks) / 2, 0
+            ),
+            single=Step(1.0, position, 1.0),
+            group=Step(rows, position, rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a step costs on one machine, by its number of layers, with the way there and back."""
+
+    fixed_s: float
+    layer_s: float
+    way_s: float = 0.0  # there and back; nothing on the host
+    busiest_way_s: float = 0.0  # how long this step keeps the link from carrying another one
+
+    def compute_s(self, n_layers: int) -> float:
+        return self.fixed_s + n_layers * self.layer_s
+
+    def latency_s(self, n_layers: int) -> float:
+        """From the host and back, when nothing is in the way."""
+        return self.compute_s(n_layers) + self.way_s
+
+    def period_s(self, n_layers: int) -> float:
+        """At least so long lies between two steps."""
+        compute_s = self.compute_s(n_layers)
+        return max(compute_s, self.busiest_way_s, (compute_s + self.way_s) / CREDIT)
+
+
+def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
+    """Seconds a layer takes for a step."""
+    rows, position = step.rows, step.position
+    near = min(position, speed.window)
+    if rows <= FEW_ROWS and rows < batch_rows:
+        few_s = min(speed.layer_s + (rows - 1) * speed.layer_row_s, speed.chunk_s)
+        seen_s = position * speed.position_s + near * speed.window_position_s
+        return few_s + rows * seen_s
+    seen_s = position * speed.chunk_position_s + near * speed.window_chunk_position_s
+    return (speed.chunk_s + seen_s) * rows / batch_rows
+
+
+def cost(
+    machine: Candidate, step: Step, model: Model, workload: Workload, role: Role = Role.MIDDLE
+) -> Cost:
+    """What a step costs on a measured machine. WHOLE: all on it; LAST: host's first and last run; MIDDLE: a lender."""
+    speed, link = machine.speed, machine.link
+    assert speed is not None
+    fixed_s = speed.step_s * (2 if role is Role.LAST else 1)
+    if step.sampled and role is not Role.MIDDLE:
+        fixed_s += speed.head_s + (step.sampled - 1) * speed.head_row_s
+    layer_s = step_layer_s(speed, step, workload.batch_rows)
+    if role is not Role.MIDDLE:
+        if not step.sampled:
+            fixed_s -= UNSEEN * layer_s
+        return Cost(fixed_s, layer_s)
+    assert link is not None
+    return Cost(fixed_s, layer_s, *way(link, step.rows * workload.number.row_bytes(model.width)))
+
+
+def way(link: Link, n_bytes: float) -> tuple[float, float]:
+    """Seconds there and back, and for how long it is in the way of the next."""
+    out_s, in_s = n_bytes / link.out_bytes_per_s, n_bytes / link.in_bytes_per_s
+    return link.round_trip_s + out_s + in_s, out_s + in_s if on_air(link) else max(out_s, in_s)
+
+
+def on_air(link: Link) -> bool:
+    """Whether it goes over Wi-Fi at either end; then only one of both ways is used at a time."""
+    return LinkKind.WIFI in (link.kind, link.far_kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """A machine's part in a placement."""
+
+    machine: Candidate
+    n_layers: int
+    chunk: Cost
+    single: Cost
+    group: Cost
+    head_s: float  # once for a request, after its prompt
+
+    def work_s(self, rounds: Rounds) -> float:
+        """How long a request keeps it, or the way to it, from other requests."""
+        prompt_s = rounds.chunks * self.chunk.period_s(self.n_layers) + self.head_s
+        decode_s = rounds.tokens * self.group.period_s(self.n_layers)
+        return prompt_s + decode_s / rounds.group.rows
+
+    def shares(self, rounds: Rounds, request_s: float) -> list[Share]:
+        """What of a request is computed here, and spent on the way."""
+        rows, whole = rounds.group.rows, request_s / rounds.users
+        compute_s = rounds.chunks * self.chunk.compute_s(self.n_layers) + self.head_s
+        compute_s += rounds.tokens / rows * self.group.compute_s(self.n_layers)
+        way_s = rounds.chunks * self.chunk.way_s + rounds.tokens / rows * self.group.way_s
+        key, name = self.machine.id, self.machine.name
+        found = [Share(Part.MACHINE, key, name, compute_s, min(1.0, compute_s / whole))]
+        if self.machine.link is not None and way_s:
+            found.append(Share(Part.LINK, key, name, way_s, min(1.0, way_s / whole)))
+        return found
+
+
+def forecast(
+    stages: Sequence[PlannedStage],
+    machines: Mapping[MachineId, Candidate],
+    model: Model,
+    workload: Workload,
+) -> Forecast | None:
+    """How these stages will do; None where a machine or link that takes part was not measured.
+
+    For another prompt and answer than the typical ones, give a workload with their numbers of tokens.
+    """
+    host = machines[stages[0].machine]
+    holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
+    if any(m.speed is None or (m.link is None and m is not host) for m in holders):
+        return None
+    parts = pipelines(stages)
+    if len(parts) > 1:
+        return _of_replicas(parts, machines, model, workload)
+    return _of_one(stages, machines, model, workload)
+
+
+def _of_one(
+    stages: Sequence[PlannedStage],
+    machines: Mapping[MachineId, Candidate],
+    model: Model,
+    workload: Workload,
+) -> Forecast:
+    """Of one pipeline, all of which was measured."""
+    host = machines[stages[0].machine]
+    holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
+    rounds = Rounds.of(workload, len(holders))
+    layers = {m.id: sum(len(s.layers) for s in stages if s.machine == m.id) for m in holders}
+    first = Role.LAST if stages[0].role is Role.FIRST else Role.WHOLE
+    loads = [
+        _load(machine, layers[machine.id], first if machine is host else Role.MIDDLE, rounds,
+              model, workload)
+        for machine in holders
+    ]  # fmt: skip
+    return _of_loads(loads, rounds)
+
+
+def _load(
+    machine: Candidate, n_layers: int, role: Role, rounds: Rounds, model: Model, workload: Workload
+) -> _Load:
+    assert machine.speed is not None
+    head_s = 0.0 if role is Role.MIDDLE else machine.speed.head_s
+    chunk = cost(machine, rounds.chunk, model, workload, role)
+    single = cost(machine, rounds.single, model, workload, role)
+    group = cost(machine, rounds.group, model, workload, role)
+    return _Load(machine, n_layers, chunk, single, group, head_s)
+
+
+def _of_loads(loads: Sequence[_Load], rounds: Rounds) -> Forecast:
+    """The formulas of the module's head."""
+    chunk_s = sum(load.chunk.latency_s(load.n_layers) for load in loads)
+    slowest_s = max(load.chunk.period_s(load.n_layers) for load in loads)
+    ttft_s = chunk_s + sum(load.head_s for load in loads)
+    ttft_s += (rounds.chunks - 1) * max(slowest_s, chunk_s / (rounds.machines + 1))
+    single_s = sum(load.single.latency_s(load.n_layers) for load in loads)
+    group_s = sum(load.group.latency_s(load.n_layers) for load in loads) * rounds.crowd
+    round_s = max(
+        group_s, rounds.groups * max(load.group.period_s(load.n_layers) for load in loads)
+    )
+    busiest_s = max(load.work_s(rounds) for load in loads)
+    request_s = max(ttft_s + rounds.tokens * group_s, rounds.users * busiest_s)
+    shares = [share for load in loads for share in load.shares(rounds, request_s)]
+    return Forecast(
+        ttft_s=ttft_s,
+        decode_tok_s=1 / single_s,
+        together_tok_s=rounds.users / round_s,
+        request_s=request_s,
+        shares=tuple(shares),
+        bottleneck=_largest(shares),
+        estimated=any(_is_estimated(load.machine) for load in loads),
+    )
+
+
+def _is_estimated(machine: Candidate) -> bool:
+    return machine.speed is not None and machine.speed.estimated
+
+
+def _largest(shares: Sequence[Share]) -> Bottleneck:
+    most = max(shares, key=lambda share: share.busy_s)
+    return Bottleneck(most.part, most.machine, most.name, most.share)
+
+
+Parts = Sequence[Sequence[PlannedStage]]
+
+
+def _of_replicas(
+    parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
+) -> Forecast:
+    """Whole requests, each to the pipeline that will have answered it first."""
+    users = spread(parts, machines, model, workload)
+    each = [
+        _of_one(part, machines, model, replace(workload, users=n))
+        for part, n in zip(parts, users, strict=True)
+        if n
+    ]
+    quickest = min(each, key=lambda one: one.request_s)
+    slowest = max(each, key=lambda one: one.request_s)
+    return Forecast(
+        ttft_s=quickest.ttft_s,
+        decode_tok_s=max(one.decode_tok_s for one in each),
+        together_tok_s=sum(one.together_tok_s for one in each),
+        request_s=slowest.request_s,
+        shares=tuple(share for one in each for share in one.shares),
+        bottleneck=slowest.bottleneck,
+        estimated=any(one.estimated for one in each),
+    )
+
+
+def spread(
+    parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
+) -> list[int]:
+    """How many of the users each pipeline serves, so that the slowest request is the quickest possible."""
+    users = [0] * len(parts)
+    with_one_more = [
+        _of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts
+    ]
+    for _ in range(workload.users):
+        place = with_one_more.index(min(with_one_more))
+        users[place] += 1
+        more = replace(workload, users=users[place] + 1)
+        with_one_more[place] = _of_one(parts[place], machines, model, more).request_s
+    return users
+
+
+def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: int) -> Forecast:
+    """All layers on this machine, for so many of the users. On a lender its text has to travel too, which takes
+    no time worth counting."""
+    rounds = Rounds.of(replace(workload, users=users), 1)
+    load = _load(machine, model.n_layers, Role.WHOLE, rounds, model, workload)
+    return _of_loads([load], rounds)

@@ -1,0 +1,121 @@
+"""What a layer of a model asks of a machine, and how long that takes, from a layer that was measured. Pure.
+
+Layers of a model that is not here yet, and layers too large to be made up on a machine, cannot be measured. A plain
+layer of the same number type is measured in their place. One row of a step is paid by the bytes it reads, further
+rows and prompts by their multiplications:
+
+    attention, feed-forward   every weight is read once a step and multiplied once a row
+    experts                   of E experts a row takes k: n rows read about E (1 - (1 - k/E)^n) of them
+    keys and values           of each earlier position; with a sliding window of at most so many
+    states                    read and written once a row, whatever came before
+
+It says which of two models is faster, and about how fast; it does not know what an engine does well or badly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.planner.machine_speed import Speed
+
+WIDE = 8  # rows of the step from which the cost of a further row is taken; as it was measured
+STATE_OPERATIONS = 4  # multiplications for each value of a state and row: decay, add, read out
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """The experts of a layer, of which a router picks some for each row."""
+
+    n: float
+    used: float
+    n_bytes: float  # of all
+    weights: float
+
+    def read(self, rows: float) -> float:
+        """How many different ones so many rows need, when each row picks by itself."""
+        return self.n * (1 - float((1 - self.used / self.n) ** rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """One layer on average over a model's layers, and the output matrix."""
+
+    n_bytes: float  # of weights that every row needs
+    weights: float  # multiplications with them for a row
+    position: float  # multiplications for each earlier position of a row, where all are looked at
+    head_bytes: float
+    head_weights: float
+    experts: Experts | None = None
+    window: int = 0
+    window_position: float = 0.0  # as `position`, where only those in the window are looked at
+    state_values: float = 0.0
+    state_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A plain layer, and what a machine took for it in steps of at most so many rows."""
+
+    speed: Speed
+    effort: Effort
+    batch_rows: int
+
+    @property
+    def byte_s(self) -> float:
+        return self.speed.layer_s / self.effort.n_bytes
+
+    def few_s(self, n_bytes: float, weights: float, rows: float) -> float:
+        """So many rows through weights that are read once."""
+        further = max(0.0, rows - 1) * weights * self.speed.layer_row_s / self.effort.weights
+        return n_bytes * self.byte_s + min(further, self.many_s(weights, rows))
+
+    def many_s(self, weights: float, rows: float) -> float:
+        """The same as part of a prompt, where reading the weights is no matter."""
+        return weights * rows * self.speed.chunk_s / (self.batch_rows * self.effort.weights)
+
+
+def estimated(measured: Measured, effort: Effort) -> Speed:
+    """How fast the machine will be with layers of another model."""
+    speed, like = measured.speed, measured.effort
+    single_s = _step_s(measured, effort, 1)
+    wide_s = max(single_s, _step_s(measured, effort, WIDE))
+    position_s = speed.position_s / like.position
+    chunk_position_s = speed.chunk_position_s / like.position
+    return Speed(
+        layer_s=single_s,
+        layer_row_s=(wide_s - single_s) / (WIDE - 1),
+        position_s=effort.position * position_s,
+        chunk_s=max(single_s, _chunk_s(measured, effort)),
+        chunk_position_s=effort.position * chunk_position_s,
+        step_s=speed.step_s,
+        head_s=speed.head_s * effort.head_bytes / like.head_bytes,
+        head_row_s=speed.head_row_s * effort.head_weights / like.head_weights,
+        window=effort.window,
+        window_position_s=effort.window_position * position_s,
+        window_chunk_position_s=effort.window_position * chunk_position_s,
+        estimated=True,
+    )
+
+
+def _step_s(measured: Measured, effort: Effort, rows: int) -> float:
+    """A decode step of so many rows, each of another sequence."""
+    found_s = measured.few_s(effort.n_bytes, effort.weights, rows)
+    found_s += rows * 2 * effort.state_bytes * measured.byte_s  # read and written
+    return found_s + _experts_s(measured, effort.experts, rows)
+
+
+def _chunk_s(measured: Measured, effort: Effort) -> float:
+    """A whole chunk of a prompt."""
+    rows = measured.batch_rows
+    weights = effort.weights + STATE_OPERATIONS * effort.state_values
+    return measured.many_s(weights, rows) + _experts_s(measured, effort.experts, rows)
+
+
+def _experts_s(measured: Measured, experts: Experts | None, rows: int) -> float:
+    """Each expert that is needed, for the rows that picked it."""
+    if experts is None:
+        return 0.0
+    read = experts.read(rows)
+    each = rows * experts.used / read
+    n_bytes, weights = experts.n_bytes / experts.n, experts.weights / experts.n
+    return read * measured.few_s(n_bytes, weights, each)

@@ -1,0 +1,111 @@
+"""What a placement costs to get to, and whether a better one is worth that. Pure.
+
+What stays where it is needs no transfer and no loading. So when a machine is lost there is, beside the best placement
+on those that remain, the old one with only the lost runs elsewhere; that one is taken with which a request under way
+ends first. And where nothing is lost, only a clearly better placement is moved to, when nobody waits for an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice, permutations
+
+from app.core.errors import DoesNotFit, Reason
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.placement import Candidate, Forecast, PlannedStage
+from app.core.planner.plan import Plan, Shape, plan
+
+MOST_TRIES = (
+    24  # ways to give the lost runs to machines that hold none: four of them in every order
+)
+MARGIN = 0.85  # of the present request's time: what a better placement must stay below (hysteresis)
+QUIET_S = 10.0  # nobody has asked for so long before layers are moved for nothing but speed
+AHEAD_SHARE = 0.5  # of what a spare machine lends: the other half stays for what is asked of it
+SETTLED_S = (
+    60.0  # between two such moves, and after a recovery: what comes and goes is not followed
+)
+
+
+def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
+    """The same runs as before on the machines `now` was planned on: each that can stay stays.
+
+    What a machine held that is not there any more goes to one that holds nothing. Empty when that cannot be.
+    """
+    if before.shape is Shape.REPLICAS or not now.machines:
+        return ()
+    host, *others = now.machines
+    there = {machine.id: machine for machine in others}
+    holders = [stage.machine for stage in before.stages[1:-1]]
+    spare = [machine for machine in others if machine.id not in holders]
+    n_gone = sum(holder not in there for holder in holders)
+    split = [len(stage.layers) for stage in before.stages]
+    found: list[Plan] = []
+    for takers in islice(permutations(spare, n_gone), MOST_TRIES):
+        lenders = _filled(holders, there, takers)
+        try:
+            same = plan(host, lenders, model, now.workload, split)
+        except DoesNotFit:
+            continue
+        if same.stages != now.stages:
+            why = (Reason("plan_kept"),)
+            found.append(replace(same, reasons=why, machines=now.machines))
+    return tuple(found)
+
+
+def moving_s(
+    plan: Plan,
+    moving: Iterable[PlannedStage],
+    sent: Collection[PlannedStage],
+    load_bytes_per_s: float,
+) -> float:
+    """Until all stages of a plan can compute: each machine loads what it lacks, after it was sent there.
+
+    sent: those of `moving` whose layers lie on their machine's disk. Machines do that at the same time.
+    """
+    links = {machine.id: machine.link for machine in plan.machines}
+    loads: dict[MachineId, float] = {}
+    for stage in moving:
+        link = links.get(stage.machine)
+        seconds = stage.weight_bytes / load_bytes_per_s
+        if link is not None and stage not in sent:
+            seconds += stage.weight_bytes / max(1.0, link.out_bytes_per_s)
+        loads[stage.machine] = loads.get(stage.machine, 0.0) + seconds
+    return max(loads.values(), default=0.0)
+
+
+def soonest(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
+    """Which of the plans ends a request first that waits now. The first of equals: the planner's own choice."""
+    known = all(plan.forecast is not None for plan in plans)
+
+    def ends_s(n: int) -> float:
+        forecast = plans[n].forecast
+        return moving_seconds[n] + (forecast.request_s if known and forecast else 0.0)
+
+    return min(range(len(plans)), key=ends_s)
+
+
+def is_clearly_better(now: Forecast | None, then: Forecast | None) -> bool:
+    """Whether requests would be shorter by a margin. What was not measured is no reason to move."""
+    return now is not None and then is not None and then.request_s < MARGIN * now.request_s
+
+
+def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
+    """Whether layers may be moved for nothing but speed: never under an answer, nor soon after one,
+    nor soon after they were placed."""
+    return now_s - last_asked_s >= QUIET_S and now_s - last_placed_s >= SETTLED_S
+
+
+def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
+    """Whether a spare machine's memory is taken for what may never be needed; else its disk alone is."""
+    return needs_bytes <= AHEAD_SHARE * lends_bytes
+
+
+def _filled(
+    holders: Sequence[MachineId],
+    there: dict[MachineId, Candidate],
+    takers: Iterable[Candidate],
+) -> list[Candidate]:
+    taking = iter(takers)
+    return [there[holder] if holder in there else next(taking) for holder in holders]

@@ -1,0 +1,248 @@
+"""Who holds which layers. Pure: same facts in, same answer out; no clock, no network.
+
+Of all placements that fit, the one with the shortest typical request (core/forecast.py) is chosen: the host
+alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
+that tokens, text and logits never leave it. Replicas on lenders are whole, and get the token ids of the requests
+they answer; the host's own may be a split.
+Machines that were not measured are placed by memory alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+from app.core.errors import BadInput, DoesNotFit, Fact, Reason
+from app.core.model import Model
+from app.core.planner.cuts import nearest
+from app.core.planner.forecast import forecast, way
+from app.core.planner.memory_only_plan import plan_by_memory
+from app.core.planner.placement import (
+    ONE_PIPELINE,
+    PLENTY_BYTES,
+    SHAPES,
+    Alternative,
+    Bottleneck,
+    Candidate,
+    Part,
+    Plan,
+    PlannedStage,
+    Shape,
+    Workload,
+)
+from app.core.planner.placement_reasons import reasons_for
+from app.core.planner.replicas import also_whole, replicas_by_memory
+from app.core.planner.stage_memory import split_stages, work_bytes
+from app.core.planner.topologies import Household, Option
+from backends.contract import Layers, Number
+
+__all__ = [
+    "ONE_PIPELINE",
+    "SHAPES",
+    "Candidate",
+    "Plan",
+    "PlannedStage",
+    "Shape",
+    "Workload",
+    "plan",
+    "plan_with_wire",
+    "work_bytes",
+]
+
+NARROW_PAYS = 0.9  # 8 bits on the wire: when a typical request takes at most so much of its time
+MATTERS = 0.9  # memory sets the pace when more of it would make requests at least so much shorter
+
+
+def plan(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    split: Sequence[int] | None = None,
+    *,
+    shapes: frozenset[Shape] = SHAPES,
+) -> Plan:
+    """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
+
+    shapes: what may be chosen; replicas and nothing else beside a `split`: that, and the whole model on others.
+    The order of the lenders matters only to `split`.
+    Raises DoesNotFit with the bytes that are missing or the shape that cannot be, BadInput for a split.
+    """
+    if split is not None:
+        given = _forced(host, lenders, model, workload, split)
+        return given if shapes & ONE_PIPELINE else also_whole(given, lenders, model)
+    lenders = sorted(lenders, key=lambda lender: (lender.name, lender.id))
+    best = _best(host, lenders, model, workload, shapes)
+    if best is None:
+        best = _by_memory(host, lenders, model, workload, shapes)
+        best = replace(best, reasons=(*best.reasons, *_unmeasured(host, lenders, best)))
+    reasons = (*best.reasons, *([model.whole_reason] if model.whole_reason else []))
+    return replace(best, reasons=reasons, machines=(host, *lenders))
+
+
+def plan_with_wire(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    split: Sequence[int] | None = None,
+    *,
+    shapes: frozenset[Shape] = SHAPES,
+) -> Plan:
+    """Place the model with f16 on the wire, or with 8 bits where that makes a typical request clearly shorter.
+
+    8 bits take a little from the answer (docs/wire-quality.md), so a small gain is not worth it. Raises as `plan`.
+    """
+    usual = plan(host, lenders, model, workload, split, shapes=shapes)
+    narrow = replace(workload, number=Number.Q8)
+    known = usual.forecast
+    if known is None or not _may_gain(lenders, model, workload, narrow, known.request_s):
+        return usual
+    found = plan(host, lenders, model, narrow, split, shapes=shapes)
+    if found.forecast is None or found.shape is Shape.ONE_MACHINE:
+        return usual
+    if found.forecast.request_s > NARROW_PAYS * known.request_s:
+        return usual
+    facts: dict[str, Fact] = {"narrow_s": found.forecast.request_s, "usual_s": known.request_s}
+    return replace(found, reasons=(*found.reasons, Reason("plan_narrow_wire", facts)))
+
+
+def _may_gain(
+    lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float
+) -> bool:
+    """Whether all links together could save so much of a request: planning twice takes time."""
+    n_bytes = [work.number.row_bytes(model.width) for work in (usual, narrow)]
+    rows = usual.prompt + usual.output
+    saved_s = 0.0
+    for link in filter(None, (lender.link for lender in lenders)):
+        wide_s, narrow_s = (way(link, rows * row)[0] for row in n_bytes)
+        saved_s += wide_s - narrow_s
+    return saved_s >= (1 - NARROW_PAYS) * request_s
+
+
+def _by_memory(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    shapes: frozenset[Shape],
+) -> Plan:
+    """What fits, where not all was measured; replicas only when nothing else will do."""
+    if not shapes & ONE_PIPELINE:
+        return replicas_by_memory(host, lenders, model, workload)
+    found = plan_by_memory(host, lenders, model, workload, alone=Shape.ONE_MACHINE in shapes)
+    if found.shape not in shapes:
+        raise DoesNotFit("shape_not_alone", model=model.name, machine=host.name)
+    return found
+
+
+def _best(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    shapes: frozenset[Shape],
+) -> Plan | None:
+    """The best of what was measured; None when that is not enough to place the model."""
+    if host.speed is None:
+        return None
+    measured = [lender for lender in lenders if lender.speed and lender.link]
+    household = Household(host, measured, model, workload)
+    found = household.options()
+    allowed = [option for option in found if option.shape in shapes]
+    if not allowed:
+        return None
+    best = min(allowed, key=lambda option: option.forecast.request_s)
+    known = replace(best.forecast, bottleneck=_bottleneck(best, household, shapes))
+    best = replace(best, forecast=known)
+    reasons = reasons_for(best, found, household, lenders)
+    others = tuple(Alternative(one.shape, one.names, one.forecast) for one in found)
+    return Plan(best.stages, workload, reasons, known, others, allowed=shapes)
+
+
+def _bottleneck(best: Option, household: Household, shapes: frozenset[Shape]) -> Bottleneck:
+    """What sets the pace: memory, when with plenty of it requests would be much shorter in these shapes."""
+    known = best.forecast
+    if best.shape is Shape.REPLICAS:
+        return known.bottleneck
+    machines = (household.host, *household.lenders)
+    freer = [replace(machine, lends_bytes=PLENTY_BYTES) for machine in machines]
+    roomy = Household(freer[0], freer[1:], household.model, household.workload)
+    better = roomy.below(MATTERS * known.request_s, shapes)
+    if better is None:
+        return known.bottleneck
+    most = max(machines, key=lambda m: better.layers(m.id) - best.layers(m.id))
+    saved = 1 - better.forecast.request_s / known.request_s
+    return Bottleneck(Part.MEMORY, most.id, most.name, saved)
+
+
+def _unmeasured(host: Candidate, lenders: Sequence[Candidate], placed: Plan) -> list[Reason]:
+    """Which machines of the placement were not measured, one sentence each."""
+    used = {stage.machine for stage in placed.stages}
+    missing = [host] if host.speed is None else []
+    missing += [m for m in lenders if m.id in used and (m.speed is None or m.link is None)]
+    return [Reason("plan_unmeasured", {"machine": machine.name}) for machine in missing]
+
+
+def _forced(
+    host: Candidate,
+    lenders: Sequence[Candidate],
+    model: Model,
+    workload: Workload,
+    split: Sequence[int],
+) -> Plan:
+    _check_split(lenders, model, split)
+    holders = [host] if len(split) == 1 else [host, *lenders[: len(split) - 2], host]
+    edges = [sum(split[:n]) for n in range(len(split) + 1)]
+    stages = split_stages(holders, edges, model, workload)
+    for machine in dict.fromkeys(holders):
+        need = sum(stage.total_bytes for stage in stages if stage.machine == machine.id)
+        if not machine.lends_bytes and machine is not host:
+            raise DoesNotFit("machine_lends_nothing", machine=machine.name)
+        if need > machine.lends_bytes:
+            raise DoesNotFit("machine_too_small", machine=machine.name, need_bytes=need,
+                             free_bytes=machine.lends_bytes)  # fmt: skip
+    machines = (host, *lenders)
+    known = forecast(stages, {machine.id: machine for machine in machines}, model, workload)
+    return Plan(stages, workload, (Reason("plan_forced"),), known, (), machines)
+
+
+def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int]) -> None:
+    shown = ",".join(map(str, split))
+    if any(n < 1 for n in split) or sum(split) != model.n_layers:
+        raise BadInput("split_sum", split=shown, sum=sum(split), layers=model.n_layers)
+    if len(split) == 2:
+        raise BadInput("split_two", split=shown)
+    if len(split) - 2 > len(lenders):
+        raise BadInput("split_lenders", split=shown, need=len(split) - 2, have=len(lenders))
+    if len(split) == 1:
+        return
+    if not model.boundaries:
+        raise BadInput("split_family", architecture=model.architecture)
+    edges = [0, *accumulate(split)]
+    for first, last in pairwise(edges):
+        if not _may_end(model, first, last):
+            layer = last if last < model.n_layers else first
+            where = " or ".join(map(str, nearest(layer, _legal_near(model, edges, layer))))
+            raise BadInput("split_boundary", split=shown, layer=layer, legal=where or "nowhere")
+
+
+def _may_end(model: Model, first: int, last: int) -> bool:
+    """Whether a run that begins at a legal place may have these layers."""
+    ends = last in model.boundaries or last == model.n_layers
+    return ends and (len(model.layers) == last - first or model.runs.allow(Layers(first, last)))
+
+
+def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
+    """Where the cut that is now before `layer` could be, if all others stayed."""
+    place = edges.index(layer)
+    before, after = edges[place - 1], edges[place + 1]
+    legal = [
+        edge
+        for edge in model.boundaries
+        if before < edge < after
+        and model.runs.allow(Layers(before, edge))
+        and model.runs.allow(Layers(edge, after))
+    ]
+    return legal or list(model.boundaries)

@@ -1,0 +1,180 @@
+"""What a model that does not fit lacks, and what would help: each number found by trying it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from app.core.errors import DoesNotFit, Reason
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.lender_order import furthest
+from app.core.planner.placement import Candidate, Workload
+from app.core.planner.stage_memory import Grid, beside_layers, host_starts, lender_starts, stage
+from app.core.reasons import said
+from backends.contract import Layers, Role
+
+LEAST_CONTEXT = 256  # positions; with fewer a model is of no use
+CONTEXT_STEP = 256  # proposed contexts are multiples of it
+NEW_STEP_BYTES = 1 << 26  # proposed machines lend a multiple of it
+SHARES = 64  # file sizes are tried in steps of one 64th
+
+
+def does_not_fit(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> DoesNotFit:
+    """The error that says by how much, and what would help."""
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    reasons = what_helps(host, lenders, model, workload)
+    helps = " ".join(said(reason) for reason in reasons)
+    lacks = [
+        one.facts["more_bytes"] for one in reasons if one.code in ("helps_limit", "helps_here")
+    ]
+    context = next((int(one.facts["context"]) for one in reasons if "context" in one.facts), 0)
+    parts = {"weight_bytes": alone.weight_bytes, "kv_bytes": alone.kv_bytes,
+             "work_bytes": alone.work_bytes, "fits_context": context,
+             "short_bytes": lacks[0] if lacks else 0}  # fmt: skip
+    limited = host.past_limit_bytes is not None
+    if not model.boundaries:
+        code = "whole_over_limit" if limited else "whole_too_big"
+        return DoesNotFit(code, model=model.name, machine=host.name, what_helps=helps,
+                          need_bytes=alone.total_bytes, free_bytes=host.lends_bytes, **parts)  # fmt: skip
+    if not lenders:
+        code = "host_over_limit" if limited else "host_too_small"
+        return DoesNotFit(code, model=model.name, machine=host.name, what_helps=helps,
+                          need_bytes=alone.total_bytes, lent_bytes=host.lends_bytes, **parts)  # fmt: skip
+    lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
+    code = "pool_too_small"
+    if lent >= alone.total_bytes:  # the sum alone would be enough
+        code = (
+            "host_short_of_ends" if _more_here(host, lenders, model, workload) else "pool_in_pieces"
+        )
+    return DoesNotFit(code, model=model.name, machine=host.name, need_bytes=alone.total_bytes,
+                      lent_bytes=lent, here_bytes=host.lends_bytes, machines=1 + len(lenders),
+                      what_helps=helps, **parts)  # fmt: skip
+
+
+def what_helps(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> list[Reason]:
+    """A shorter context, more of this machine or a higher limit there, one more machine, a smaller file: whichever
+    alone is enough.
+    """
+    found = []
+    if context := longest_context(host, lenders, model, workload):
+        found.append(Reason("helps_context", {"context": context}))
+    if higher := _higher_limit(host, lenders, model, workload):
+        found.append(Reason("helps_limit", {"more_bytes": higher, "machine": host.name}))
+    elif lenders and (more_here := _more_here(host, lenders, model, workload)):
+        found.append(Reason("helps_here", {"more_bytes": more_here, "machine": host.name}))
+    if model.boundaries:
+        bytes_needed = _new_machine(host, lenders, model, workload)
+        if bytes_needed is not None:
+            found.append(Reason("helps_machine", {"more_bytes": bytes_needed}))
+    n = _most(SHARES - 1, lambda n: can_hold(host, lenders, _smaller(model, n), workload))
+    if n:
+        size = _smaller(model, n).file_bytes
+        found.append(Reason("helps_smaller", {"file_bytes": size, "now_bytes": model.file_bytes}))
+    return found or [Reason("helps_nothing")]
+
+
+def longest_context(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int:
+    """The longest context below the workload's with which it fits; 0 for none of use."""
+    steps = (workload.context - 1) // CONTEXT_STEP
+    n = _most(steps, lambda n: can_hold(host, lenders, model,
+                                        replace(workload, context=n * CONTEXT_STEP)))  # fmt: skip
+    return n * CONTEXT_STEP if n * CONTEXT_STEP >= LEAST_CONTEXT else 0
+
+
+def can_hold(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> bool:
+    """Whether there is room for all layers: on the host alone, or with lenders behind the host's shortest first run."""
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    if alone.total_bytes <= host.lends_bytes:
+        return True
+    if not model.boundaries:
+        return False
+    grid = Grid.of(model, workload)
+    beside = {role: beside_layers(role, model, workload) for role in Role}
+    room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
+    first = grid.firsts[0]
+    ends = sum(
+        1 << first + grid.n_blocks - n
+        for n, firsts in enumerate(host_starts(grid, room))
+        if firsts >> first & 1
+    )
+    reach = 1 << first
+    for lender in _largest_first(lenders):
+        starts = lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE])
+        runs = [(n, mask) for n, mask in enumerate(starts) if mask]
+        reach |= furthest(reach, [runs])
+    return bool(reach & ends)
+
+
+def _largest_first(lenders: Sequence[Candidate]) -> list[Candidate]:
+    return sorted(lenders, key=lambda lender: (-lender.lends_bytes, lender.name, lender.id))
+
+
+def _new_machine(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int | None:
+    """Bytes that one more machine would have to lend; None when even a large one is not enough."""
+    all_bytes = Grid.of(model, workload).bytes_to[-1] + beside_layers(Role.MIDDLE, model, workload)
+    steps = 1 + all_bytes // NEW_STEP_BYTES
+
+    def enough(n: int) -> bool:
+        new = Candidate(MachineId(""), "", n * NEW_STEP_BYTES)
+        return can_hold(host, [*lenders, new], model, workload)
+
+    n_too_few = _most(steps, lambda n: not enough(n))
+    return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None
+
+
+def _more_here(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int | None:
+    """Bytes that the host would need beside what it has; None where only the whole model there would be enough."""
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
+
+    def enough(n: int) -> bool:
+        larger = replace(host, lends_bytes=host.lends_bytes + n * NEW_STEP_BYTES)
+        return can_hold(larger, lenders, model, workload)
+
+    n_too_few = _most(steps, lambda n: not enough(n))
+    return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None
+
+
+def _higher_limit(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+) -> int | None:
+    """Bytes by which the host's own limit would have to be higher; None where it has none, or no memory for that."""
+    if host.past_limit_bytes is None:
+        return None
+    alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    more = _more_here(host, lenders, model, workload) if lenders else None
+    more = more or alone.total_bytes - host.lends_bytes
+    return more if more <= host.past_limit_bytes else None
+
+
+def _smaller(model: Model, n: int) -> Model:
+    """The model as a file of n / SHARES of its size: of another quantisation."""
+    return replace(
+        model,
+        layer_bytes=tuple(size * n // SHARES for size in model.layer_bytes),
+        embedding_bytes=model.embedding_bytes * n // SHARES,
+        head_bytes=model.head_bytes * n // SHARES,
+        file_bytes=model.file_bytes * n // SHARES,
+    )
+
+
+def _most(limit: int, holds: Callable[[int], bool]) -> int:
+    """The largest n up to the limit for which it holds, when it holds for all smaller ones; 0 for none."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low

@@ -1,0 +1,246 @@
+"""The best split: which lenders, how many layers each, in which order. Exact. Pure.
+
+What a placement costs depends on how many layers each machine holds, not on which; which ones matters only for
+memory. So every set of lenders gets a lower bound; the sets are searched from the lowest on (core/counts.py),
+until a bound is no better than what was found; and core/order.py says whether counts fit in some order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.forecast import Rounds, cost
+from app.core.planner.layer_allocation import Blocks, Counts, Member
+from app.core.planner.lender_order import Arrangement, arrange, furthest
+from app.core.planner.placement import Candidate, PlannedStage, Workload
+from app.core.planner.stage_memory import (
+    Grid,
+    beside_layers,
+    host_starts,
+    lender_starts,
+    split_stages,
+)
+from backends.contract import Role
+
+INFINITE = float("inf")
+EFFORT = 400_000  # steps in looking for an order: about a second
+
+Set = tuple[int, ...]  # numbers of machines; 0, the host, is always the first
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A placement over several machines."""
+
+    stages: tuple[PlannedStage, ...]
+    request_s: float
+
+
+class Search:
+    """Of one model over one household in which everything was measured. The model may be cut somewhere."""
+
+    def __init__(
+        self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+    ) -> None:
+        self._machines = (host, *lenders)
+        self._model, self._workload = model, workload
+        self._grid = grid = Grid.of(model, workload)
+        beside = {role: beside_layers(role, model, workload) for role in Role}
+        room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
+        self._starts = [host_starts(grid, room)] + [
+            lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE]) for lender in lenders
+        ]
+        self._counts = [tuple(n for n, mask in enumerate(one) if mask) for one in self._starts]
+        self._fields: dict[int, _Field] = {}
+        self._arranged: dict[tuple[Set, Blocks], Arrangement | None] = {}
+        self.visited = 0  # counts that were looked at
+        self._effort = EFFORT
+
+    @property
+    def exact(self) -> bool:
+        """Whether everything was looked at that could be better than what was found.
+
+        It always is where layers are alike, or memory is not scarce. Where layers differ much in size and hardly
+        fit, very many counts may fit in no order; then the best that was found in time is taken.
+        """
+        return self._effort > 0
+
+    def all_sets(self) -> list[Set]:
+        """Every set of lenders that can hold a layer, with the host."""
+        usable = [n for n in range(1, len(self._machines)) if self._counts[n]]
+        return [
+            (0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)
+        ]
+
+    def set_of(self, used: Container[MachineId]) -> Set:
+        """The set of these machines."""
+        return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
+
+    def best(self, sets: Iterable[Set], below_s: float = INFINITE) -> Split | None:
+        """The split of these sets with the smallest request_s, if there is one below `below_s`."""
+        bounds = [
+            (self._field(len(chosen)).bound(chosen), chosen)
+            for chosen in sets
+            if all(self._counts[number] for number in chosen)
+        ]
+        found: tuple[Set, Blocks] | None = None
+        for bound, chosen in sorted(bounds, key=lambda one: (one[0], len(one[1]), one[1])):
+            if bound >= below_s:
+                break
+            if (better := self._in_set(chosen, below_s)) is not None:
+                below_s, found = better[0], (chosen, better[1])
+        return self._split(*found, below_s) if found is not None else None
+
+    def _field(self, n_machines: int) -> _Field:
+        if n_machines not in self._fields:
+            self._fields[n_machines] = _Field(
+                self._machines, self._starts, self._grid, n_machines, self._model, self._workload
+            )
+        return self._fields[n_machines]
+
+    def _in_set(self, chosen: Set, below_s: float) -> tuple[float, Blocks] | None:
+        field = self._field(len(chosen))
+        search = Counts(
+            [field.members[number] for number in chosen],
+            self._grid.n_blocks,
+            field.rounds.chunks - 1,
+            1 / (len(chosen) + 1),
+            field.paces,
+            partial(self._fits, chosen),
+            partial(self._possible, chosen),
+            self._spend,
+        )
+        better = search.best(below_s)
+        self.visited += search.visited
+        return better
+
+    def _fits(self, chosen: Set, counts: Blocks) -> bool:
+        return self._arrangement(chosen, counts) is not None
+
+    def _arrangement(self, chosen: Set, counts: Blocks) -> Arrangement | None:
+        key = (chosen, counts)
+        if key not in self._arranged:
+            starts = [self._starts[n][k] for n, k in zip(chosen[1:], counts[1:], strict=True)]
+            self._arranged[key] = arrange(self._starts[0][counts[0]], starts, counts[1:])
+        return self._arranged[key]
+
+    def _possible(self, chosen: Set) -> bool:
+        """Whether these machines might hold everything, whatever their counts."""
+        counts = [self._counts[number] for number in chosen]
+        if not self._spend(sum(map(len, counts)) << len(chosen) - 4 if len(chosen) > 4 else 1):
+            return False
+        firsts = ends = 0
+        for n in counts[0]:
+            firsts |= self._starts[0][n]
+            ends |= self._starts[0][n] << self._grid.n_blocks - n
+        options = [
+            [(n, self._starts[number][n]) for n in self._counts[number]] for number in chosen[1:]
+        ]
+        return bool(furthest(firsts, options) & ends)
+
+    def _spend(self, effort: int) -> bool:
+        self._effort -= effort
+        return self._effort > 0
+
+    def _split(self, chosen: Set, counts: Blocks, request_s: float) -> Split:
+        arranged = self._arrangement(chosen, counts)
+        assert arranged is not None
+        edges, holders = [0, arranged.first_run], [self._machines[0]]
+        for place in arranged.order:
+            edges.append(edges[-1] + counts[1 + place])
+            holders.append(self._machines[chosen[1 + place]])
+        layers = [self._grid.unit * edge for edge in (*edges, self._grid.n_blocks)]
+        stages = split_stages([*holders, holders[0]], layers, self._model, self._workload)
+        return Split(stages, request_s)
+
+
+class _Field:
+    """All machines as they would be among so many, with a lower bound for each set of them."""
+
+    def __init__(
+        self,
+        machines: Sequence[Candidate],
+        starts: Sequence[list[int]],
+        grid: Grid,
+        n_machines: int,
+        model: Model,
+        workload: Workload,
+    ) -> None:
+        self.rounds = Rounds.of(workload, n_machines)
+        self._grid, self._model, self._workload = grid, model, workload
+        self.members: dict[int, Member] = {}
+        self._levels: dict[int, tuple[_Level, _Level]] = {}
+        for number, machine in enumerate(machines):
+            if any(starts[number]):
+                self._add(number, machine, starts[number])
+        self.paces = sorted({p for member in self.members.values() for p in member.pace[1:]})
+        self._cheapest = sorted(self.members, key=lambda number: self.members[number].slope)
+
+    def bound(self, chosen: Set) -> float:
+        """No placement on these machines answers a request in less."""
+        members = self.members
+        left = self._grid.n_blocks - sum(members[number].least for number in chosen)
+        if left < 0:
+            return INFINITE
+        line = sum(members[number].line[members[number].least] for number in chosen)
+        for number in self._cheapest:
+            if number in chosen:
+                member = members[number]
+                more = min(member.most - member.least, left)
+                line += more * member.slope
+                left -= more
+        if left:
+            return INFINITE
+        pace = _level([self._levels[number][0] for number in chosen], self._grid.n_blocks)
+        work = _level([self._levels[number][1] for number in chosen], self._grid.n_blocks)
+        return max(line + (self.rounds.chunks - 1) * pace, work)
+
+    def _add(self, number: int, machine: Candidate, starts: list[int]) -> None:
+        rounds, unit = self.rounds, self._grid.unit
+        role = Role.MIDDLE if number else Role.LAST
+        chunk = cost(machine, rounds.chunk, self._model, self._workload, role)
+        group = cost(machine, rounds.group, self._model, self._workload, role)
+        assert machine.speed is not None
+        head_s = 0.0 if number else machine.speed.head_s
+        counts = tuple(n for n, mask in enumerate(starts) if mask)
+        layers = [unit * n for n in range(max(3, counts[-1] + 1))]  # two places tell the slope
+        paces = [chunk.period_s(n) for n in layers]
+        chunks = [chunk.latency_s(n) for n in layers]
+        tokens, rows = rounds.tokens, rounds.group.rows
+        self.members[number] = Member(
+            counts,
+            starts,
+            line=[head_s + chunk_s + tokens * rounds.crowd * group.latency_s(n)
+                  for chunk_s, n in zip(chunks, layers, strict=True)],
+            chunk=chunks,
+            pace=paces,
+            work=[rounds.users * (head_s + rounds.chunks * pace + tokens * group.period_s(n) / rows)
+                  for pace, n in zip(paces, layers, strict=True)],
+        )  # fmt: skip
+        fixed_s = rounds.chunks * chunk.fixed_s + head_s + tokens * group.fixed_s / rows
+        layer_s = rounds.chunks * chunk.layer_s + tokens * group.layer_s / rows
+        self._levels[number] = (
+            _Level(chunk.fixed_s, unit * chunk.layer_s),
+            _Level(rounds.users * fixed_s, rounds.users * unit * layer_s),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A cost that grows evenly with the blocks: at least so much, and so much more for each."""
+
+    fixed_s: float
+    block_s: float
+
+
+def _level(levels: Sequence[_Level], n_blocks: int) -> float:
+    """The greatest of their costs, when the blocks, which may be divided here, keep it smallest."""
+    if not all(level.block_s > 0 for level in levels):
+        return 0.0
+    together = sum(level.fixed_s / level.block_s for level in levels)
+    return (n_blocks + together) / sum(1 / level.block_s for level in levels)

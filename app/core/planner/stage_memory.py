@@ -1,0 +1,158 @@
+"""The memory that runs of layers take, and which runs fit where. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import gcd
+
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.cuts import ANY_RUN
+from app.core.planner.placement import Candidate, PlannedStage, Workload
+from backends.contract import Layers, Role
+
+STAGE_HEADER_BYTES = 1 << 20  # metadata and names of tensors in a stage's file, with some to spare
+WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
+WORK_ROW_VALUES = 24  # float32 values of a layer's width that live at once for each row of a step
+TOKEN_BYTES = 256  # of the vocabulary, with its text and places in tables
+
+
+def work_bytes(width: int, batch_rows: int) -> int:
+    """What an engine needs beside weights and KV to compute steps of `batch_rows` rows."""
+    return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
+
+
+def reading_bytes(width: int, n_vocab: int, context: int) -> int:
+    """The same to read a text of `context` tokens in one pass, for the vector of all of it.
+
+    llama.cpp keeps a score of each token of the vocabulary for each row, though nobody asks for them; the
+    number of heads does not matter. Measured with widths of 32 to 1,024 and 300 to 60,000 tokens.
+    """
+    return (
+        WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
+    )
+
+
+def stage(
+    machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload
+) -> PlannedStage:
+    """A run of layers on a machine, with all that it takes there."""
+    cells = workload.context * workload.users
+    header = STAGE_HEADER_BYTES
+    logits = workload.slots * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
+    return PlannedStage(
+        machine.id,
+        machine.name,
+        role,
+        layers,
+        weight_bytes=model.stage_bytes(layers, role) + header,
+        kv_bytes=model.kv_bytes(layers, cells, workload.slots, workload.kv),
+        work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
+    )
+
+
+def split_stages(
+    holders: Sequence[Candidate], edges: Sequence[int], model: Model, workload: Workload
+) -> tuple[PlannedStage, ...]:
+    """The stages of host, lenders, host; stage n holds the layers from edges[n] to edges[n + 1]."""
+    roles = [Role.FIRST, *[Role.MIDDLE] * (len(holders) - 2), Role.LAST]
+    if len(holders) == 1:
+        roles = [Role.WHOLE]
+    return tuple(
+        stage(holder, role, Layers(edges[n], edges[n + 1]), model, workload)
+        for n, (holder, role) in enumerate(zip(holders, roles, strict=True))
+    )
+
+
+def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
+    """Weights and KV of the layers before each one; n_layers + 1 numbers."""
+    cells = workload.context * workload.users
+    layers = zip(model.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
+    return (0, *accumulate(weights + kv for weights, kv in layers))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A model's layers in blocks that no cut divides, with the bytes up to each edge between them."""
+
+    unit: int  # layers of a block
+    n_blocks: int
+    bytes_to: tuple[int, ...]  # weights and KV of the blocks before an edge; n_blocks + 1 of them
+    legal: int  # bit n: the model may be cut before block n
+    runs: tuple[
+        int, ...
+    ]  # for each number of blocks, bit n: an engine can hold so many from block n on
+
+    @classmethod
+    def of(cls, model: Model, workload: Workload) -> Grid:
+        """Of a model that may be cut somewhere."""
+        unit = gcd(model.n_layers, *model.boundaries)
+        to = layer_bytes_to(model, workload)
+        legal = sum(1 << edge // unit for edge in model.boundaries)
+        n_blocks = model.n_layers // unit
+        runs = tuple(_allowed(model, unit, n, n_blocks) for n in range(n_blocks + 1))
+        return cls(unit, n_blocks, to[::unit], legal, runs)
+
+    @property
+    def edges(self) -> list[int]:
+        return [edge for edge in range(1, self.n_blocks) if self.legal >> edge & 1]
+
+    @property
+    def firsts(self) -> list[int]:
+        """Where the first run may end."""
+        return [edge for edge in self.edges if self.runs[edge] & 1]
+
+    @property
+    def lasts(self) -> int:
+        """Bit n: the last run may begin before block n."""
+        n = self.n_blocks
+        return sum(1 << edge for edge in self.edges if self.runs[n - edge] >> edge & 1)
+
+
+def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
+    """The starts of runs of so many blocks that keep to the model's rules."""
+    starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
+    if model.runs == ANY_RUN:
+        return (1 << len(starts)) - 1
+    return sum(
+        1 << start
+        for start in starts
+        if model.runs.allow(Layers(unit * start, unit * (start + n_blocks)))
+    )
+
+
+def beside_layers(role: Role, model: Model, workload: Workload) -> int:
+    """Bytes a stage of this role takes whatever layers it holds."""
+    nobody = Candidate(MachineId(""), "", 0)
+    one = stage(nobody, role, Layers(0, 1), model, workload)
+    cells = workload.context * workload.users
+    kv = model.layer_kv(cells, workload.slots, workload.kv)
+    return one.total_bytes - model.layer_bytes[0] - kv[0]
+
+
+def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
+    """For each number of blocks, where a run of so many fits: bit n for a start at edge n."""
+    by_span = [0] * (grid.n_blocks + 1)
+    for start in grid.edges:
+        furthest = bisect_right(grid.bytes_to, grid.bytes_to[start] + room_bytes) - 1
+        by_span[max(0, furthest - start)] |= 1 << start
+    starts, fitting = [0] * (grid.n_blocks + 1), 0
+    for n_blocks in range(grid.n_blocks, 0, -1):
+        fitting |= by_span[n_blocks]
+        starts[n_blocks] = fitting & grid.legal & grid.legal >> n_blocks & grid.runs[n_blocks]
+    return starts
+
+
+def host_starts(grid: Grid, room_bytes: int) -> list[int]:
+    """For each number of blocks in the host's two runs together, which first runs fit: bit n for n blocks."""
+    starts, whole, lasts = [0] * (grid.n_blocks + 1), grid.bytes_to[-1], grid.lasts
+    for first in grid.firsts:
+        left = room_bytes - grid.bytes_to[first]
+        begin = max(bisect_left(grid.bytes_to, whole - left), first + 1)
+        for last_begins in range(begin, grid.n_blocks):
+            if lasts >> last_begins & 1:
+                starts[first + grid.n_blocks - last_begins] |= 1 << first
+    return starts

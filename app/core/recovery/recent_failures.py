@@ -1,0 +1,53 @@
+"""Which machines failed under answers lately, and get no layers back for now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from app.core.recovery import blame
+from app.core.recovery.blame import Fault
+from app.core.recovery.recovery import Loss
+
+KEPT_S = 600.0  # how long a failure is remembered
+MOST = 2  # within that: the second one leaves the machine out
+MOST_MACHINES = 64  # with remembered failures, at most
+
+# An owner may say no as often as he likes. All else counts, also where a machine says that the model is bad: that is
+# believed, and ends an answer by its word alone. Twice, and the next answers are computed elsewhere.
+_NOT_COUNTED = frozenset({Fault.OWNER, Fault.HOUSEHOLD, Fault.NEWS})
+
+
+class Failures:
+    """The recent failures of one household's machines. clock: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._at_s: dict[str, list[float]] = {}
+
+    def note(self, loss: Loss) -> None:
+        """A machine was lost under what it computed, or ended it."""
+        if not loss.machine or loss.leaves or blame.of(loss.why).fault in _NOT_COUNTED:
+            return
+        times = self._at_s.pop(loss.machine, [])
+        self._at_s[loss.machine] = [*times, self._clock()][-MOST:]
+        while len(self._at_s) > MOST_MACHINES:
+            del self._at_s[next(iter(self._at_s))]
+
+    def forgive(self, machines: Iterable[str]) -> None:
+        """An answer ended their processes, and is over: that one failure of each does not count."""
+        for machine in machines:
+            if times := self._at_s.get(machine):
+                times.pop()
+
+    def forget(self) -> None:
+        """A person has a model placed: whoever is there gets another chance."""
+        self._at_s.clear()
+
+    def left_out(self) -> frozenset[str]:
+        """Machines that failed so often that the next placement does without them, where it can."""
+        since_s = self._clock() - KEPT_S
+        return frozenset(
+            machine
+            for machine, times in self._at_s.items()
+            if len(times) >= MOST and times[0] > since_s
+        )

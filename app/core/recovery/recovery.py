@@ -1,0 +1,442 @@
+"""What is done when a placement breaks under its answers: reconnect, plan anew, replay, wait, give up. Pure.
+
+`step` says what comes next; app/inference/pipeline/recovering.py carries its commands out.
+SAFETY.md 6 in short: a broken
+connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
+memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
+without all others; then a clear error. What would only
+end the same way again (core/blame.py) ends at once, with its own sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from app.core.errors import Fact, Reason
+from app.core.reasons import said
+from app.core.recovery import blame
+from app.core.recovery.blame import Fault, Retry
+
+RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
+MAX_RECOVERIES = 3  # of one request
+ENDS = {  # of processes that left no word of their own
+    "engine_gave_up": "its engine gave up",
+    "stage_failed": "its engine could not compute this",
+    "worker_crashed": "it crashed",
+    "worker_hung": "it did nothing more",
+}
+MOST_DEATHS = 2  # of processes in steps of one request: the second was no chance
+CALM_TOKENS = 32  # after so many more tokens a request is no longer suspected
+BESIDE = "recovery_beside"
+WAIT_S = 600.0  # for a machine without which memory is short: as long as lenders keep a lost host's layers
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What broke: which machine, why, and when that was known."""
+
+    machine: str  # its id; "" when no single machine is to blame
+    name: str
+    why: Reason
+    at_s: float
+    silent_s: float = 0.0  # how long nothing had come from it by then
+    is_gone: bool = False  # it cannot be reached, or shall not be used: plan without it
+    leaves: bool = False  # it said so before, and computed on until now
+    slots: frozenset[int] = frozenset()  # whose step ended it, where that is known
+    is_shared: bool = False  # the step was of several answers: which one ended it is not known yet
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One recovery of one answer, as it is told afterwards."""
+
+    machine: str  # its name
+    why: Reason
+    detected_after_s: float
+    recovered_after_s: float  # from the detection to the next token
+    left: bool = False  # it had said so, and computed on until others took over
+    others: str = ""  # who took over what it held, by name; "" where nobody had to load anything
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the person who waits for an answer is told meanwhile."""
+
+    state: str  # "reconnecting", "lost", "leaving", "rebuilding", "short", "continued"
+    machine: str  # whose loss it is about: a name
+    reason: Reason
+    seconds: float | None = None  # how long it will take, or took
+
+
+# states
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """All stages are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """Who could hold the layers now is being computed."""
+
+    loss: Loss
+    tries: int = 1
+    without: frozenset[str] = frozenset()
+    blamed: frozenset[str] = frozenset()  # were lost once in this recovery
+    told: Reason | None = None  # what is missing, as it was said last
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """What moved is being loaded."""
+
+    planned: Planning
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """Nothing fits on what is left; a machine that comes may change that."""
+
+    planned: Planning
+    why: Reason
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """It could not be recovered."""
+
+    why: Reason
+
+
+State = Steady | Planning | Rebuilding | Short | Over
+
+# events
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """There is a placement."""
+
+    machines: tuple[str, ...]  # names of those that take over layers
+    seconds: float  # until they have loaded them
+    replay_s: float = 0.0  # and then until the next token
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """There is none; why in words."""
+
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """All stages of the new placement are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """The household may be another than when nothing fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """The time to wait is over."""
+
+
+Event = Loss | Planned | Misfit | Built | Came | Waited
+
+# commands
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Plan on the machines that are there, but these."""
+
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Load what moved, and begin an epoch on what stayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for a change in the household, at most until then."""
+
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Replay, and go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Every answer ends with this."""
+
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Tell everybody who waits."""
+
+    notice: Notice
+
+
+Command = Plan | Build | Wait | Resume | GiveUp | Say
+
+
+def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
+    """What becomes of it, and what is to be done now."""
+    match state, event:
+        case Steady(), Loss() if is_final(event):
+            return Over(event.why), (GiveUp(event.why),)
+        case Steady(), Loss():
+            without = frozenset({event.machine} if event.is_gone and event.machine else ())
+            planning = Planning(event, 1, without, frozenset({event.machine}))
+            return planning, (Say(stopped(event)), Plan(without))
+        case Planning(), Planned() if state.loss.why.code == BESIDE:
+            return Rebuilding(state), (Build(),)  # it was said, and takes no time worth telling
+        case Planning(), Planned():
+            return Rebuilding(state), (Say(_rebuilding(state.loss, event)), Build())
+        case Planning(), Misfit(why):
+            wait = Wait(state.loss.at_s + WAIT_S)
+            short = Short(state, why, wait.until_s)
+            return short, ((wait,) if why == state.told else (Say(_short(state.loss, why)), wait))
+        case Planning(), Loss():
+            return _again(state, event)
+        case Rebuilding(planned), Loss():
+            return _again(planned, event)
+        case Rebuilding(), Built():
+            return Steady(), (Resume(),)
+        case Short(planned, why), Came():
+            # who was lost before may be the one that came back
+            planning = replace(planned, without=frozenset(), told=why)
+            return planning, (Plan(),)
+        case Short(_, why), Waited():
+            over = waited(why)
+            return Over(over), (GiveUp(over),)
+        case _:
+            return state, ()  # late or repeated news changes nothing
+
+
+def is_final(loss: Loss, before: Loss | None = None) -> bool:
+    """Whether another try would only end the same way. before: what interrupted the same answer last, without a
+    token since."""
+    if loss.is_shared:
+        return False
+    found = blame.of(loss.why)
+    match found.retry:
+        case Retry.NEVER:
+            return True
+        case Retry.ONCE:
+            return before is not None and blame.of(before.why).retry is Retry.ONCE
+        case Retry.ELSEWHERE:
+            # this machine cannot be left out; or another one's engine says the same
+            if found.fault is Fault.MEMORY:
+                return not loss.machine
+            again = before is not None and blame.of(before.why) == found
+            return found.fault is Fault.ENGINE and again
+    return False
+
+
+def beside(loss: Loss) -> Loss:
+    """What a final loss is to the answers that are not its cause: they start again from their text."""
+    return Loss("", "", Reason(BESIDE), loss.at_s)
+
+
+def has_ended_in_step(loss: Loss) -> bool:
+    """Whether a process ended while it computed a step of known answers."""
+    return bool(loss.slots) and blame.cause(loss.why) in blame.ENDED_BY_A_STEP
+
+
+def is_by_model(loss: Loss) -> bool:
+    """Whether a model that nobody asked yet may be why."""
+    return has_ended_in_step(loss) or blame.of(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
+
+
+def ends_process(loss: Loss) -> Reason:
+    """Why an answer is not computed again that ended a process as often as may be."""
+    return Reason("answer_ends_process", death_facts(loss.why, loss.name))
+
+
+def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
+    """Whose process ended last and how, in words without a cure of their own: what is told has one."""
+    whose = why.facts.get("worker") or why.facts.get("machine") or name
+    how = why.facts.get("how") or ENDS.get(blame.cause(why), "it vanished")
+    return {"times": MOST_DEATHS, "worker": whose, "how": how}
+
+
+def stopped(loss: Loss) -> Notice:
+    """A machine is gone: the first thing that is said."""
+    return Notice("lost", loss.name, loss.why)
+
+
+def doubted(name: str) -> Notice:
+    """A machine is not heard, or its connection broke: that is mended first."""
+    return Notice("reconnecting", name, Reason("recovery_reconnecting", {"machine": name}))
+
+
+def eased(name: str, seconds: float) -> Notice:
+    """It is heard again, and has kept everything."""
+    facts: dict[str, Fact] = {"machine": name, "seconds": _said(seconds)}
+    return Notice("continued", name, Reason("recovery_reconnected", facts), round(seconds, 1))
+
+
+def continued(recovered: Recovered) -> Notice:
+    """The answer goes on."""
+    seconds = round(recovered.recovered_after_s, 1)
+    facts: dict[str, Fact] = {"machine": recovered.machine, "seconds": _said(seconds)}
+    return Notice("continued", recovered.machine, Reason("recovery_continued", facts), seconds)
+
+
+def leaving(name: str, others: Sequence[str], seconds: float) -> Notice:
+    """A machine leaves, and computes on while others load what it holds."""
+    facts: dict[str, Fact] = {
+        "machine": name, "with": " and ".join(others), "seconds": _said(max(1.0, seconds)),
+    }  # fmt: skip
+    return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
+
+
+def short_of(loss: Loss, what: str) -> Reason:
+    """What is missing, and what that waits for: the machine that was lost, or memory where nobody else is to blame."""
+    if not loss.machine:
+        return Reason("recovery_short_here", {"what": what})
+    return Reason("recovery_short", {"machine": loss.name, "what": what})
+
+
+def waited(short: Reason) -> Reason:
+    """Why an answer ends that waited for a machine: nothing goes on by itself any more."""
+    return Reason(
+        "recovery_waited", {"what": short.facts.get("what", ""), "minutes": round(WAIT_S / 60)}
+    )
+
+
+def may_recover(times: int) -> bool:
+    """Whether an answer that was recovered so often is recovered once more."""
+    return times < MAX_RECOVERIES
+
+
+def gave_up(loss: Loss) -> Reason:
+    """Why an answer is not recovered again."""
+    return Reason("recovery_too_often", {"times": MAX_RECOVERIES, "why": said(loss.why)})
+
+
+@dataclass(slots=True)
+class Interruption:
+    """What one answer went through."""
+
+    times: int = 0
+    is_last_try: bool = False  # on the host alone; after that there is nobody else to be tired of
+    loss: Loss | None = None  # since then no token came
+    others: str = ""  # who takes over, as it was told last
+    recovered: list[Recovered] = field(default_factory=list)
+    deaths: list[str] = field(default_factory=list)  # machines whose process ended in a step of it
+    calm: int = 0  # tokens since the last of them
+
+    @property
+    def is_suspected(self) -> bool:
+        """A process ended in a step of it lately: it is computed apart from others, so that the next one tells."""
+        return bool(self.deaths)
+
+    def took_part(self, loss: Loss, is_special: bool) -> None:
+        """A process ended in a step of it. is_special: more was computed for it than what any answer takes; else a
+        process that only vanished or hung is no sign of anything."""
+        if is_special or blame.of(loss.why).fault is not Fault.MACHINE:
+            self.deaths.append(loss.machine)
+            self.calm = 0
+
+    def is_cause(self, loss: Loss) -> bool:
+        """Whether it is why a process ended once more, in a step of it alone. One other machine whose process was
+        ended again and again is left out first: it may be that machine."""
+        if len(self.deaths) < MOST_DEATHS:
+            return False
+        if blame.of(loss.why).fault is not Fault.MACHINE:
+            return True
+        return not loss.machine or len(set(self.deaths)) > 1
+
+    def absolve(self, times: int) -> None:
+        """So many of its interruptions were another answer's doing."""
+        self.times = max(0, self.times - times)
+        self.deaths.clear()
+
+    def goes_on(self) -> None:
+        """A token came."""
+        self.calm += bool(self.deaths)
+        if self.calm >= CALM_TOKENS:
+            self.deaths.clear()
+
+    def lose(self, loss: Loss, *, alone: bool = False) -> bool:
+        """It is interrupted; False when that was once too often. alone: the host computes all of it from now on."""
+        if loss.why.code == BESIDE:  # nothing that it did, or could be tired of
+            self.loss = self.loss or loss
+            return True
+        if not may_recover(self.times):
+            if self.is_last_try or not alone:
+                return False
+            self.is_last_try = True
+        self.times += 1
+        self.loss = self.loss or loss
+        return True
+
+    def hear(self, notice: Notice) -> None:
+        """What is done about it."""
+        facts = notice.reason.facts
+        others = str(facts.get("with") or facts.get("to") or "")
+        if others or notice.state == "lost":
+            self.others = others
+
+    def went_on(self, now_s: float) -> Recovered | None:
+        """A token came; what it took, if it had been interrupted."""
+        loss, self.loss = self.loss, None
+        if loss is None:
+            return None
+        waited_s = now_s - loss.at_s
+        done = Recovered(loss.name, loss.why, loss.silent_s, waited_s, loss.leaves, self.others)
+        self.recovered.append(done)
+        return done
+
+
+def _again(planned: Planning, loss: Loss) -> tuple[State, tuple[Command, ...]]:
+    """It broke once more before it was whole."""
+    if is_final(loss, planned.loss):
+        return Over(loss.why), (GiveUp(loss.why),)
+    if planned.tries >= MAX_RECOVERIES:
+        why = gave_up(loss)
+        return Over(why), (GiveUp(why),)
+    leave_out = {loss.machine} if loss.is_gone or loss.machine in planned.blamed else set()
+    without = planned.without | (leave_out - {""})
+    tries, blamed = planned.tries + 1, planned.blamed | {loss.machine}
+    planning = Planning(planned.loss, tries, without, blamed)
+    return planning, (Say(stopped(loss)), Plan(without))
+
+
+def _rebuilding(loss: Loss, planned: Planned) -> Notice:
+    seconds = max(1.0, planned.seconds + planned.replay_s)
+    facts: dict[str, Fact] = {"machine": loss.name, "seconds": _said(seconds)}
+    if not loss.name:  # nobody is to blame
+        return Notice("rebuilding", loss.name, Reason("recovery_moving", facts), seconds)
+    if not planned.machines and loss.leaves:
+        return Notice("rebuilding", loss.name, Reason("recovery_handed_over", facts), seconds)
+    if not planned.machines:
+        return Notice("rebuilding", loss.name, Reason("recovery_replaying", facts), seconds)
+    if planned.machines == (loss.name,):
+        return Notice("rebuilding", loss.name, Reason("recovery_reloading", facts), seconds)
+    facts["with"] = " and ".join(planned.machines)
+    return Notice("rebuilding", loss.name, Reason("recovery_rebuilding", facts), seconds)
+
+
+def _short(loss: Loss, why: Reason) -> Notice:
+    return Notice("short", loss.name, why)
+
+
+def _said(seconds: float) -> str:
+    """`0.4`, `3`, `48`: no more digits than anybody wants to know."""
+    return f"{seconds:.1f}" if seconds < 2 else f"{seconds:.0f}"

@@ -1,0 +1,1 @@
+"""Decides what is computed next: sequences, requests, speculative tokens, recurrent states. Pure."""

@@ -1,0 +1,269 @@
+"""Which sequences enter the next micro-batch, and which waiting request gets a slot. Pure.
+
+Why so: a pipeline of N machines reads prompts fastest with N + 1 micro-batches under way: one computed on each
+machine, one queued before the slowest. Answers in their decode phase are divided over N, so that every
+machine has a group, and prompts fill what is left of each micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from backends.contract import Segment
+from backends.worker.kept_states import Kept
+
+CHUNK_ROWS = 64  # rows of a micro-batch with prompt in it: the best measured on CPUs, 32 and fewer are slower a row
+BLOCK_ROWS = 16  # matrices are multiplied in blocks: a row of other chunks took 8 to 16 % longer
+AGEING_ROWS = 256  # a prompt that lets a micro-batch go by counts as this much shorter
+MAX_OVERTAKEN = 4  # later requests may take the oldest waiting request's turn this often
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a pipeline can hold. `machines`: how many compute at the same time."""
+
+    slots: int
+    kv_cells: int  # positions over all slots, one pool
+    context: int  # most positions of one slot
+    machines: int = 1
+    chunk_rows: int = CHUNK_ROWS
+    prompts_apart: bool = False  # the engine computes each prompt of a step by itself
+
+    @property
+    def micro_batches(self) -> int:
+        """How many are under way at most."""
+        return self.machines + 1
+
+
+class Row(Protocol):
+    """A running sequence as the schedule sees it."""
+
+    @property
+    def slot(self) -> int: ...
+    @property
+    def entered(self) -> int:
+        """Positions that are in the KV cache or on their way there."""
+        ...
+
+    @property
+    def known(self) -> int:
+        """Positions whose token id is known."""
+        ...
+
+    @property
+    def until(self) -> int:
+        """Where its next chunk must end at the latest: mostly `known`."""
+        ...
+
+    @property
+    def since(self) -> int:
+        """Number of the micro-batch it entered last, or was admitted before."""
+        ...
+
+    @property
+    def is_apart(self) -> bool:
+        """It shares no micro-batch with others: what ends in one of it was ended by it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The next micro-batch."""
+
+    segments: tuple[Segment, ...]
+    more: bool  # others are ready that did not come in
+
+
+def chunk_size(pending: int, chunk_rows: int) -> int:
+    """Rows of the next chunk: as few chunks as possible, of nearly equal size, in whole blocks but for the last."""
+    n_chunks = -(-pending // chunk_rows)
+    n_blocks = -(-pending // (n_chunks * BLOCK_ROWS))
+    return min(n_blocks * BLOCK_ROWS, chunk_rows, pending)
+
+
+def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...]:
+    """The chunks in which a prompt enters an otherwise idle pipeline."""
+    sizes = []
+    while n_tokens:
+        sizes.append(chunk_size(n_tokens, chunk_rows))
+        n_tokens -= sizes[-1]
+    return tuple(sizes)
+
+
+def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
+    """Choose the segments of micro-batch `number`, or None while nothing is ready: of one that stands apart, or of
+    the others, whoever waits longest.
+
+    rows: the running sequences that may compute now. under_way: micro-batches that have not come back.
+    While anybody hears an answer there is no spare one: groups of answers would crumble into more and
+    smaller ones, and each token would queue behind one more chunk of somebody's prompt.
+    """
+    apart = [row for row in rows if row.is_apart and row.known > row.entered]
+    if not apart:
+        return _shared([row for row in rows if not row.is_apart], limits, under_way, number)
+    first = min(apart, key=lambda row: (row.since, row.slot))
+    others = [row for row in rows if not row.is_apart]
+    waiting = [row for row in others if row.known > row.entered]
+    is_next = not waiting or first.since <= min(row.since for row in waiting)
+    batch = _shared([first] if is_next else others, limits, under_way, number)
+    return batch and replace(batch, more=batch.more or not is_next or len(apart) + len(waiting) > 1)
+
+
+def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
+    ready = [row for row in rows if row.known - row.entered == 1]
+    prompts = [row for row in rows if row.known - row.entered > 1]
+    answering = sorted(row.slot for row in rows if row.known - row.entered <= 1)
+    if answering and under_way >= limits.machines:
+        return None
+    chosen: list[Segment] = []
+    if ready:
+        share = min(-(-len(answering) // limits.machines), limits.chunk_rows)
+        group = {slot: place // share for place, slot in enumerate(answering)}
+        oldest = min(ready, key=lambda row: (row.since, row.slot))
+        chosen = [
+            Segment(row.slot, 1, row.entered)
+            for row in sorted(ready, key=lambda row: row.slot)
+            if group[row.slot] == group[oldest.slot]
+        ]
+    left = len(ready) - len(chosen)
+    budget = limits.chunk_rows - len(chosen)
+    prompts.sort(key=lambda row: row.known - row.entered - AGEING_ROWS * (number - row.since))
+    for place, row in enumerate(prompts):
+        wanted = chunk_size(row.until - row.entered, limits.chunk_rows)
+        size = min(wanted, budget)
+        if limits.prompts_apart and size < wanted:
+            # beside the answers, not with them; and a second piece would cost a whole pass over the weights
+            size = 0 if place else size - size % BLOCK_ROWS or size
+        if size > 0:
+            chosen.append(Segment(row.slot, size, row.entered))
+            budget -= size
+        left += row.entered + size < row.known
+    return Batch(tuple(chosen), left > 0) if chosen else None
+
+
+def spare(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
+    """Whether a machine stands idle with all that is known under way: it may compute what is only guessed."""
+    idle = under_way < limits.machines and len(rows) < limits.machines
+    return idle and all(row.entered >= row.known for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A slot that no request uses, and what its KV cache still holds."""
+
+    slot: int
+    used_at: int  # grows with each release: the smallest is evicted first
+    conversation: str | None = None
+    ids: Sequence[int] = ()
+    kept: Kept | None = None  # None: it can be cut back to any position
+
+
+class Asked(Protocol):
+    """What a request continues."""
+
+    @property
+    def conversation(self) -> str | None: ...
+    @property
+    def ids(self) -> Sequence[int]: ...
+
+
+class Waiting(Asked, Protocol):
+    """A request that has no slot yet."""
+
+    @property
+    def cells(self) -> int:
+        """Positions it may come to hold: its prompt and its longest answer."""
+        ...
+
+    @property
+    def goes_first(self) -> bool:
+        """Before those that do not: the owner's own."""
+        ...
+
+    overtaken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Waiting request `index` takes `slot`, of which `keep` positions are reused; `evicted` are emptied."""
+
+    index: int
+    slot: int
+    keep: int
+    evicted: tuple[int, ...] = ()
+
+
+def admit(
+    waiting: Sequence[Waiting], idle: Sequence[Idle], reserved_cells: int, limits: Limits
+) -> Admission | None:
+    """Who gets a slot now, or None while none is free or the KV cache is too short for the next in turn.
+
+    reserved_cells: positions promised to running requests. The request that shares most with an idle slot
+    of its own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times; and nobody takes the
+    turn of one that goes first, but another such.
+    """
+    if not waiting or not idle:
+        return None
+    order = [0]
+    if waiting[0].overtaken < MAX_OVERTAKEN:
+        gains = [
+            _best_slot(request, idle)[1] if request.goes_first >= waiting[0].goes_first else 0
+            for request in waiting
+        ]
+        order = sorted(
+            {0, max(range(len(gains)), key=lambda i: (gains[i], -i))}, key=lambda i: -gains[i]
+        )
+    for index in order:
+        admission = _place(index, waiting[index], idle, reserved_cells, limits)
+        if admission is not None:
+            return admission
+    return None
+
+
+def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many ids two sequences have in common from the start."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # halving: whole slices are compared in C
+        middle = (low + high + 1) // 2
+        if list(a[low:middle]) == list(b[low:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def reusable(request: Asked, idle: Sequence[Idle]) -> int:
+    """How many positions of a request the slots hold already."""
+    return _best_slot(request, idle)[1] if idle else 0
+
+
+def _best_slot(request: Asked, idle: Sequence[Idle]) -> tuple[Idle, int]:
+    """The idle slot to take and the positions to keep: longest shared prefix, else an empty, else the oldest."""
+    best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
+    if request.conversation is None:
+        return best, 0
+    for slot in idle:
+        if slot.conversation == request.conversation:
+            # one position at least is computed again: its logits give the first token
+            shared = min(shared_prefix(slot.ids, request.ids), len(request.ids) - 1)
+            shared = shared if slot.kept is None else slot.kept.reach(shared)
+            if shared > keep:
+                best, keep = slot, shared
+    return best, keep
+
+
+def _place(
+    index: int, request: Waiting, idle: Sequence[Idle], reserved_cells: int, limits: Limits
+) -> Admission | None:
+    best, keep = _best_slot(request, idle)
+    others = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
+    short = reserved_cells + request.cells + sum(len(s.ids) for s in others) - limits.kv_cells
+    evicted = []
+    for slot in others:
+        if short <= 0:
+            break
+        evicted.append(slot.slot)
+        short -= len(slot.ids)
+    return Admission(index, best.slot, keep, tuple(evicted)) if short <= 0 else None

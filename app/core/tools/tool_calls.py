@@ -1,0 +1,226 @@
+"""How models call tools: found in what they write, by the format that their chat template shows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.core.tools.partial_tool_call import begun_calls
+from app.core.tools.tool_formats import Begun, Call, Cursor, Marked, More, News, Reading, Tools
+from app.core.tools.tool_objects import ObjectPeek, json_calls
+from app.core.tools.tool_readers import reader_of
+from app.core.tools.tool_signs import MISTRAL, begun, signs_of
+from backends.templates.call_format import CallFormat, Payload
+
+NEWER_MISTRAL = CallFormat(Payload.NAMED, lead=MISTRAL, named="[ARGS]")
+
+
+class CallFinder:
+    """Parts what a model writes into text and calls. What is no call of a tool that is there stays text.
+
+    in_pieces: of a call whose name has come, what is sure of its arguments is told as it comes: a Begun, then pieces,
+    then the Call. What begins so and turns out to be none is then told as one that was cut.
+    """
+
+    def __init__(self, one: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
+        self._format, self._tools, self._in_pieces = one, tools, in_pieces
+        self._reader = reader_of(one)
+        signs = self._of_format = signs_of(one)
+        self._signs = signs.begins
+        if signs.is_spoken:  # models leave the sign before it out at times
+            self._signs += tuple(f"{signs.last}{name}{signs.behind_name}" for name in tools)
+        for name in tools if signs.address else ():
+            head = f"{signs.address}{name}{signs.outer[0]}"
+            self._signs += head, f"{signs.joined}{head}"
+        self._held = ""  # not told yet: it may be part of a call, or blanks before one
+        self._first: str | None = (
+            "" if one.opened else None
+        )  # until it is clear what the answer begins with
+        self._inside = False
+        self._cursor = Cursor("")
+        self._reading: Reading[Marked] | None = None  # of a call that may have begun
+        self._begun = False  # something but blanks has come
+        self._peek: ObjectPeek | None = None
+        self._name: str | None = None  # of the call that is told in pieces
+        self._pieces: list[str] = []
+        self._n_told = 0  # calls of what is read that were told already
+
+    def push(self, text: str) -> tuple[str, list[News]]:
+        """The text that can be told now, and the calls that are whole."""
+        if self._first is not None:
+            text = self._opening(text)
+        self._held += text
+        if self._reader is not None:
+            return self._marked(at_end=False)
+        return self._to_the_end(), self._looked()
+
+    def flush(self, *, is_cut: bool = False) -> tuple[str, list[News]]:
+        """What is left at the end of the answer. is_cut: it ended because it was long, perhaps within a call."""
+        told, news = "", list[News]()
+        self._held += self._opening("", at_end=True) if self._first is not None else ""
+        has_begun = is_cut and (self._inside or self._reading is not None)
+        tail = self._held[len(self._held) - self._ending() :] if has_begun else ""
+        self._held = held = self._held.removesuffix(tail)  # half a sign is no part of a call
+        if self._reader is not None:
+            told, news = self._marked(at_end=True, is_cut=is_cut)
+        elif self._inside:
+            news = self._rest_of_the_answer()
+        rest, self._held = self._held, ""
+        if has_begun and not any(isinstance(one, Call) for one in news):
+            calls = begun_calls(self._format, held, self._tools)
+            told, rest = ("", "") if calls else (told, rest + tail)
+            news += self._finished(calls)
+        if self._name is not None:  # it was told in pieces, and no end has come
+            news.append(self._broken(held))
+            told, rest = "", ""
+        return told + rest, news
+
+    def _opening(self, text: str, *, at_end: bool = False) -> str:
+        """The beginning of an answer whose first sign, or its beginning, was written by the prompt."""
+        first, told = (self._first or "") + text, self._format.told
+        if told.startswith(first) and len(first) < len(told) and not at_end:
+            self._first = first
+            return ""
+        self._first = None
+        if not first:
+            return ""
+        return (
+            first.removeprefix(told)
+            if told and first.startswith(told)
+            else self._format.opened + first
+        )
+
+    def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[News]]:
+        told, news = "", list[News]()
+        assert self._reader is not None
+        while True:
+            if self._reading is not None:
+                before = self._held
+                found = self._read_on(self._reading, news, at_end=at_end)
+                if found is None:
+                    return told, news
+                self._reading = self._peek = None
+                self._held = found.rest
+                if self._name is None or found.calls:
+                    told += found.told if not self._n_told else ""
+                    news += self._finished(found.calls)
+                elif is_cut and at_end:
+                    return told, news
+                else:
+                    news.append(self._broken(before[: self._cursor.at]))
+                    self._held = before[self._cursor.at :]
+                self._n_told = 0
+            start = self._start()
+            if start < 0:
+                return told + self._sure(), news
+            text = self._held[:start].rstrip()
+            told, self._held = told + text, self._held[len(text) :]
+            self._cursor = Cursor(self._held)
+            self._reading = self._reader(self._cursor, self._tools)
+            if self._format.payload is Payload.OBJECTS:
+                at = self._held.find(self._of_format.opening) + len(self._of_format.opening)
+                self._peek = ObjectPeek(at, self._tools, self._format)
+
+    def _read_on(
+        self, reading: Reading[Marked], news: list[News], *, at_end: bool
+    ) -> Marked | None:
+        """What came of it; nothing while it waits for more."""
+        cursor = self._cursor
+        cursor.text, cursor.at_end, found = self._held, at_end, None
+        try:
+            next(reading)
+        except StopIteration as read:
+            found = read.value
+        news += self._looked()
+        if self._in_pieces:
+            news += self._told(cursor.news)
+        cursor.news = []
+        return found
+
+    def _looked(self) -> list[News]:
+        """What the calls that come say of themselves until now."""
+        if self._peek is None or not self._in_pieces:
+            return []
+        return self._told(self._peek.look(self._held))
+
+    def _told(self, news: Sequence[News]) -> list[News]:
+        for one in news:
+            match one:
+                case Begun(name):
+                    self._name, self._pieces = name, []
+                case More(text):
+                    self._pieces.append(text)
+                case Call():
+                    self._name = None
+                    self._n_told += 1
+        return list(news)
+
+    def _finished(self, calls: Sequence[Call]) -> list[News]:
+        """Without those that were told; the one that was told in pieces is what these are together."""
+        left = list[News](calls[self._n_told :])
+        if self._name is not None and left and isinstance(first := left[0], Call):
+            told = "".join(self._pieces)
+            left[0] = Call(self._name, told, first.half)
+            self._name = None
+        return left
+
+    def _broken(self, text: str) -> Call:
+        assert self._name is not None
+        call = Call(self._name, "".join(self._pieces), text or self._name)
+        self._name = None
+        return call
+
+    def _to_the_end(self) -> str:
+        """Mistral's and Llama's calls are the rest of the answer, once they have begun."""
+        if self._inside:
+            return ""
+        start = self._start()
+        is_bare = not self._of_format.opening
+        if is_bare and not self._begun and self._held.lstrip().startswith("{"):
+            start = 0
+        if start < 0:
+            return self._sure()
+        told, self._held = self._held[:start].rstrip(), self._held[start:]
+        self._inside = True
+        self._peek = ObjectPeek(len(self._sign_held()), self._tools, self._format)
+        return told
+
+    def _sign_held(self) -> str:
+        return next((sign for sign in self._signs if self._held.startswith(sign)), "")
+
+    def _rest_of_the_answer(self) -> list[News]:
+        text = self._held.strip().removeprefix(self._sign_held())
+        calls = json_calls(text, self._tools, self._format)
+        if (
+            not calls and self._sign_held() == MISTRAL and not self._n_told
+        ):  # as newer ones of the family
+            finder = CallFinder(NEWER_MISTRAL, self._tools)
+            (told, some), (rest, more) = finder.push(self._held), finder.flush()
+            calls = (
+                [] if (told + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
+            )
+        if calls:
+            self._held = ""
+            return self._finished(calls)
+        if self._n_told and self._peek is not None:  # behind the calls stands something else
+            self._held = self._held[self._peek.at :]
+        return []
+
+    def _start(self) -> int:
+        """Where the first sign stands; -1 for none."""
+        return min((at for sign in self._signs if (at := self._held.find(sign)) >= 0), default=-1)
+
+    def _sure(self) -> str:
+        """All but blanks at the end, and what may be the beginning of a sign."""
+        kept = begun(self._held, self._signs)
+        sure = self._held[: len(self._held) - kept].rstrip()
+        self._held = self._held[len(sure) :]
+        self._begun = self._begun or bool(sure)
+        return sure
+
+    def _ending(self) -> int:
+        """How many characters at a text's end may be the beginning of a sign that ends something."""
+        signs = self._of_format
+        after = (tokens[0] for tokens, _ in signs.keyed)
+        return begun(
+            self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after)
+        )

@@ -1,0 +1,182 @@
+"""A place in what a model writes, and what of it is calls. Pure.
+
+A reader is given what a model wrote from the first sign on. It waits wherever more text may still decide, and goes on
+there when more has come: a long call is not read again from its beginning for each token of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from app.core.json_schema.partial_json import json_of
+
+MOST_ENDS = 32  # signs that end a call, within its arguments
+WHOLE_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # of JSON
+Tools = Mapping[str, Any]  # name -> schema of its arguments
+T = TypeVar("T")
+Reading = Generator[None, None, T]  # waits for more text at each step
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call; `arguments` is a JSON object as text. half: what the model wrote of one that was cut, whose arguments
+    are the beginning of an object."""
+
+    name: str
+    arguments: str
+    half: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A call has begun: pieces of its arguments come before all of it does."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """The next piece of the arguments of the call that has begun."""
+
+    text: str
+
+
+News = Call | Begun | More
+
+
+class Marked(NamedTuple):
+    """What came of a text: text after all, calls, and what is behind them."""
+
+    told: str
+    calls: list[Call]
+    rest: str
+
+
+class Short(Exception):
+    """The answer ends before it is clear what this is."""
+
+
+class Other(Exception):
+    """This is no call."""
+
+
+class Cursor:
+    """A place in a text, which grows while it is read; `at_end`: it grows no more."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.at_end = text, 0, False
+        self.news = list[Begun | More]()  # of the call that is read, not told yet
+
+    def begins(self, name: str) -> None:
+        """It is a call of this tool, whatever comes."""
+        self.news.append(Begun(name))
+
+    def goes_on(self, text: str) -> None:
+        """So are its arguments, as JSON text."""
+        if text:
+            self.news.append(More(text))
+
+    def more(self) -> Reading[None]:
+        """Wait for more text. Raises Short where none comes."""
+        if self.at_end:
+            raise Short
+        yield
+
+    def blanks(self) -> Reading[None]:
+        """Pass them all, also those that come later."""
+        while True:
+            while self.at < len(self.text) and self.text[self.at].isspace():
+                self.at += 1
+            if self.at < len(self.text) or self.at_end:
+                return
+            yield
+
+    def takes(self, sign: str) -> Reading[bool]:
+        """Whether the sign stands here; then it is passed. Raises Short."""
+        while True:
+            if self.text.startswith(sign, self.at):
+                self.at += len(sign)
+                return True
+            if len(self.text) - self.at >= len(sign) or not sign.startswith(self.text[self.at :]):
+                return False
+            yield from self.more()
+
+    def until(self, sign: str) -> Reading[str]:
+        """What stands before the next of these signs, which is passed. Raises Short."""
+        seen = self.at
+        while (end := self.text.find(sign, seen)) < 0:
+            seen = max(self.at, len(self.text) - len(sign) + 1)
+            yield from self.more()
+        found, self.at = self.text[self.at : end], end + len(sign)
+        return found
+
+    def one_of(self, signs: Sequence[str]) -> Reading[str]:
+        """Which of these signs stands here; then it is passed. Empty: none. Raises Short."""
+        for sign in signs:
+            if sign and (yield from self.takes(sign)):
+                return sign
+        return ""
+
+    def value(
+        self,
+        end: str,
+        then: Sequence[str],
+        tell: Callable[[int], None] | None = None,
+        *,
+        is_json: bool = False,
+    ) -> Reading[str]:
+        """As `until`; but what is not followed by one of `then` is a part of the value. Raises Short.
+
+        tell: is told up to where it has come, but for what may be its end; is_json: nor is what stands between quotes.
+        """
+        start, first, ends = self.at, 0, 0
+        while True:
+            try:
+                if tell is None:
+                    yield from self.until(end)
+                else:
+                    yield from self._told_until(end, tell)
+                behind = self.at
+                yield from self.blanks()
+                follows = bool((yield from self.one_of(then)))
+            except Short:
+                if not first:
+                    raise
+                behind, follows = first, True  # its quotes never end: they are none
+            if follows:
+                text = self.text[start : behind - len(end)]
+                ends += 1
+                if behind == first or ends > MOST_ENDS or not (is_json and ends_in_text(text)):
+                    self.at = behind
+                    return text
+                first = first or behind
+            self.at = behind
+
+    def _told_until(self, end: str, tell: Callable[[int], None]) -> Reading[None]:
+        seen = self.at
+        while (found := self.text.find(end, seen)) < 0:
+            seen = max(self.at, len(self.text) - len(end) + 1)
+            tell(seen)
+            yield from self.more()
+        tell(found)
+        self.at = found + len(end)
+
+
+Reader = Callable[[Cursor, Tools], Reading[Marked]]
+
+
+def ends_in_text(json_text: str) -> bool:
+    """Tell whether a text of JSON has begun there, and has no end."""
+    return '"' in WHOLE_TEXT.sub("", json_text)
+
+
+def calls_of(news: Iterable[News]) -> list[Call]:
+    """Those that are whole."""
+    return [one for one in news if isinstance(one, Call)]
+
+
+def called(name: str, arguments: object) -> Call:
+    return Call(name, json_of(arguments))

@@ -1,0 +1,145 @@
+"""Calls and their results in a conversation, as the chat templates of some families want them. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.core.json_schema.partial_json import json_of
+from backends.templates.call_format import CallFormat, Ids, Payload
+
+ID_CHARACTERS = 9  # of Mistral's ids
+
+Message = dict[str, Any]  # as chat templates read it
+
+
+def as_told(one: CallFormat | None, messages: Sequence[Message]) -> Sequence[Message]:
+    """A conversation as templates of this format of calls take it."""
+    if one is None:
+        return messages
+    if not one.writes_calls:
+        return in_the_text(one, messages)
+    if one.is_single:
+        messages = one_by_one(messages)
+    match one.ids:
+        case Ids.SHORT:
+            messages = short_ids(messages)
+        case Ids.COUNTED:
+            messages = counted_ids(messages)
+    return arguments_as_text(messages) if one.takes_text else messages
+
+
+def in_the_text(one: CallFormat, messages: Sequence[Message]) -> list[Message]:
+    """Some templates write no calls: they are what the model wrote, in the text of its message."""
+    told: list[Message] = []
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            text = message.get("content") or ""
+            plain = {key: value for key, value in message.items() if key != "tool_calls"}
+            told.append(
+                plain | {"content": f"{text}{chr(10) if text else ''}{written(one, calls)}"}
+            )
+        else:
+            told.append(message)
+    return told
+
+
+def written(one: CallFormat, calls: Sequence[Message]) -> str:
+    """Calls as a model writes them: as objects of JSON, or as Python."""
+    texts = []
+    for call in calls:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        if one.payload is Payload.PYTHON:
+            values = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+            texts.append(f"{name}({values})")
+        else:
+            head = f"{one.lead}{one.head}{json_of(name)[1:-1]}{one.named}"
+            texts.append(f"{head}{json_of(arguments)}{one.rest}{one.trail}")
+    return f"{one.section}{one.between.join(texts)}{one.section_end}"
+
+
+def arguments_as_text(messages: Sequence[Message]) -> list[Message]:
+    """Some templates write arguments as they are given, and so want JSON."""
+    return [
+        {**message, "tool_calls": [_as_text(call) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in messages
+    ]
+
+
+def _as_text(call: Message) -> Message:
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": json_of(function["arguments"])}}
+
+
+def one_by_one(messages: Sequence[Message]) -> list[Message]:
+    """Llama 3's templates refuse a message with several calls: each call as a message of its own, and what
+    came of it behind it."""
+    told: list[Message] = []
+    left: list[Message] = []  # calls whose results have not come
+    for message in messages:
+        calls = message.get("tool_calls", ())
+        if len(calls) > 1:
+            told += left
+            bare = {name: one for name, one in message.items() if name != "reasoning_content"}
+            left = [{**(bare | {"content": ""} if at else message), "tool_calls": [call]}
+                    for at, call in enumerate(calls)]  # fmt: skip
+            continue
+        if left and message["role"] == "tool":
+            told.append(left.pop(_answered(left, message)))
+        else:
+            told, left = told + left, []
+        told.append(message)
+    return told + left
+
+
+def short_ids(messages: Sequence[Message]) -> list[Message]:
+    """Mistral's templates refuse ids of calls that are not nine letters and digits."""
+    return _with_ids(messages, lambda call, at: _short(call.get("id") or f"call {at}"), _short)
+
+
+def counted_ids(messages: Sequence[Message]) -> list[Message]:
+    """Kimi knows a call by its tool and its number in the conversation, and writes others as it was told those."""
+    return _with_ids(messages, lambda call, at: f"functions.{call['function']['name']}:{at}", str)
+
+
+def _with_ids(
+    messages: Sequence[Message], named: Callable[[Message, int], str], unknown: Callable[[str], str]
+) -> list[Message]:
+    """With other ids of calls, by the number of each in the conversation. Results without any get those of the calls
+    before them in their order, and of calls that are not there what `unknown` makes of theirs."""
+    told: list[Message] = []
+    left: list[
+        tuple[str, str]
+    ] = []  # calls whose results have not come: the id that was given, and the new one
+    n_calls = 0
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            ids = [named(call, n_calls + number) for number, call in enumerate(calls)]
+            n_calls += len(calls)
+            left = [(call.get("id") or "", name) for call, name in zip(calls, ids, strict=True)]
+            given = [{**call, "id": name} for call, name in zip(calls, ids, strict=True)]
+            told.append({**message, "tool_calls": given})
+        elif message["role"] == "tool":
+            of = message.get("tool_call_id") or ""
+            own = next((one for one in left if one[0] == of or not of), None)
+            left = [one for one in left if one is not own]
+            told.append({**message, "tool_call_id": own[1] if own else unknown(of)})
+        else:
+            told.append(message)
+    return told
+
+
+def _short(name: str) -> str:
+    if len(name) == ID_CHARACTERS and name.isascii() and name.isalnum():
+        return name
+    return hashlib.sha256(name.encode()).hexdigest()[:ID_CHARACTERS]
+
+
+def _answered(left: Sequence[Message], result: Message) -> int:
+    """Which of these calls the result belongs to: the one of its id, else the first."""
+    ids = [message["tool_calls"][0].get("id") for message in left]
+    given = result.get("tool_call_id")
+    return ids.index(given) if given and given in ids else 0

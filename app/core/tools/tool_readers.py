@@ -1,0 +1,569 @@
+"""Calls between signs, in each way that models write them: where one ends, and what it says. Pure."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.core.json_schema.json_scan import JsonScan
+from app.core.json_schema.partial_json import json_of, value_of_json
+from app.core.tools.tool_arguments import Wanted, value_of, wanted
+from app.core.tools.tool_formats import (
+    MOST_ENDS,
+    Call,
+    Cursor,
+    Marked,
+    Other,
+    Reader,
+    Reading,
+    Short,
+    Tools,
+    called,
+    ends_in_text,
+)
+from app.core.tools.tool_literals import Cut, Literals
+from app.core.tools.tool_objects import json_calls
+from app.core.tools.tool_signs import KIMI, MISTRAL, MISTRAL_ID, SLOT, Signs, signs_of
+from backends.templates.call_format import ID, CallFormat, Payload
+
+JSON_BEGINS = ("{", "[")  # a call, or a list of calls
+MOST_AROUND_NAME = 96  # an id, a number, a channel
+CDATA, CDATA_END = "<![CDATA[", "]]>"
+TEXT_ALONE = frozenset({"string"})
+
+
+def reader_of(one: CallFormat) -> Reader | None:
+    """Reads a call from its first sign on. None: its calls are the rest of the answer, once they have begun."""
+    signs = signs_of(one)
+    match one.payload:
+        case Payload.OBJECTS:
+            return _Objects(one, signs).read if signs.closing and signs.opening else None
+        case Payload.NAMED | Payload.HARMONY:
+            return _Named(one, signs).read
+        case Payload.TAGGED:
+            return _Tagged(one, signs).read
+        case Payload.NESTED:
+            return _Nested(one, signs).read
+        case Payload.PYTHON:
+            return _Python(one, signs).read
+        case Payload.GEMMA:
+            return _Gemma(one, signs).read
+
+
+class _OfFormat:
+    """The facts that a reader has of its format."""
+
+    def __init__(self, one: CallFormat, signs: Signs) -> None:
+        self._format, self._signs = one, signs
+
+
+class _Objects(_OfFormat):
+    """<tool_call>{"name": …, "arguments": {…}}</tool_call>, and lists of these."""
+
+    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+        opening, closing = self._signs.opening, self._signs.closing
+        behind = cursor.at = cursor.text.find(opening) + len(opening)
+        yield from cursor.blanks()
+        if cursor.text[cursor.at : cursor.at + 1] not in ("", *JSON_BEGINS):
+            return Marked(cursor.text[:behind], [], cursor.text[behind:])  # but spoken of
+        first = 0  # where it ended if no text of its arguments held the sign
+        for _ in range(MOST_ENDS):
+            try:
+                yield from cursor.until(closing)
+            except Short:
+                calls = json_calls(cursor.text[behind:], tools, self._format)
+                if calls or not first:
+                    return Marked("" if calls else cursor.text, calls, "")
+                break
+            whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
+            for start in (
+                whole.find(opening),
+                whole.rfind(opening),
+            ):  # the first may have been begun and left
+                inner = whole[start + len(opening) : -len(closing)]
+                if calls := json_calls(inner, tools, self._format):
+                    return Marked(whole[:start].rstrip(), calls, rest)
+            first = first or cursor.at
+            if not ends_in_text(whole[behind : -len(closing)]):
+                break  # else its end stands in a text of its arguments
+        return Marked(cursor.text[:first], [], cursor.text[first:])
+
+
+class _Between(_OfFormat, ABC):
+    """A call whose name stands between signs."""
+
+    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+        cursor.at = start = len(cursor.text) - len(cursor.text.lstrip())
+        behind = start
+        cursor.at += len(self._address(cursor.text[start:], tools))
+        try:
+            for sign in self._signs.outer:
+                if (yield from cursor.takes(sign)):
+                    behind = behind if behind > start else cursor.at
+                    yield from cursor.blanks()
+            call = yield from self._call(cursor, tools)
+        except (Short, Other):
+            if behind == start:
+                behind = start + max(
+                    (
+                        len(s)
+                        for s in (self._signs.last, *self._signs.begins)
+                        if cursor.text.startswith(s, start)
+                    ),
+                    default=1,
+                )
+            return Marked(cursor.text[:behind], [], cursor.text[behind:])
+        yield from self._close(cursor)
+        return Marked("", [call], cursor.text[cursor.at :])
+
+    @abstractmethod
+    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+        """The call that begins here, read up to the end of its arguments. Raises Short, Other."""
+
+    def _address(self, text: str, tools: Tools) -> str:
+        """The head of a message to a tool, if one begins here."""
+        signs = self._signs
+        heads = [
+            f"{joined}{signs.address}{name}" for name in tools for joined in (signs.joined, "")
+        ]
+        return max(
+            (head for head in heads if signs.address and text.startswith(head)), key=len, default=""
+        )
+
+    def _left(self) -> Sequence[str]:
+        """What may still stand behind a call."""
+        return (*self._signs.ends, *self._signs.closes)
+
+    def _close(self, cursor: Cursor) -> Reading[None]:
+        """Pass the signs that end it, as far as they are written."""
+        behind = cursor.at
+        try:
+            for sign in self._left():
+                yield from cursor.blanks()
+                if (yield from cursor.takes(sign)):
+                    behind = cursor.at
+                    if sign in self._signs.closes[-1:] or sign in KIMI:
+                        break
+        except Short:  # the answer ends with its last call
+            behind = len(cursor.text) if cursor.text[behind:].isspace() else behind
+        cursor.at = behind
+
+
+class _Named(_Between):
+    """<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and the like."""
+
+    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+        start = len(cursor.text) - len(cursor.text.lstrip())
+        marked = yield from super().read(cursor, tools)
+        if self._format.payload is Payload.NAMED and not marked.calls and not self._signs.outer:
+            begin = start + len(self._signs.last)
+            if cursor.text[begin:].lstrip().startswith(JSON_BEGINS):  # as older ones of the family
+                cursor.at = begin
+                while not cursor.at_end:
+                    yield
+                if calls := json_calls(cursor.text[begin:], tools, self._format):
+                    return Marked("", calls, "")
+                size = len(marked.told)
+                return Marked(cursor.text[:size], [], cursor.text[size:])
+        return marked
+
+    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+        signs = self._signs
+        if self._format.payload is Payload.HARMONY:
+            begin = next((s for s in signs.begins if cursor.text.startswith(s, cursor.at)), None)
+            if begin is None:
+                raise Other
+            cursor.at += len(begin)
+        elif not (yield from cursor.takes(signs.last)):
+            raise Other
+        head = yield from self._head(cursor, tools)
+        if (name := head_tool(self._format, signs, head, tools)) is None:
+            raise Other
+        yield from cursor.blanks()
+        return (yield from _json(cursor, name))
+
+    def _head(self, cursor: Cursor, tools: Tools) -> Reading[str]:
+        """What stands before the sign of the arguments, which is passed."""
+        sign = self._signs.arguments
+        most = max(map(len, tools), default=0) + MOST_AROUND_NAME + len(self._signs.inner)
+        mine = [sign, self._signs.behind_name, *SLOT.split(self._signs.inner)]
+        if self._format.payload is Payload.HARMONY:
+            mine += ["<|channel|>", "<|constrain|>"]
+        elif self._signs.last == MISTRAL:
+            mine.append(MISTRAL_ID)
+        while True:
+            text = cursor.text[cursor.at : cursor.at + most + len(sign)]
+            if (end := text.find(sign)) >= 0:
+                cursor.at += end + len(sign)
+                return text[:end]
+            if len(text) >= most or _is_other(text, sign[0], mine):
+                raise Other
+            yield from cursor.more()
+
+
+def head_tool(one: CallFormat, signs: Signs, head: str, tools: Tools) -> str | None:
+    """The tool that is meant by what stands before its arguments: some models leave out what belongs before or behind
+    the name."""
+    if one.payload is Payload.HARMONY:
+        words = head.strip().partition("<")[0].split(maxsplit=1)
+        return words[0] if words and words[0] in tools else None
+    head = head.strip()
+    prefixes = [part.strip() for part in SLOT.split(signs.inner) if part.strip()]
+    prefix = prefixes[-1] if prefixes else ""
+    for before in (prefix, "<" + prefix.rpartition("<")[2] if "<" in prefix else ""):
+        if before and before in head and before.startswith("<"):
+            head = head.rpartition(before)[2]
+    if signs.last == MISTRAL:
+        head = head.partition(MISTRAL_ID)[0].strip()
+    names = [head]
+    slot = SLOT.search(one.named)
+    if slot and signs.behind_name:
+        name, sign, number = head.rpartition(signs.behind_name)
+        if sign and (slot[0] == ID or number.strip().isdecimal()):
+            names.insert(0, name.strip() if slot[0] == ID else name)
+    for name in names:
+        for bare in (name.removeprefix(prefix), name):
+            if bare in tools:
+                return bare
+    return None
+
+
+class _Tagged(_Between):
+    """<tool_call><function=name><parameter=key>value</parameter></function></tool_call> and the like."""
+
+    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+        signs = self._signs
+        if not (yield from cursor.takes(signs.last)):
+            raise Other
+        yield from cursor.blanks()
+        name = yield from self._name(cursor, tools)
+        schema = tools[name]
+        found: dict[str, Any] = {}
+        while True:
+            yield from cursor.blanks()
+            behind = cursor.at
+            if signs.ends and (yield from cursor.takes(signs.ends[0])):
+                if not found:
+                    cursor.begins(name)
+                    cursor.goes_on("{")
+                break
+            if found and (yield from cursor.one_of((*signs.ends[1:], *signs.closes))):
+                cursor.at = behind  # it forgot the end of its call
+                break
+            if not (yield from cursor.takes(signs.key)):
+                raise Other
+            key, kinds = yield from self._key(cursor)
+            if not found:  # until here the name may only be spoken of
+                cursor.begins(name)
+            cursor.goes_on(f"{', ' if found else '{'}{json_of(key)}: ")
+            found[key] = yield from self._value(cursor, wanted_for(schema, key), kinds)
+        cursor.goes_on("}")
+        return called(name, found)
+
+    def _left(self) -> Sequence[str]:
+        return (*self._signs.ends[1:], *self._signs.closes)
+
+    def _name(self, cursor: Cursor, tools: Tools) -> Reading[str]:
+        """Which tool's name stands here with what belongs behind it; then both are passed. Raises Short, Other."""
+        start, signs = cursor.at, self._signs
+        for name in sorted(tools, key=len, reverse=True):
+            cursor.at = start
+            if not name or not (yield from cursor.takes(name)):
+                continue
+            if signs.behind_name:
+                if (yield from cursor.takes(signs.behind_name)):
+                    yield from self._number(cursor)
+                    return name
+                continue
+            behind = cursor.at
+            yield from cursor.blanks()
+            if (yield from cursor.one_of((signs.key, *signs.ends))):
+                cursor.at = behind
+                return name
+        raise Other
+
+    def _number(self, cursor: Cursor) -> Reading[None]:
+        """Pass a number or an id behind a name."""
+        parts = SLOT.split(self._format.named)
+        if len(parts) > 1:
+            yield from cursor.until(parts[1].strip() or '"')
+
+    def _key(self, cursor: Cursor) -> Reading[tuple[str, frozenset[str]]]:
+        """A key, and the kinds of value that the sign behind it tells of. Raises Short, Other."""
+        first = self._signs.keyed[0][0][0]
+        key = (yield from cursor.until(first)).strip()
+        behind = cursor.at
+        for tokens, kinds in self._signs.keyed:
+            cursor.at = behind
+            if (yield from self._passes(cursor, tokens[1:])):
+                return key, kinds
+        raise Other
+
+    def _passes(self, cursor: Cursor, tokens: Sequence[str]) -> Reading[bool]:
+        for token in tokens:
+            yield from cursor.blanks()
+            if not (yield from cursor.takes(token)):
+                return False
+        return True
+
+    def _value(self, cursor: Cursor, what: Wanted, kinds: frozenset[str]) -> Reading[Any]:
+        signs = self._signs
+        is_text = kinds == TEXT_ALONE or (
+            "string" in kinds and what.kinds == TEXT_ALONE and what.free
+        )
+        then = (signs.key, *signs.ends, *signs.closes)
+        if not is_text:
+            text = self._bare(
+                (yield from cursor.value(signs.value_end, then, is_json="string" not in what.kinds))
+            )
+            if "string" not in kinds and what.kinds == TEXT_ALONE:
+                what = Wanted(frozenset(kinds))
+            value = value_of(text, what)
+            cursor.goes_on(json_of(value))
+            return value
+        begin, wrap = cursor.at, signs.wrap
+        told = -1
+
+        def tell(end: int) -> None:
+            nonlocal told
+            end -= len(wrap[1])
+            if told < 0:
+                if end < begin + len(wrap[0]) + len(CDATA):
+                    return
+                if (
+                    CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]
+                ):  # it is told once it is whole
+                    return
+                told = begin + (len(wrap[0]) if cursor.text.startswith(wrap[0], begin) else 0)
+                cursor.goes_on('"')
+            if end > told:
+                cursor.goes_on(_inside(cursor.text[told:end]))
+                told = end
+
+        whole = yield from cursor.value(signs.value_end, then, tell)
+        text = self._bare(whole)
+        if told < 0:
+            cursor.goes_on(json_of(text))
+        else:
+            start = begin + len(whole) - len(whole.removeprefix(wrap[0]))
+            cursor.goes_on(_inside(text[told - start :]) + '"')
+        return text
+
+    def _bare(self, text: str) -> str:
+        return without_cdata(
+            text.removeprefix(self._signs.wrap[0]).removesuffix(self._signs.wrap[1])
+        )
+
+
+class _Nested(_OfFormat):
+    """Elements of XML whose tags stand behind a sign of their own, also those within arguments."""
+
+    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+        begin = cursor.at = cursor.text.find(self._signs.last) + len(self._signs.last)
+        yield from cursor.blanks()
+        try:
+            if not (yield from cursor.takes(self._signs.inner)):
+                raise Other
+            yield from cursor.until(self._signs.closes[0])
+        except (Short, Other):
+            return Marked(cursor.text[:begin], [], cursor.text[begin:])
+        inner, rest = cursor.text[begin : cursor.at], cursor.text[cursor.at :]
+        try:
+            return Marked("", self.calls(inner.removesuffix(self._signs.closes[0]), tools), rest)
+        except ValueError:
+            return Marked(cursor.text[: cursor.at], [], rest)
+
+    def calls(self, text: str, tools: Tools) -> list[Call]:
+        """Raises ValueError."""
+        calls, signs = list[Call](), self._signs
+        for part in text.split(signs.inner)[1:]:
+            name, sign, rest = part.partition(signs.behind_name)
+            body, end, _ = rest.partition(signs.ends[0])
+            if not sign or not end or name not in tools:
+                raise ValueError("no tool is called")
+            calls.append(called(name, self._elements(body, tools[name], tools[name])))
+        return calls
+
+    def _elements(self, text: str, schema: Any, root: Any) -> Any:
+        """What stands in an element: more of them, items of a list, or a value."""
+        key, end = self._signs.key, self._signs.value_end
+        found = list[tuple[str, str]]()
+        left = text.strip()
+        while left.startswith(key):
+            tag, sign, rest = left.removeprefix(key).partition(">")
+            close = f"{end}{tag}>"
+            body, is_closed, left = rest.partition(close)
+            while is_closed and body.count(f"{key}{tag}>") > body.count(
+                close
+            ):  # of the same name within it
+                more, is_closed, left = left.partition(close)
+                body += close + more
+            if not sign or not is_closed:
+                raise ValueError("an element has no end")
+            found.append((tag, body))
+            left = left.strip()
+        if found and left:
+            raise ValueError("something stands behind it")
+        properties = schema.get("properties") if isinstance(schema, Mapping) else None
+        if (
+            found
+            and all(tag == "item" for tag, _ in found)
+            and not (properties and "item" in properties)
+        ):
+            items = schema.get("items") if isinstance(schema, Mapping) else None
+            return [self._elements(body, items, root) for _, body in found]
+        if found or schema is root:
+            of = properties if isinstance(properties, Mapping) else {}
+            return {tag: self._elements(body, of.get(tag), root) for tag, body in found}
+        what = wanted(schema, root)
+        if not text.strip() and what.kinds in ({"array"}, {"object"}):
+            return [] if what.kinds == {"array"} else {}
+        return value_of(text, what)
+
+
+class _Python(_OfFormat):
+    """<|tool_call_start|>[name(key='value'), …]<|tool_call_end|>."""
+
+    def read(self, cursor: Cursor, tools: Tools) -> Reading[Marked]:
+        begin = cursor.at = cursor.text.find(self._signs.last) + len(self._signs.last)
+        yield from cursor.blanks()
+        if cursor.text[cursor.at : cursor.at + 1] not in ("", "["):
+            return Marked(cursor.text[:begin], [], cursor.text[begin:])
+        closing = self._signs.closes[0]
+        for _ in range(MOST_ENDS):
+            try:
+                yield from cursor.until(closing)
+                inner, is_over = cursor.text[begin : cursor.at].removesuffix(closing), False
+            except Short:  # its end may be left out
+                inner, cursor.at, is_over = cursor.text[begin:], len(cursor.text), True
+            found, half = python_calls(inner, tools)
+            if half is None or is_over:
+                break  # else its end stands in a text of its arguments
+        if found is None or half is not None:
+            return Marked(cursor.text[:begin], [], cursor.text[begin:])
+        return Marked("", found, cursor.text[cursor.at :])
+
+
+def python_calls(
+    text: str, tools: Tools
+) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
+    """Those that are whole, and one that is cut; None where something else stands there."""
+    calls, literals = list[Call](), Literals(text)
+    name, arguments = "", dict[str, Any]()
+    try:
+        literals.wants("[")
+        while not literals.takes("]"):
+            if calls:
+                literals.wants(",")
+            literals.stands()
+            begin = literals.at
+            end = text.find("(", begin)
+            name, arguments = (text[begin:end] if end > 0 else text[begin:]).strip(), {}
+            if end < 0:
+                raise Cut
+            if name not in tools:
+                return None, None
+            literals.at = end + 1
+            literals.pairs("=", ")", arguments)
+            calls.append(called(name, arguments))
+            name = ""
+    except Cut:
+        return calls, (name, arguments)
+    except ValueError:
+        return None, None
+    return calls, None
+
+
+class _Gemma(_Between):
+    """<|tool_call>call:name{key:<|"|>text<|"|>,other:1}<tool_call|>."""
+
+    def _call(self, cursor: Cursor, tools: Tools) -> Reading[Call]:
+        if not (yield from cursor.takes(self._signs.last)):
+            raise Other
+        name = (yield from cursor.until("{")).strip().removeprefix("call:")
+        if name not in tools:
+            raise Other
+        begin, end = cursor.at, self._signs.ends[0]
+        while True:
+            try:
+                text = yield from cursor.until(end)
+            except Short:
+                text, cursor.at = cursor.text[begin:], len(cursor.text)
+            text = cursor.text[begin : cursor.at].removesuffix(end)
+            literals, found = Literals(text), dict[str, Any]()
+            try:
+                literals.pairs(":", "}", found)
+            except Cut:  # the sign stands in a text
+                if cursor.at_end and end not in cursor.text[cursor.at :]:
+                    raise Short from None
+                continue
+            except ValueError:
+                raise Other from None
+            cursor.at -= len(end) if cursor.text[begin : cursor.at].endswith(end) else 0
+            return called(name, _fitting(found, tools[name]))
+
+
+def _fitting(found: dict[str, Any], schema: object) -> dict[str, Any]:
+    """Texts as the values that they mean, where no text may stand."""
+    told = dict[str, Any]()
+    for key, value in found.items():
+        what = wanted_for(schema, key)
+        is_other = isinstance(value, str) and "string" not in what.kinds
+        told[key] = value_of(value, what) if is_other else value
+    return told
+
+
+def _json(cursor: Cursor, name: str) -> Reading[Call]:
+    """A call with the object that begins here as its arguments. Raises Short, Other."""
+    begin = told = cursor.at
+    scan, has_begun = JsonScan(begin), False
+    while True:
+        try:
+            scan.read(cursor.text)
+        except ValueError:
+            raise Other from None
+        if scan.at > told:
+            if not has_begun:
+                cursor.begins(name)
+                has_begun = True
+            cursor.goes_on(cursor.text[told : scan.at])
+            told = scan.at
+        if scan.is_whole:
+            cursor.at = scan.at
+            break
+        yield from cursor.more()
+    try:
+        value = value_of_json(cursor.text[begin : cursor.at])
+    except ValueError:
+        raise Other from None
+    return called(name, value)
+
+
+def _is_other(text: str, first: str, mine: Sequence[str]) -> bool:
+    """Whether a sign stands in it that does not belong to this call."""
+    at = text.find(first)
+    while at >= 0:
+        rest = text[at:]
+        if not any(s and (rest.startswith(s) or s.startswith(rest) or rest in s) for s in mine):
+            return True
+        at = text.find(first, at + 1)
+    return False
+
+
+def wanted_for(schema: object, key: str) -> Wanted:
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return wanted(properties.get(key) if isinstance(properties, Mapping) else None, schema)
+
+
+def without_cdata(text: str) -> str:
+    """A value that stands in a section of XML's for plain text."""
+    if text.startswith(CDATA) and text.endswith(CDATA_END):
+        return text[len(CDATA) : -len(CDATA_END)]
+    return text
+
+
+def _inside(text: str) -> str:
+    """A piece of a text as it stands between quotes in JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]

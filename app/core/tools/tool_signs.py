@@ -1,0 +1,145 @@
+"""The signs of a format of calls as a reader looks for them: without the blanks that models leave out. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Payload
+
+SLOT = re.compile(f"[{ID}{NUMBER}]")
+TOKEN = re.compile(r"<[^<>]*>?|\[[^\[\]]*\]|[^<\[\s]+|\[")
+BEFORE_SIGN = re.compile(r"\s+(?=[<\[\]])")
+JSON_HEAD = re.compile(r"\s*\[?\s*$")
+TO = "to=functions."
+MESSAGE, CHANNEL, START, CALL_END = "<|message|>", "<|channel|>", "<|start|>assistant", "<|call|>"
+MISTRAL, MISTRAL_ID, MISTRAL_ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
+KIMI = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")  # its models write either
+KIMI_TOO = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
+HARMONY = (
+    *(f"{START}{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
+    *(f"{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
+    f"{START} {TO}", f"{START}{TO}", TO,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What a reader of these calls looks for."""
+
+    begins: tuple[str, ...]  # a call may begin with any of these
+    is_spoken: bool  # `last` and a tool's name begin a call too
+    outer: tuple[str, ...]  # before `last`, in their order, each where it is written
+    last: str  # directly before the name, or before what is not the name yet
+    inner: str  # between that and the name
+    behind_name: str  # literally, where it is known
+    arguments: str  # NAMED: the sign before the arguments
+    ends: tuple[str, ...]  # of one call
+    closes: tuple[str, ...]  # of all of them, in their order
+    key: str
+    value_end: str
+    wrap: tuple[str, str]  # blanks around each value
+    # Between key and value, sign by sign, with the kinds of value that it tells of.
+    keyed: tuple[tuple[tuple[str, ...], frozenset[str]], ...]
+    opening: str  # OBJECTS
+    closing: str
+    address: str = (
+        ""  # where each call is a message to its tool: what stands before the name in its head
+    )
+    joined: str = ""  # and between two of these messages
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Each that may be a control token of a model, and would not be seen otherwise."""
+        one = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
+               *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
+               *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip
+        if MISTRAL in (self.last, self.opening):
+            one = (*one, MISTRAL_ID, MISTRAL_ARGUMENTS)
+        found = dict.fromkeys(
+            token for text in one for token in (text, *TOKEN.findall(SLOT.sub(" ", text))) if token
+        )
+        return tuple(sign for sign in found if not sign.isalnum() and len(sign) > 1)
+
+
+@lru_cache(maxsize=64)
+def signs_of(one: CallFormat) -> Signs:
+    address, _, behind = one.lead.rpartition(NAME)
+    lasts = _parts(behind)
+    outer: tuple[str, ...] = _parts(one.section)
+    if one.payload is Payload.OBJECTS:
+        opening = JSON_HEAD.sub("", one.section + one.lead).strip()
+        closing = (one.trail + one.section_end).strip().removeprefix("]").strip()
+        begins: tuple[str, ...] = (opening, *one.also) if opening else one.also
+        return Signs(
+            begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing
+        )
+    if one.payload is Payload.HARMONY:
+        ends: tuple[str, ...] = (CALL_END,)
+        return Signs(
+            HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", ""
+        )
+    if one.payload is Payload.PYTHON:
+        begin, end = (
+            one.section.strip().removesuffix("["),
+            one.section_end.strip().removeprefix("]"),
+        )
+        return Signs(
+            (begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", ""
+        )
+    if one.payload is Payload.NESTED:
+        begin, ends = one.section.strip(), (one.trail.strip(),)
+        return Signs((begin,), False, (), begin, one.lead, one.named, "", ends, (one.section_end,), one.key,
+                     one.value_end, ("", ""), (), "", "")  # fmt: skip
+    last = lasts[-1] if lasts else ""
+    outer = (*outer, *lasts[:-1])
+    inner = ""
+    arguments = ""
+    if one.payload is Payload.NAMED:
+        tokens = TOKEN.findall(SLOT.split(last)[0])
+        first = tokens[0] if tokens else last
+        last, inner = first, last[len(first) :]
+        literals = [part for part in SLOT.split(one.named) if part]
+        arguments = _last_token(literals[-1]) if literals else ""
+    is_tagged = one.payload is Payload.TAGGED
+    ends = _parts(one.trail) if is_tagged else tuple(TOKEN.findall(one.trail))
+    closes = _parts(one.section_end) if is_tagged else tuple(TOKEN.findall(one.section_end))
+    if one.section == KIMI[0]:
+        outer += KIMI_TOO[:1]
+        closes += KIMI_TOO[1:]
+    begins = (*outer, *([] if one.payload is Payload.TAGGED and outer else [last]), *one.also)
+    keyed: dict[tuple[str, ...], set[str]] = {}
+    for kind, text in one.keyed:
+        keyed.setdefault(tuple(TOKEN.findall(text)), set()).add(kind)
+    after = next((text for _, text in one.keyed), "")
+    wrap = (
+        after[len(after.rstrip()) :],
+        one.value_end[: len(one.value_end) - len(one.value_end.lstrip())],
+    )
+    return Signs(
+        begins, is_tagged and bool(outer), outer, last, inner, SLOT.split(one.named)[0].strip(), arguments,
+        ends, closes, one.key.strip(), one.value_end.strip(), wrap,
+        tuple((tokens, frozenset(kinds)) for tokens, kinds in keyed.items() if tokens), "", "",
+        address, one.between if address else "",
+    )  # fmt: skip
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part for part in BEFORE_SIGN.split(text.strip()) if part)
+
+
+def _last_token(text: str) -> str:
+    tokens = TOKEN.findall(text)
+    return tokens[-1] if tokens else text
+
+
+def begun(text: str, signs: Iterable[str]) -> int:
+    """How many characters at a text's end may be the beginning of one of these."""
+    return max((_begun(text, sign) for sign in signs), default=0)
+
+
+def _begun(text: str, sign: str) -> int:
+    most = min(len(sign) - 1, len(text))
+    return next((n for n in range(most, 0, -1) if text.endswith(sign[:n])), 0)

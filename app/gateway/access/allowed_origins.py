@@ -1,0 +1,117 @@
+"""Host names and web origins that the owner allowed, and the CORS headers of answers to those origins alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from aiohttp import hdrs, web
+
+from app.core import api_access
+from app.core.errors import BadInput
+from app.machine.api_settings import ApiChoice
+from app.node.control import requests as asked
+
+NO_NAMES: Callable[[], Collection[str]] = frozenset
+FOREIGN_HOST = (
+    "Poolhouse does not answer by this host name. Ask at the address that `poolhouse api status` shows, "
+    "or allow the name: `poolhouse api on --host-name NAME`."
+)
+FOREIGN_ORIGIN = (
+    "Web pages from this origin may not ask Poolhouse. If you trust it, allow it: "
+    "`poolhouse api on --origin URL`."
+)
+ALLOWED: web.RequestKey[str] = web.RequestKey("allowed origin", str)
+METHODS = "GET, HEAD, POST"
+READABLE = (
+    "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"  # headers of answers, for scripts
+)
+PREFLIGHT_SECONDS = (
+    600  # a browser may remember so long; an origin that is removed gets no answer at once anyway
+)
+MOST_HEADERS = 2048  # characters of the names of headers that a page wants to send
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """By which names and from which origins a listener may be asked. All are looked up at each request."""
+
+    own_names: Callable[[], Collection[str]]
+    host_names: Callable[[], Collection[str]] = NO_NAMES
+    origins: Callable[[], Collection[str]] = NO_NAMES
+
+    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+        """Status and words for a foreign Host or Origin. Notes an allowed origin on the request."""
+        is_own = request.host in self.own_names()
+        if not is_own and not api_access.is_allowed_host(request.host, self.host_names()):
+            return 421, FOREIGN_HOST
+        given = request.headers.getall(hdrs.ORIGIN, [])
+        if not given:
+            return None
+        if len(given) > 1 or given[0] not in self.origins():  # browsers write it in one way only
+            return 403, FOREIGN_ORIGIN
+        request[ALLOWED] = given[0]
+        return None
+
+
+def is_preflight(request: web.Request) -> bool:
+    """Whether a browser asks if a page of an allowed origin may ask. Browsers send no key with it."""
+    asks = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
+    return request.method == hdrs.METH_OPTIONS and asks and ALLOWED in request
+
+
+def preflight(request: web.Request) -> web.Response:
+    """What a page may send: it says nothing about keys or models."""
+    headers: dict[str, str] = {
+        hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS,
+        hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_SECONDS),
+    }
+    wanted = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
+    if wanted and len(wanted) <= MOST_HEADERS:
+        headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = wanted
+    if request.headers.get("Access-Control-Request-Private-Network") == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
+    return web.Response(status=204, headers=headers)
+
+
+async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
+    """Let the page of an allowed origin read this answer, be it an error or a stream. No cookies: a key is a header."""
+    if ALLOWED in request:
+        answer.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = request[ALLOWED]
+        answer.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = READABLE
+        answer.headers[hdrs.VARY] = hdrs.ORIGIN
+
+
+def changed(choice: ApiChoice, order: asked.ChangeApi) -> dict[str, tuple[str, ...]]:
+    """The host names and origins of `choice` after an order. Raises BadInput."""
+    names, origins = api_access.host_name, api_access.origin
+    return {
+        "host_names": _changed(
+            choice.host_names,
+            map(names, order.add_host_names),
+            map(names, order.remove_host_names),
+            lambda name: BadInput("api_host_unknown", name=name[:80]),
+        ),
+        "origins": _changed(
+            choice.origins,
+            map(origins, order.add_origins),
+            map(origins, order.remove_origins),
+            lambda name: BadInput("api_origin_unknown", origin=name[:80]),
+        ),
+    }
+
+
+def _changed(
+    now: tuple[str, ...],
+    added: Iterable[str],
+    removed: Iterable[str],
+    unknown: Callable[[str], BadInput],
+) -> tuple[str, ...]:
+    kept = dict.fromkeys((*now, *added))
+    for name in removed:
+        if name not in kept:
+            raise unknown(name)
+        del kept[name]
+    if len(kept) > api_access.MOST_NAMES:
+        raise BadInput("api_access_many", most=api_access.MOST_NAMES)
+    return tuple(kept)

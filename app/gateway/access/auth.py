@@ -1,0 +1,309 @@
+"""What every request to the Chat API must show before any route sees it (SAFETY.md 7), and its log line."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from aiohttp import web
+
+from app.core import lone_surrogates
+from app.core.errors import AppError, Busy
+from app.core.log_line import about
+from app.core.scheduler.requester import KEYLESS, Whose
+from app.gateway.access.allowed_origins import Access, is_preflight, preflight
+from app.gateway.access.decompression import ENCODINGS, BadPacking, unpacked_body, unreadable
+from app.gateway.access.signposts import NO_KEY_SHOWN, WRONG_KEY, nothing_at
+from app.gateway.answering import Asker
+from app.gateway.metrics import Figures
+from app.gateway.open_requests import UnderWay
+from app.gateway.refusals import Api, api_of, explained, shaped, status_of, too_deep
+from app.gateway.upstreams.upstreams import MOST_PASSED, PASSED
+from app.gateway.writing import WHOLE, in_pieces
+from app.machine.secrets.api_keys import ApiKeys
+from app.machine.typed_commands import with_home
+from app.network.peer.bounded_body import TooLong, TooSlow
+from app.node.control.guard import (
+    GARBLED,
+    MAX_BODY_BYTES,
+    MAX_OPEN,
+    TOO_LARGE,
+    TOO_SLOW,
+    at_once,
+    retry_s,
+)
+
+log = logging.getLogger(__name__)
+
+NO_KEY = "(no key)"  # who asks where none is needed
+HEALTH = ("/health", "/v1/health")  # it says nothing but whether it answers
+ID = "X-Request-Id"
+ANTHROPIC_ID = "Request-Id"  # the same, where Anthropic's clients read it
+FORM = "application/x-www-form-urlencoded"
+NO_JSON = "Send the body as JSON, and say so: with the header `Content-Type: application/json`."
+UPSTREAM = "X-Poolhouse-Upstream"  # who answered, if not the pool
+PROGRAM = "X-Poolhouse-Program"  # which of a guest's programs asks, as its node tells them apart
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+BODY = web.RequestKey("body", bytes)
+ASKER = web.RequestKey("asker", Asker)
+# The option for commands that an error names: who has shown no key, or asks from elsewhere, is told of no folder.
+HOME = web.RequestKey("home", str)
+
+
+class Door(Protocol):
+    """Whom a gate lets in."""
+
+    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+        """Status and words for a request that came by a way that nobody should take."""
+
+    def key_of(self, request: web.Request) -> str | None:
+        """The name of who asks, for limits and the log; None: a stranger."""
+
+    def whose(self, request: web.Request, key: str) -> Whose:
+        """The same for a person to read, who looks at what was answered."""
+
+    def may_be_curl(self, request: web.Request) -> bool:
+        """Whether a body may be JSON though its header does not say so."""
+
+
+class KeyDoor:
+    """For programs: by one of our own names, with one of our keys."""
+
+    def __init__(
+        self,
+        keys: ApiKeys,
+        access: Access,
+        ollama_open: Callable[[], bool],
+        *,
+        tells_health: bool,
+    ) -> None:
+        self._keys, self._access, self._ollama_open = keys, access, ollama_open
+        self._tells_health = tells_health
+
+    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+        return self._access.misplaced(request)
+
+    def key_of(self, request: web.Request) -> str | None:
+        key = self._keys.owner(_given_key(request))
+        if key is None and api_of(request.path) is Api.OLLAMA and self._ollama_open():
+            return NO_KEY
+        if key is None and self._tells_health and request.path in HEALTH:
+            return NO_KEY
+        return key
+
+    def whose(self, request: web.Request, key: str) -> Whose:
+        return KEYLESS if key == NO_KEY else Whose("program", key)
+
+    def may_be_curl(self, request: web.Request) -> bool:
+        """As Ollama's examples have it: `curl -d` says that it sends a form. A web page can send a form too, but
+        no header with a key, unless CORS allows its origin."""
+        if api_of(request.path) is not Api.OLLAMA or self._keys.owner(_bearer(request)) is None:
+            return False
+        return "Content-Type" not in request.headers or request.content_type == FORM
+
+
+class Gate:
+    """Lets requests in, counts those of each key, and turns every error into its API's shape."""
+
+    def __init__(
+        self,
+        door: Door,
+        figures: Figures,
+        arrived: Callable[[web.Request], None],
+        at_once: Callable[[str], int] = lambda _: MAX_OPEN,
+        opened: Counter[str] | None = None,
+        home: str = "",
+        let_in: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._door, self._figures, self._arrived, self._let_in = door, figures, arrived, let_in
+        self._at_once, self._home = at_once, home
+        self._open = Counter[str]() if opened is None else opened
+        self.under_way = UnderWay()
+
+    @web.middleware
+    async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._arrived(request)
+        given = request.headers.get(ID, "")
+        name = given if _GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        request[ASKER], request[HOME] = Asker("", name), ""
+        begun, answer = time.monotonic(), None
+        try:
+            answer = await self._admitted(request, handler)
+            return answer if answer.prepared else _named(request, answer)
+        finally:
+            path = await _template(request)
+            status = answer.status if answer else 200 if WHOLE in request else 499
+            self._note(request, path, status, time.monotonic() - begun)
+
+    async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if objection := self._objection(request):
+            return objection
+        who = request[ASKER]
+        self._let_in(request.remote or "")
+        if self._open[who.key] >= (most := self._at_once(who.key)):
+            words = f"This key may have no more requests open than {most}. Wait until one of them is answered."
+            return refusal(request, 429, words, retry_after_s=1)
+        self._open[who.key] += 1
+        try:
+            async with self.under_way.until_closed(request, who.key):
+                if request.method == "POST":
+                    await _bid_go_on(request)
+                    body = await unpacked_body(request, MAX_BODY_BYTES)
+                    request[BODY] = lone_surrogates.replaced(body)
+                answer = await handler(request)
+            return answer if answer.prepared else await in_pieces(request, _named(request, answer))
+        except (web.RequestPayloadError, BadPacking):
+            return _parted(refusal(request, 400, GARBLED))
+        except TooLong:
+            return refusal(request, 413, TOO_LARGE)
+        except TooSlow:
+            answer = _named(request, refusal(request, 408, TOO_SLOW))
+            return await at_once(request, answer)
+        except AppError as error:
+            return _explained(request, error)
+        except web.HTTPMethodNotAllowed as error:
+            allowed = ", ".join(sorted(error.allowed_methods))
+            words = f"{request.path[:100]} answers {allowed}, not {request.method}."
+            answer = refusal(request, error.status, words)
+            answer.headers["Allow"] = allowed
+            return answer
+        except web.HTTPException as error:
+            known = {one.canonical for one in request.app.router.resources()}
+            return refusal(request, error.status, nothing_at(request.method, request.path, known))
+        except RecursionError:  # what can be read just so can be too deep to be written again
+            return _explained(request, too_deep())
+        except Exception:  # the outer wall of a request
+            log.exception("%s failed", request.path)
+            return _explained(request, AppError("bug"))
+        finally:
+            self._open[who.key] -= 1
+            self._open += Counter()  # drops the zeros
+
+    def _objection(self, request: web.Request) -> web.Response | None:
+        """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
+        if found := self._door.misplaced(request):
+            return _parted(refusal(request, *found))
+        if is_preflight(request):
+            return preflight(request)
+        if unread := unreadable(request.headers.getall("Content-Encoding", [])):
+            answer = _parted(refusal(request, 415, unread))
+            answer.headers["Accept-Encoding"] = ", ".join(ENCODINGS)
+            return answer
+        key = self._door.key_of(request)
+        if key is None:
+            words = WRONG_KEY if _given_key(request) else NO_KEY_SHOWN
+            return _parted(refusal(request, 401, words))
+        request[HOME] = "" if key == NO_KEY else self._home
+        given = request.headers.get(PROGRAM, "")
+        program = given if _GIVEN_ID.fullmatch(given) else ""
+        marks = request.headers.get(PASSED, "").split(",")[:MOST_PASSED]
+        request[ASKER] = replace(
+            request[ASKER], key=key, program=program, whose=self._door.whose(request, key),
+            passed=tuple(mark for mark in marks if _GIVEN_ID.fullmatch(mark)),
+        )  # fmt: skip
+        if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
+            return refusal(request, 415, NO_JSON)
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            return refusal(request, 413, TOO_LARGE)
+        return None
+
+    def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
+        """No text, no key: who (by the key's name), what, how it went."""
+        self._figures.requests.labels(path=path, status=str(status)).inc()
+        asker = request[ASKER]
+        facts = about(asker.request, method=request.method, path=path, key=asker.key, status=status,
+                      seconds=round(seconds, 6))  # fmt: skip
+        log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
+                 asker.key or "a stranger", status, seconds, extra=facts)  # fmt: skip
+
+
+def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
+    """Routes of which nobody is told to send a body before the gate has let him in."""
+
+    async def not_yet(_: web.Request) -> None:
+        return None
+
+    return [
+        web.RouteDef(one.method, one.path, one.handler, one.kwargs | {"expect_handler": not_yet})
+        for one in routes
+    ]
+
+
+async def _template(request: web.Request) -> str:
+    """The route as it is written, also where it has another method; what strangers make up is no name of a figure."""
+    if (resource := request.match_info.route.resource) is not None:
+        return resource.canonical
+    if isinstance(request.match_info.http_exception, web.HTTPMethodNotAllowed):
+        for one in request.app.router.resources():
+            if (await one.resolve(request))[1]:
+                return one.canonical
+    return "(none)"
+
+
+async def _bid_go_on(request: web.Request) -> None:
+    """Say that the body may come, to who waits for that."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
+
+
+def _parted(answer: web.Response) -> web.Response:
+    """A stranger's connection is not kept."""
+    answer.force_close()
+    return answer
+
+
+def _named(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+    """With the id of the request, and who answered it if not the pool."""
+    answer.headers.update(ids_of(request) | from_elsewhere(request[ASKER]))
+    return answer
+
+
+def ids_of(request: web.Request) -> dict[str, str]:
+    """The headers of an answer with the request's id, as the clients of its API read it."""
+    name = request[ASKER].request
+    return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is Api.ANTHROPIC else {})
+
+
+def from_elsewhere(asker: Asker) -> dict[str, str]:
+    """The header of an answer that is not the pool's."""
+    return {UPSTREAM: asker.origin.upstream} if asker.origin.upstream else {}
+
+
+def refusal(
+    request: web.Request, status: int, words: str, retry_after_s: int | None = None
+) -> web.Response:
+    """A refusal in the shape of the API that was asked."""
+    code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # it is no model's
+    words = with_home(words, request[HOME])
+    body = shaped(api_of(request.path), status, words, request[ASKER].request, code)
+    headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
+    return web.json_response(body, status=status, headers=headers)
+
+
+def _explained(request: web.Request, error: AppError) -> web.Response:
+    headers = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
+    body = explained(api_of(request.path), error, request[ASKER].request, request[HOME])
+    return web.json_response(body, status=status_of(error), headers=headers)
+
+
+def _given_key(request: web.Request) -> str:
+    """As OpenAI's and Ollama's clients send it, or as Anthropic's do."""
+    return _bearer(request) or request.headers.get("X-Api-Key", "")
+
+
+def _bearer(request: web.Request) -> str:
+    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def _is_json(request: web.Request) -> bool:
+    return request.content_type == "application/json"

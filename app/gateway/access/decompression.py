@@ -1,0 +1,140 @@
+"""Bodies of requests that were compressed: gzip and zstd, unpacked piece by piece within a bound.
+
+Not deflate, as programs disagree on whether it has zlib's header, nor br: no client of these APIs sends either, and
+br needs one more native library that reads what strangers send.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Sequence
+from typing import Protocol
+
+from aiohttp import web
+
+from app.network.peer.bounded_body import TooLong, pieces_of, whole_body
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ENCODINGS = ("gzip", "zstd")
+PIECE_BYTES = 64 << 10  # unpacked at once
+WINDOW_LOG = 23  # 8 MiB: what zstd's readers should take (RFC 8878), and the most memory that one frame may claim
+GZIP = 16 + zlib.MAX_WBITS  # with its own header and checksum, which are checked
+UNKNOWN = "Bodies with the Content-Encoding {name} are not read. Send this one as gzip, as zstd, or uncompressed."
+CHAINED = (
+    "This body has several encodings, and one is read. Send it as gzip, as zstd, or uncompressed."
+)
+
+
+class BadPacking(ValueError):
+    """A compressed body that ends early, goes on after its end, or is no such thing."""
+
+
+class _Unpacker(Protocol):
+    """What gzip's and zstd's have in common here."""
+
+    def feed(self, data: bytes) -> bytes:
+        """At most PIECE_BYTES of what `data` unpacks to. Raises BadPacking."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `feed(b"")` gives more."""
+
+    def check_end(self) -> None:
+        """Raises BadPacking where the end is missing or isn't the end."""
+
+
+def unreadable(encodings: Sequence[str]) -> str:
+    """Why a body with these Content-Encoding headers is not read; empty for one that is."""
+    named = _named(encodings)
+    if len(named) > 1:
+        return CHAINED
+    if named and named[0] not in ENCODINGS:
+        return UNKNOWN.format(name=named[0][:40])
+    return ""
+
+
+async def unpacked_body(request: web.Request, limit: int) -> bytes:
+    """The whole body, unpacked; neither form may be longer than `limit`. Raises TooLong, TooSlow, BadPacking.
+
+    It stops at the first piece beyond the limit, so that a few bytes that would become gigabytes cost no more than any
+    other body.
+    """
+    named = _named(request.headers.getall("Content-Encoding", []))
+    announced = request.content_length
+    if not named or announced == 0:
+        return await whole_body(request.content, announced, limit)
+    if announced is not None and announced > limit:
+        raise TooLong(f"{announced} bytes announced, {limit} allowed")
+    unpacker: _Unpacker = _Gzip() if named[0] == "gzip" else _Zstd()
+    body, received = bytearray(), 0
+    async for chunk in pieces_of(request.content):
+        received += len(chunk)
+        if received > limit:
+            raise TooLong(f"more than {limit} bytes")
+        body += unpacker.feed(chunk)
+        while len(body) <= limit and unpacker.has_more:
+            body += unpacker.feed(b"")
+        if len(body) > limit:
+            raise TooLong(f"more than {limit} bytes unpacked")
+    if received:
+        unpacker.check_end()
+    return bytes(body)
+
+
+def _named(encodings: Sequence[str]) -> list[str]:
+    """In lower case; `identity` is none, and x-gzip is gzip's old name (RFC 9110)."""
+    names = [name.strip().lower() for one in encodings for name in one.split(",")]
+    return [name.removeprefix("x-") for name in names if name not in ("", "identity")]
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(GZIP)
+        self._was_full = False
+
+    def feed(self, data: bytes) -> bytes:
+        if data and self._stream.eof:
+            raise BadPacking("bytes after the end of gzip")
+        try:
+            given = self._stream.decompress(self._stream.unconsumed_tail + data, PIECE_BYTES)
+        except zlib.error as error:
+            raise BadPacking(str(error)) from None
+        self._was_full = len(given) == PIECE_BYTES
+        return given
+
+    @property
+    def has_more(self) -> bool:
+        """zlib holds some back that it has read already, where it gave as much as it might."""
+        return not self._stream.eof and (self._was_full or bool(self._stream.unconsumed_tail))
+
+    def check_end(self) -> None:
+        if not self._stream.eof or self._stream.unused_data:
+            raise BadPacking("gzip without its end, or with something after it")
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        window: dict[int, int] = {zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
+        self._stream = zstd.ZstdDecompressor(options=window)
+
+    def feed(self, data: bytes) -> bytes:
+        if data and self._stream.eof:
+            raise BadPacking("bytes after the end of zstd")
+        try:
+            given: bytes = self._stream.decompress(data, max_length=PIECE_BYTES)
+        except zstd.ZstdError as error:
+            raise BadPacking(str(error)) from None
+        return given
+
+    @property
+    def has_more(self) -> bool:
+        return not (self._stream.eof or self._stream.needs_input)
+
+    def check_end(self) -> None:
+        if not self._stream.eof or self._stream.unused_data:
+            raise BadPacking("zstd without its end, or with something after it")

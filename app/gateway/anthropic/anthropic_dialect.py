@@ -1,0 +1,319 @@
+"""What Anthropic's Messages API is asked with -> a Wish, and pieces -> what it says. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.core.tools.reasoning import Thinking
+from app.gateway.api_request import (
+    MAX_SEED,
+    MOST_STOPS,
+    MOST_TOOLS,
+    USUAL,
+    CallBegun,
+    Called,
+    CallText,
+    Ended,
+    Json,
+    Origin,
+    Piece,
+    Said,
+    Thought,
+    Tool,
+    Whole,
+    Wish,
+    limit_of,
+    text_of,
+    thought_with,
+)
+from app.gateway.openai.openai_requests import (
+    Count,
+    Fraction,
+    Name,
+    Stop,
+    TopK,
+    as_given,
+    assistant,
+    given,
+)
+
+USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+REASONS = {"stop": "end_turn", "length": "max_tokens", "calls": "tool_use"}
+
+
+class Message(msgspec.Struct, frozen=True):
+    role: str
+    content: str | list[Json]
+
+
+class ToolGiven(msgspec.Struct, frozen=True):
+    name: Name
+    description: Annotated[str, Meta(max_length=1 << 16)] | None = None
+    input_schema: Json | None = None
+    type: str | None = None
+    strict: bool | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    type: str = "auto"
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    user_id: Annotated[str, Meta(max_length=1000)] | None = None
+
+
+class ThinkingGiven(msgspec.Struct, frozen=True):
+    type: Literal["enabled", "disabled", "adaptive"] = "enabled"
+    budget_tokens: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
+
+    def asked(self, effort: str) -> Thinking:
+        """Many programs send it whatever the model can: nothing of it is refused."""
+        return Thinking(self.type != "disabled", effort, self.budget_tokens)
+
+
+class Format(msgspec.Struct, frozen=True):
+    schema: Json
+    type: Literal["json_schema"] = "json_schema"
+
+
+class OutputConfig(msgspec.Struct, frozen=True):
+    format: Format | None = None
+    effort: Annotated[str, Meta(max_length=32)] | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=4096)]
+    model: str = ""
+    max_tokens: Count = None  # needed for an answer, and not to count tokens
+    system: str | list[Json] | None = None
+    stop_sequences: Annotated[list[Stop], Meta(max_length=MOST_STOPS)] | None = None
+    stream: bool | None = None
+    temperature: Fraction = None
+    top_p: Fraction = None
+    top_k: TopK = None
+    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tool_choice: Choice | None = None
+    metadata: Metadata | None = None
+    output_config: OutputConfig | None = None
+    thinking: ThinkingGiven | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        messages: list[Json] = []
+        if system := text_of(self.system):
+            messages.append({"role": "system", "content": system})
+        for message in self.messages:
+            messages += _messages(message)
+        choice = self.tool_choice or Choice()
+        must = {"auto": None, "none": None, "any": "", "tool": choice.name}
+        if choice.type not in must or (choice.type == "tool" and not choice.name):
+            raise BadInput(
+                "bad_request",
+                why="tool_choice is auto, any, none, or tool with its name",
+                field="tool_choice",
+            )
+        tools = tuple(map(_tool, self.tools or ()))
+        sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
+        return Wish(
+            model=self.model,
+            messages=tuple(messages),
+            sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
+            max_tokens=limit_of(self.max_tokens),
+            stop=tuple(filter(None, self.stop_sequences or ())),
+            schema=self.output_config.format.schema
+            if self.output_config and self.output_config.format
+            else None,
+            tools=() if choice.type == "none" else tools,
+            must_call=must[choice.type],
+            calls_in_pieces=bool(self.stream),
+            many_calls=False if choice.disable_parallel_tool_use else None,
+            thinking=self._thinking(),
+            user=(self.metadata and self.metadata.user_id) or "",
+            further=as_given(self, "temperature", "top_p", "top_k"),
+        )
+
+    def _thinking(self) -> Thinking:
+        effort = (self.output_config and self.output_config.effort) or ""
+        return self.thinking.asked(effort) if self.thinking else Thinking(effort=effort)
+
+
+def _tool(one: ToolGiven) -> Tool:
+    if one.type not in (None, "custom"):
+        raise BadInput("api_unsupported", what=f"the tool {str(one.type)[:40]}")
+    return Tool(one.name, one.description or "", one.input_schema or {}, one.strict)
+
+
+def _messages(message: Message) -> list[Json]:
+    """One message of theirs is several of a chat template where it holds results of tools."""
+    if message.role == "system":  # newer clients say it in the middle of a chat, too
+        return [{"role": "system", "content": text_of(message.content)}]
+    if message.role not in ("user", "assistant"):
+        why = "a role is user, assistant or system"
+        raise BadInput("bad_request", why=why, field="messages")
+    if isinstance(message.content, str):
+        return [{"role": message.role, "content": message.content}]
+    blocks = [
+        block
+        for block in message.content
+        if block.get("type") not in ("thinking", "redacted_thinking")
+    ]
+    if message.role == "assistant":
+        thoughts = [block.get("thinking") for block in message.content]
+        thought = "\n\n".join(one for one in thoughts if isinstance(one, str))
+        calls = [block for block in blocks if block.get("type") == "tool_use"]
+        text = text_of([block for block in blocks if block.get("type") != "tool_use"])
+        if not calls:
+            return [thought_with({"role": "assistant", "content": text}, thought)]
+        return [thought_with(assistant(text, [_used(call) for call in calls]), thought)]
+    found: list[Json] = []
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            content, of = text_of(block.get("content")), str(block.get("tool_use_id", ""))
+            found.append({"role": "tool", "content": content, "tool_call_id": of})
+    texts = [block for block in blocks if block.get("type") != "tool_result"]
+    return [*found, {"role": "user", "content": text_of(texts)}] if texts or not found else found
+
+
+def _used(block: Json) -> tuple[str, str, object]:
+    if not block.get("name"):
+        raise BadInput("bad_request", why="a tool_use has no name", field="messages")
+    return str(block.get("id", "")), str(block.get("name", "")), block.get("input") or {}
+
+
+@dataclass(slots=True)
+class Answer:
+    """One message, as it comes."""
+
+    id: str
+    model: str
+    origin: Origin = field(default_factory=Origin)
+    whole: Whole = field(default_factory=Whole)
+    n_blocks: int = 0
+    open: Literal["", "text", "thinking"] = ""  # a block that has begun and not ended
+
+    def message(self) -> Json:
+        """The whole message."""
+        thought = self.whole.thought
+        content: list[Json] = (
+            [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}]
+            if thought
+            else []
+        )
+        content += [{"type": "text", "text": self.whole.text}] if self.whole.text else []
+        content += [
+            {
+                "type": "tool_use",
+                "id": call.id,
+                "name": call.name,
+                "input": call.values,
+            }
+            for call in self.whole.calls
+        ]
+        return self._frame(content) | self._reason() | {"usage": _usage(self.whole.ended)}
+
+    def begin(self) -> list[tuple[str, Json]]:
+        """How much was read is told at the end: it is not known yet."""
+        usage = dict.fromkeys(USAGE, 0)
+        message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
+        return [("message_start", {"message": message})]
+
+    def events(self, piece: Piece) -> list[tuple[str, Json]]:
+        """What a stream says of a piece: name and data of each event."""
+        self.whole.add(piece)
+        match piece:
+            case Said(text=text):
+                return self._grown("text", {"type": "text_delta", "text": text})
+            case CallBegun(id=name):
+                return [*self._closed(), self._tool_use(name, piece.name)]
+            case CallText(text=text):
+                return [self._arguments(text)]
+            case Called(was_begun=True):
+                return [("content_block_stop", {"index": self.n_blocks - 1})]
+            case Thought(text=text):
+                more = {"type": "thinking_delta", "thinking": text}
+                return self._grown("thinking", more) if text else []
+            case Called():
+                return [*self._closed(), *self._call(piece)]
+            case Ended():
+                end = {"delta": self._reason(), "usage": _usage(piece)}
+                return [*self._closed(), ("message_delta", end), ("message_stop", {})]
+
+    def _frame(self, content: list[Json]) -> Json:
+        return {
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": content,
+            **self.origin.told(),
+        }
+
+    def _reason(self) -> Json:
+        end = self.whole.ended
+        reason = (
+            "stop_sequence"
+            if end.stop is not None and end.reason == "stop"
+            else REASONS[end.reason]
+        )
+        return {
+            "stop_reason": reason,
+            "stop_sequence": end.stop if reason == "stop_sequence" else None,
+        }
+
+    def _grown(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
+        """More of a block of this kind, begun if the last one is another."""
+        told = [] if self.open == kind else self._closed()
+        if self.open != kind:
+            self.open = kind
+            empty = {"text": ""} if kind == "text" else {"thinking": "", "signature": ""}
+            told.append(self._block({"type": kind, **empty}))
+        return [*told, ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta})]
+
+    def _closed(self) -> list[tuple[str, Json]]:
+        was, self.open = self.open, ""
+        at = {"index": self.n_blocks - 1}
+        told: list[tuple[str, Json]] = []
+        if was == "thinking":
+            sign = {"type": "signature_delta", "signature": _signature(self.whole.thought)}
+            told.append(("content_block_delta", at | {"delta": sign}))
+        return [*told, ("content_block_stop", at)] if was else []
+
+    def _call(self, call: Called) -> list[tuple[str, Json]]:
+        begin = self._tool_use(call.id, call.name)
+        stop = ("content_block_stop", {"index": self.n_blocks - 1})
+        return [begin, self._arguments(call.arguments), stop]
+
+    def _tool_use(self, call_id: str, name: str) -> tuple[str, Json]:
+        return self._block({"type": "tool_use", "id": call_id, "name": name, "input": {}})
+
+    def _arguments(self, text: str) -> tuple[str, Json]:
+        delta = {"type": "input_json_delta", "partial_json": text}
+        return "content_block_delta", {"index": self.n_blocks - 1, "delta": delta}
+
+    def _block(self, what: Json) -> tuple[str, Json]:
+        self.n_blocks += 1
+        return "content_block_start", {"index": self.n_blocks - 1, "content_block": what}
+
+
+def _signature(thought: str) -> str:
+    """Clients keep it with the thought and send it back. There is nobody here whom it would have to convince."""
+    return hashlib.sha256(thought.encode()).hexdigest()
+
+
+def _usage(end: Ended) -> Json:
+    read = end.prompt_tokens - end.reused_tokens
+    return dict(zip(USAGE, (read, end.reused_tokens, 0, end.answer_tokens), strict=True))
+
+
+def check_answerable(asked: Asked) -> None:
+    """An answer needs its length. Raises BadInput."""
+    if asked.max_tokens is None:
+        raise BadInput("bad_request", why="max_tokens is missing", field="max_tokens")

@@ -1,0 +1,266 @@
+"""What any of the APIs asks for, and what comes of it, in one vocabulary. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.core import lone_surrogates
+from app.core.errors import BadInput
+from app.core.json_schema.json_kinds import is_deeper
+from app.core.json_schema.json_references import localised
+from app.core.json_schema.partial_json import MAX_DEPTH, json_of, whole_of
+from app.core.tools.reasoning import AS_IT_IS, Thinking
+from app.decoding import decode
+from app.node.control.requests import SamplingValues
+from backends.contract import Sampling
+
+Json = dict[str, Any]
+
+USUAL = SamplingValues().sampling(
+    chance=0
+)  # where a program says nothing, it gets what the window gets
+MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
+MOST_BIASES = 1024
+MOST_STOPS, MOST_STOP_CHARS = 8, 256
+MOST_TOOLS = 128
+MOST_CALLS, MOST_CALLS_OF_ALL = 128, 4096  # of one message, and of a conversation
+MOST_CUT = 8  # of a conversation's calls that were cut short
+MAX_SEED = (1 << 32) - 2
+NO_LIMIT = 1 << 31  # tokens of an answer that ends only with the context
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that the program can do for the model."""
+
+    name: str
+    description: str
+    parameters: Json
+    # For an upstream; here a call that must be made keeps to its schema anyway.
+    strict: bool | None = None
+
+    @property
+    def schema(self) -> Json:
+        """Of its arguments, with references that a grammar finds."""
+        found: Json = localised(self.parameters)
+        return found
+
+    def told(self) -> Json:
+        """As chat templates want it."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request, read. Exactly one of `messages` and `prompt` is given."""
+
+    model: str
+    messages: tuple[Json, ...] | None = None
+    prompt: str | tuple[int, ...] | None = None
+    sampling: Sampling = USUAL
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    n: int = 1
+    schema: object = None  # the answer is JSON of this schema
+    tools: tuple[Tool, ...] = ()
+    must_call: str | None = None  # "": any tool; a name: that one
+    many_calls: bool | None = None  # at once; None: nobody said, and they may be
+    calls_in_pieces: bool = False  # what is sure of a call is told while it comes
+    thinking: Thinking = AS_IT_IS
+    template_options: Json = field(default_factory=dict)  # further variables of the chat template
+    user: str = ""  # one program may tell its own users apart
+    further: Json = field(default_factory=dict)  # as it was given; an upstream alone reads it here
+
+
+@dataclass(slots=True)
+class Origin:
+    """Who answers, as soon as that is known."""
+
+    upstream: str = ""  # empty: the pool
+    n_asked: int = 0  # upstreams that may answer
+
+    def told(self) -> Json:
+        """What an answer says of it."""
+        return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
+
+
+def limit_of(*given: int | None) -> int | None:
+    """How long an answer may be, by the first of these that is given; None: nobody said. As llama.cpp's server has it,
+    -1 is no limit, and 0 reads the prompt and writes one token."""
+    wanted = next((one for one in given if one is not None), None)
+    return wanted if wanted is None else NO_LIMIT if wanted < 0 else max(1, wanted)
+
+
+Likely = Sequence[
+    tuple[bytes, float]
+]  # the sampled token, then the likeliest: bytes, log probability
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """More text, and the tokens that came with it, if how likely they were was asked for."""
+
+    index: int
+    text: str
+    likely: tuple[Likely, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegun:
+    """A call of a tool has begun; pieces of its arguments come, and then all of it as a Called."""
+
+    index: int
+    number: int  # of this answer's calls
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallText:
+    """The next piece of the arguments of the call that has begun."""
+
+    index: int
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """More of what the model thinks before it answers. takes_said: all that was told as its answer so far was that."""
+
+    index: int
+    text: str
+    takes_said: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a tool; `arguments` is a JSON object as text, or the beginning of one in an answer that was cut short;
+    then `half` is what the model wrote, where that is known."""
+
+    index: int
+    number: int  # of this answer's calls
+    id: str
+    name: str
+    arguments: str
+    half: str | None = None
+    was_begun: bool = False  # it was told in pieces
+
+    @property
+    def values(self) -> Json:
+        """Its arguments, as far as they are whole; none that are too deep to be written again."""
+        found = arguments_of(self.arguments) or {}
+        return {} if is_deeper(found, MAX_DEPTH) else found
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of one answer."""
+
+    index: int
+    reason: str  # stop, length or calls
+    stop: str | None  # the stop string that ended it
+    prompt_tokens: int
+    reused_tokens: int
+    answer_tokens: int
+    queued_s: float
+    ttft_s: float
+    decode_tok_s: float
+    thought_tokens: int = 0  # of the answer's
+
+
+Piece = Said | Thought | CallBegun | CallText | Called | Ended
+
+
+@dataclass(slots=True)
+class Whole:
+    """One answer, gathered."""
+
+    said: list[str] = field(default_factory=list)  # its text, not joined at each piece of it
+    n_said: int = 0  # characters
+    thoughts: list[str] = field(default_factory=list)
+    likely: list[Likely] = field(default_factory=list)
+    calls: list[Called] = field(default_factory=list)
+    end: Ended | None = None
+
+    def add(self, piece: Piece) -> None:
+        match piece:
+            case Said():
+                self.said.append(piece.text)
+                self.n_said += len(piece.text)
+                self.likely += piece.likely
+            case Thought():
+                if piece.takes_said:
+                    self.thoughts += self.said
+                    self.said.clear()
+                    self.n_said = 0
+                self.thoughts.append(piece.text)
+            case Called():
+                self.calls.append(piece)
+            case Ended():
+                self.end = piece
+
+    @property
+    def text(self) -> str:
+        return "".join(self.said)
+
+    @property
+    def thought(self) -> str:
+        return "".join(self.thoughts).strip()
+
+    @property
+    def ended(self) -> Ended:
+        assert self.end is not None
+        return self.end
+
+
+THOUGHT = "reasoning_content"  # of a message of the model: what it thought
+
+
+def thought_with(message: Json, thought: str | None) -> Json:
+    """A message of the model, with what it thought."""
+    return {**message, THOUGHT: thought} if thought else message
+
+
+def arguments_of(text: str) -> Json | None:
+    """The object that is a call's arguments; of one that was cut short what is whole. None for what is no object."""
+    if (found := object_of(text)) is not None:
+        return found
+    try:
+        return object_of(json_of(whole_of(text)))
+    except ValueError:
+        return None
+
+
+def object_of(text: str) -> Json | None:
+    """The object that a JSON text is, if it is one."""
+    try:
+        data = lone_surrogates.replaced((text or "{}").encode())
+        return decode(data, Json)
+    except (ValueError, RecursionError):
+        return None
+
+
+def text_of(content: object, text_kinds: Sequence[str] = ("text",)) -> str:
+    """The text of a message's content: as it is, or of its parts. Raises BadInput for anything else."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content if isinstance(content, list) else [content]:
+        kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+        if not isinstance(part, dict) or kind not in text_kinds:
+            raise BadInput("api_content_unsupported", kind=str(kind)[:40])
+        text = part.get("refusal" if kind == "refusal" else "text")
+        if not isinstance(text, str):
+            raise BadInput("api_part_without_text", kind=str(kind))
+        texts.append(text)
+    return "\n".join(texts)

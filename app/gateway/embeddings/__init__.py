@@ -1,0 +1,1 @@
+"""Vectors and reranking, in each dialect."""

@@ -1,0 +1,89 @@
+"""What programs are told of a model's file, also of one that is not loaded: read once for each file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.catalog.gguf.model_card import Card, card_of
+from app.core.errors import AppError
+from app.gateway.answering import Answering
+from app.gateway.api_request import Json
+from app.inference.worker.tokenizer import Text
+from backends import orders
+
+MOST_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """A file's card, when it was last changed, and what its chat template can do."""
+
+    card: Card
+    modified: str
+    has_tools: bool = False
+    thinks: bool = False
+
+
+class ModelCards:
+    """Of the models on this machine's own shelf; what a host tells its guests has no file here."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._kept: OrderedDict[tuple[str, str], ModelCard] = OrderedDict()
+        self._turn = asyncio.Lock()  # each opens a vocabulary, which takes memory for a moment
+
+    async def of(self, model: Json) -> ModelCard | None:
+        """None for a file that is away, or on another machine."""
+        path, name = model.get("path"), model["name"]
+        if not path:
+            return None
+        modified = await modified_at(model)
+        key = (str(path), modified)
+        async with self._turn:
+            if key not in self._kept:
+                try:
+                    made = ModelCard(await asyncio.to_thread(card_of, Path(path)), modified)
+                    if made.card.template and model.get("writes", True):
+                        knows = await self._vocabulary(path, name)
+                        made = replace(
+                            made,
+                            has_tools=knows.calls is not None,
+                            thinks=not knows.reasoning.is_habit,
+                        )
+                except (AppError, OSError):
+                    return None
+                self._kept[key] = made
+                while len(self._kept) > MOST_KEPT:
+                    self._kept.popitem(last=False)
+            return self._kept[key]
+
+    async def _vocabulary(self, path: str, name: str) -> orders.Vocabulary:
+        """Of a model that is loaded already, its own. Raises AppError."""
+        there = self._answering.ready().get(name)
+        if there is not None and there.answerer is not None:
+            return there.answerer.vocabulary
+        async with await Text.open(path) as text:
+            return text.vocabulary
+
+
+async def modified_at(model: Json, otherwise: str = "") -> str:
+    """When a model's file was last changed, as Ollama writes it."""
+    if not (path := model.get("path")):
+        return otherwise
+
+    def look() -> str:
+        try:
+            seconds = Path(path).stat().st_mtime
+        except OSError:
+            return otherwise
+        return iso(datetime.fromtimestamp(seconds, UTC))
+
+    return await asyncio.to_thread(look)
+
+
+def iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,356 @@
+"""What OpenAI's chat and text completions are asked with -> a Wish. No I/O. What is not named here is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.core.tools.reasoning import Thinking
+from app.gateway.api_request import (
+    MAX_SEED,
+    MOST_ANSWERS,
+    MOST_BIASES,
+    MOST_CALLS,
+    MOST_CUT,
+    MOST_STOP_CHARS,
+    MOST_STOPS,
+    MOST_TOOLS,
+    USUAL,
+    Json,
+    Tool,
+    Wish,
+    arguments_of,
+    limit_of,
+    object_of,
+    text_of,
+    thought_with,
+)
+from app.gateway.choices import FREE, schema_asked, tool_choice
+from backends.contract import MOST_LIKELY, Sampling
+
+Stop = Annotated[str, Meta(max_length=MOST_STOP_CHARS)]
+Stops = Stop | Annotated[list[Stop], Meta(max_length=MOST_STOPS)] | None
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+Fraction = Annotated[float, Meta(ge=0, le=1)] | None
+Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
+Temperature = Annotated[float, Meta(ge=0, le=2)] | None  # OpenAI's range
+Count = Annotated[int, Meta(ge=-1, le=1 << 31)] | None  # of tokens; see `limit_of`
+TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
+LastN = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
+SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
+    "temperature", "top_p", "presence_penalty", "frequency_penalty", "seed",
+    "top_k", "min_p", "repeat_penalty", "repeat_last_n",
+)  # fmt: skip
+PASSED_FIELDS = (  # as they are: an upstream may know them, and most mean nothing to the pool
+    "reasoning_effort", "chat_template_kwargs", "reasoning_budget_tokens", "thinking_budget_tokens",
+    "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
+    "metadata", "modalities", "prediction", "web_search_options",
+)  # fmt: skip
+FORMS = (  # llama.cpp's and vLLM's: an answer without what they ask for would be another one
+    "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
+)  # fmt: skip
+USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    include_usage: bool | None = None
+
+
+class Function(msgspec.Struct, frozen=True):
+    name: Name
+    description: Annotated[str, Meta(max_length=1 << 16)] | None = None
+    parameters: Json | None = None
+    strict: bool | None = None
+
+    def tool(self) -> Tool:
+        return Tool(self.name, self.description or "", self.parameters or {}, self.strict)
+
+
+class ToolGiven(msgspec.Struct, frozen=True):
+    function: Function
+    type: str = "function"
+
+
+class CalledFunction(msgspec.Struct, frozen=True):
+    name: Name
+    arguments: str = "{}"
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    function: CalledFunction
+    id: str = ""
+
+
+class ChatMessage(msgspec.Struct, frozen=True):
+    role: str
+    content: str | list[Any] | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+    reasoning_content: str | None = None
+    reasoning: Any = None  # the same, where some servers and programs have it
+
+    @property
+    def thought(self) -> str | None:
+        """What the model thought before."""
+        return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What both have."""
+
+    model: str = ""
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: Annotated[int, Meta(ge=1, le=MOST_ANSWERS)] | None = None
+    stop: Stops = None
+    seed: Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)] | None = None
+    logit_bias: Annotated[dict[str, float], Meta(max_length=MOST_BIASES)] | None = None
+    presence_penalty: Penalty = None
+    frequency_penalty: Penalty = None
+    temperature: Temperature = None
+    top_p: Fraction = None
+    top_k: TopK = None
+    min_p: Fraction = None
+    repeat_penalty: Annotated[float, Meta(ge=0.01, le=10)] | None = None
+    repeat_last_n: LastN = None
+    max_tokens: Count = None
+    user: Annotated[str, Meta(max_length=1000)] | None = None
+    grammar: Any = None
+    json_schema: Any = None
+    guided_json: Any = None
+    guided_regex: Any = None
+    guided_choice: Any = None
+    guided_grammar: Any = None
+    structured_outputs: Any = None
+
+    @property
+    def wants_usage(self) -> bool:
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    def check(self, *unsupported: str) -> None:
+        """Raises BadInput where one of these, or a form that only others know, is asked for."""
+        for name in (*unsupported, *FORMS):
+            if getattr(self, name):
+                raise BadInput("api_unsupported", what=name, field=name)
+
+    def sampling(self, chance: int, likely: int | None) -> Sampling:
+        return replace(
+            given(
+                USUAL,
+                temperature=self.temperature, top_p=self.top_p, top_k=self.top_k, min_p=self.min_p,
+                repeat_penalty=self.repeat_penalty, repeat_last_n=self.repeat_last_n,
+                presence_penalty=self.presence_penalty, frequency_penalty=self.frequency_penalty,
+            ),
+            seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1),
+            logit_bias=_biases(self.logit_bias or {}),
+            likely=likely,
+        )  # fmt: skip
+
+
+class ChatAsked(Asked, frozen=True, kw_only=True):
+    messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=4096)]
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
+    max_completion_tokens: Count = None
+    response_format: Json | None = None
+    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tool_choice: str | Json | None = None
+    parallel_tool_calls: bool | None = None
+    functions: Any = None
+    audio: Any = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: Json | None = None  # llama.cpp's and vLLM's, as are the next two
+    reasoning_budget_tokens: int | None = None
+    thinking_budget_tokens: int | None = None
+    verbosity: Any = None
+    service_tier: Any = None
+    prompt_cache_key: Any = None
+    safety_identifier: Any = None
+    store: Any = None
+    metadata: Any = None
+    modalities: Any = None
+    prediction: Any = None
+    web_search_options: Any = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        self.check("functions", "audio")
+        tools = tuple(one.function.tool() for one in self.tools or ())
+        choice = tool_choice(self.tool_choice, lambda one: one.get("function"))
+        likely = (self.top_logprobs or 0) if self.logprobs else None
+        return Wish(
+            model=self.model,
+            messages=whole_calls(list(map(_message, self.messages))),
+            sampling=self.sampling(chance, likely),
+            max_tokens=limit_of(self.max_completion_tokens, self.max_tokens),
+            stop=stops(self.stop),
+            n=self.n or 1,
+            schema=schema_asked(
+                self.response_format,
+                lambda one: one.get("json_schema"),
+                "response_format",
+                "response_format",
+            ),
+            tools=() if choice == "none" else tools,
+            must_call=choice if choice not in FREE else None,
+            calls_in_pieces=bool(self.stream),
+            many_calls=self.parallel_tool_calls,
+            thinking=self._thinking(),
+            template_options=template_kwargs(self.chat_template_kwargs),
+            user=self.user or "",
+            further=as_given(
+                self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *PASSED_FIELDS
+            ),
+        )
+
+    def _thinking(self) -> Thinking:
+        most = self.reasoning_budget_tokens
+        most = self.thinking_budget_tokens if most is None else most
+        switch = (self.chat_template_kwargs or {}).get("enable_thinking")
+        on = switch if isinstance(switch, bool) else None
+        return thinking_asked(on, self.reasoning_effort, most)
+
+
+def thinking_asked(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
+    """What is asked of thinking. That it be left out is refused where it cannot be; how hard a model that does not
+    think at all is to think says nothing."""
+    on = False if effort == "none" else on
+    most = None if most_tokens is None or most_tokens < 0 else most_tokens
+    return Thinking(on, "" if effort in (None, "none") else effort[:32], most, must=on is False)
+
+
+def template_kwargs(given: Json | None) -> Json:
+    """Variables of the chat template, but for the one that is told it by the name that it has there."""
+    return {name: value for name, value in (given or {}).items() if name != "enable_thinking"}
+
+
+class TextAsked(Asked, frozen=True, kw_only=True):
+    prompt: str | Annotated[list[int | str | list[int]], Meta(min_length=1, max_length=1 << 20)]
+    logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
+    echo: bool | None = None
+    suffix: str | None = None
+    best_of: int | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        self.check("echo", "suffix", *(["best_of"] if (self.best_of or 1) > (self.n or 1) else []))
+        return Wish(
+            model=self.model,
+            prompt=_prompt(self.prompt),
+            sampling=self.sampling(chance, self.logprobs),
+            max_tokens=limit_of(self.max_tokens, USUAL_COMPLETION),
+            stop=stops(self.stop),
+            n=self.n or 1,
+            user=self.user or "",
+            further=as_given(self, *SAMPLING_FIELDS),
+        )
+
+
+def _prompt(given: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
+    """One text, or the token ids of one. Raises BadInput for several."""
+    match given:
+        case str():
+            return given
+        case [(str() | list()) as only]:
+            return _prompt(only)
+        case _ if all(isinstance(token, int) for token in given):
+            return tuple(given)  # type: ignore[arg-type]
+    raise BadInput("api_one_prompt", field="prompt")
+
+
+def as_given(asked: object, *names: str) -> Json:
+    """Those of its fields that were given."""
+    return {name: value for name in names if (value := getattr(asked, name)) is not None}
+
+
+def given(usual: Sampling, **values: float | None) -> Sampling:
+    """The usual sampling with what was given; a top_k of -1 means all, as 0 does."""
+    changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    if "top_k" in changes:
+        changes["top_k"] = max(0, changes["top_k"])
+    return replace(usual, **changes)
+
+
+def stops(given: Stops) -> tuple[str, ...]:
+    return tuple(filter(None, [given] if isinstance(given, str) else given or ()))
+
+
+def _biases(given: dict[str, float]) -> tuple[tuple[int, float], ...]:
+    found = []
+    for token, bias in given.items():
+        if not (token.isascii() and token.isdecimal() and len(token) < 10 and -100 <= bias <= 100):
+            raise BadInput("bad_request", why="logit_bias gives token ids a bias from -100 to 100",
+                           field="logit_bias")  # fmt: skip
+        found.append((int(token), float(bias)))
+    return tuple(found)
+
+
+def _message(message: ChatMessage) -> Json:
+    """As chat templates read it. Raises BadInput."""
+    if message.role == "user" and message.content is None:  # it may stand under another name
+        raise BadInput("bad_request", why="a message of the user has no content", field="messages")
+    text = text_of(message.content, ("text", "refusal"))
+    named = {"name": message.name} if message.name else {}
+    match message.role:
+        case "system" | "developer":
+            return {"role": "system", "content": text, **named}
+        case "assistant" if message.tool_calls:
+            calls = [(c.id, c.function.name, c.function.arguments) for c in message.tool_calls]
+            return thought_with(assistant(text, calls) | named, message.thought)
+        case "assistant":
+            return thought_with({"role": "assistant", "content": text, **named}, message.thought)
+        case "user":
+            return {"role": message.role, "content": text, **named}
+        case "tool":
+            answers = message.tool_call_id or ""
+            return {"role": "tool", "content": text, "tool_call_id": answers, **named}
+    raise no_role(message.role, "system, developer, user, assistant and tool")
+
+
+def no_role(name: str, there: str) -> BadInput:
+    why = f"there is no role {name[:40]}, but {there}"
+    return BadInput("bad_request", why=why, field="messages")
+
+
+def assistant(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
+    """A message of the model with calls: id, name, arguments as an object, or as JSON text; one that was cut short
+    stays text, for `whole_calls`. Raises BadInput."""
+    check_calls(calls)
+    told = []
+    for name_of_call, name, given in calls:
+        whole = object_of(given) if isinstance(given, str) else None
+        values = given if whole is None else whole
+        if not isinstance(values, dict | str):
+            raise _no_object()
+        function = {"name": name, "arguments": values}
+        told.append({"id": name_of_call, "type": "function", "function": function})
+    return {"role": "assistant", "content": text, "tool_calls": told}
+
+
+def whole_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
+    """Of arguments that were cut short, what is whole: it is read piece by piece, so of a few only. Raises BadInput."""
+    functions = [call["function"] for one in messages for call in one.get("tool_calls", ())]
+    cut = [one for one in functions if isinstance(one["arguments"], str)]
+    for number, one in enumerate(cut):
+        one["arguments"] = arguments_of(one["arguments"]) if number < MOST_CUT else None
+        if one["arguments"] is None:
+            raise _no_object()
+    return tuple(messages)
+
+
+def _no_object() -> BadInput:
+    why = "a call's arguments are no JSON object"
+    return BadInput("bad_request", why=why, field="messages")
+
+
+def check_calls(calls: Sequence[object]) -> None:
+    """Each result looks for its call among those of the message. Raises BadInput."""
+    if len(calls) > MOST_CALLS:
+        why = f"a message has more than {MOST_CALLS} calls"
+        raise BadInput("bad_request", why=why, field="messages")

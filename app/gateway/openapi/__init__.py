@@ -1,0 +1,1 @@
+"""The served description of all routes (OpenAPI 3.1)."""

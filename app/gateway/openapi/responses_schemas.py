@@ -1,0 +1,196 @@
+"""Answers of OpenAI's Responses API. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+
+from app.gateway.openapi.schema_parts import Exact, Told
+
+Status = Literal["in_progress", "completed", "incomplete"]
+
+
+class OutputText(Exact, tag_field="type", tag="output_text"):
+    text: str
+    annotations: list[Any]
+    logprobs: list[Any]
+
+
+class OutputMessage(Exact, tag_field="type", tag="message"):
+    id: str
+    status: Status
+    role: Literal["assistant"]
+    content: list[OutputText]
+
+
+class ReasoningText(Exact, tag_field="type", tag="reasoning_text"):
+    text: str
+
+
+class ReasoningItem(Exact, tag_field="type", tag="reasoning"):
+    """What the model thought."""
+
+    id: str
+    status: Status
+    summary: list[Any]
+    content: list[ReasoningText]
+
+
+class FunctionCall(Exact, tag_field="type", tag="function_call"):
+    id: str
+    status: Status
+    call_id: str
+    name: str
+    arguments: str
+    namespace: str | UnsetType = UNSET
+
+
+class InputDetails(Exact):
+    cached_tokens: int
+    cache_write_tokens: int
+
+
+class OutputDetails(Exact):
+    reasoning_tokens: int
+
+
+class ResponseUsage(Exact):
+    input_tokens: int
+    input_tokens_details: InputDetails
+    output_tokens: int
+    output_tokens_details: OutputDetails
+    total_tokens: int
+
+
+class Incomplete(Exact):
+    reason: Literal["max_output_tokens"]
+
+
+class ResponseTool(Exact, tag_field="type", tag="function"):
+    name: str
+    description: str | None
+    parameters: dict[str, Any] | None
+    strict: bool
+
+
+class ResponseNamespace(Exact, tag_field="type", tag="namespace"):
+    name: str
+    description: str
+    tools: list[ResponseTool]
+
+
+class Response(Told, kw_only=True):
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Status
+    error: None
+    incomplete_details: Incomplete | None
+    model: str
+    output: list[OutputMessage | ReasoningItem | FunctionCall]
+    usage: ResponseUsage | None
+    previous_response_id: None
+    store: bool
+    instructions: str | None
+    max_output_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    parallel_tool_calls: bool
+    tool_choice: str | dict[str, Any]
+    tools: list[ResponseTool | ResponseNamespace]
+    metadata: dict[str, str]
+
+
+class ResponseTokens(Exact):
+    object: Literal["response.input_tokens"]
+    input_tokens: int
+
+
+class _Numbered(Exact):
+    sequence_number: int
+
+
+class ResponseCreated(_Numbered, tag_field="type", tag="response.created"):
+    response: Response
+
+
+class ResponseInProgress(_Numbered, tag_field="type", tag="response.in_progress"):
+    response: Response
+
+
+class ResponseCompleted(_Numbered, tag_field="type", tag="response.completed"):
+    response: Response
+
+
+class ResponseIncomplete(_Numbered, tag_field="type", tag="response.incomplete"):
+    response: Response
+
+
+class OutputItemAdded(_Numbered, tag_field="type", tag="response.output_item.added"):
+    output_index: int
+    item: OutputMessage | ReasoningItem | FunctionCall
+
+
+class OutputItemDone(_Numbered, tag_field="type", tag="response.output_item.done"):
+    output_index: int
+    item: OutputMessage | ReasoningItem | FunctionCall
+
+
+class _InItem(_Numbered):
+    item_id: str
+    output_index: int
+
+
+class ContentPartAdded(_InItem, tag_field="type", tag="response.content_part.added"):
+    content_index: int
+    part: OutputText
+
+
+class ContentPartDone(_InItem, tag_field="type", tag="response.content_part.done"):
+    content_index: int
+    part: OutputText
+
+
+class OutputTextDelta(_InItem, tag_field="type", tag="response.output_text.delta"):
+    content_index: int
+    delta: str
+    logprobs: list[Any]
+
+
+class OutputTextDone(_InItem, tag_field="type", tag="response.output_text.done"):
+    content_index: int
+    text: str
+    logprobs: list[Any]
+
+
+class ReasoningTextDelta(_InItem, tag_field="type", tag="response.reasoning_text.delta"):
+    content_index: int
+    delta: str
+
+
+class ReasoningTextDone(_InItem, tag_field="type", tag="response.reasoning_text.done"):
+    content_index: int
+    text: str
+
+
+class ArgumentsDelta(_InItem, tag_field="type", tag="response.function_call_arguments.delta"):
+    delta: str
+
+
+class ArgumentsDone(_InItem, tag_field="type", tag="response.function_call_arguments.done"):
+    name: str
+    arguments: str
+
+
+class ResponseFailed(_Numbered, tag_field="type", tag="error"):
+    code: str
+    message: str
+    param: str | None
+
+
+ResponseEvent = (
+    ResponseCreated | ResponseInProgress | ResponseCompleted | ResponseIncomplete | OutputItemAdded | OutputItemDone
+    | ReasoningTextDelta | ReasoningTextDone | ContentPartAdded | ContentPartDone | OutputTextDelta | OutputTextDone
+    | ArgumentsDelta | ArgumentsDone | ResponseFailed
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""Routes of our own: figures for Prometheus, and the description of all routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric
+from prometheus_client.metrics_core import CounterMetricFamily as Counter
+from prometheus_client.metrics_core import GaugeMetricFamily as Gauge
+
+from app.gateway.answering import Answering
+from app.gateway.metrics import Figures
+from app.node.models.model_manager import Hosting
+from backends.contract import Layers
+
+
+class OwnRoutes:
+    """What belongs to no API of others."""
+
+    def __init__(self, hosting: Hosting, answering: Answering, figures: Figures) -> None:
+        self._hosting, self._answering, self._figures = hosting, answering, figures
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/metrics", self.metrics), web.get("/openapi.json", self.openapi)]
+
+    async def openapi(self, request: web.Request) -> web.Response:
+        from app.gateway.openapi.description import (
+            description,  # a hundred classes that few ask for
+        )
+
+        return web.Response(body=description(), content_type="application/json")
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        hosting, queue = self._hosting, self._answering.queue
+        answers, vectors = hosting.answers(), hosting.embeddings
+        now = [
+            Gauge("poolhouse_queue_waiting", "Answers that wait for a turn.", queue.n_waiting),
+            Gauge("poolhouse_queue_running", "Answers of programs that are made.", queue.n_running),
+            Gauge("poolhouse_answers_running", "All answers that are made.", answers["running"]),
+            _labelled(
+                Gauge(
+                    "poolhouse_model_loaded", "1 for each model that is loaded.", labels=["model"]
+                ),
+                (((one.entry.name,), 1) for one in (*hosting.loaded, vectors.held) if one),
+            ),
+            Gauge(
+                "poolhouse_vectors_memory_bytes",
+                "What the embedding model takes of this machine.",
+                vectors.uses()[0],
+            ),
+            *_replicas(hosting),
+            *_stages(hosting),
+        ]
+        page = self._figures.page(now)
+        return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+
+def _labelled(family: Gauge | Counter, lines: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+    for labels, value in lines:
+        family.add_metric(labels, value)
+    return family
+
+
+def _replicas(hosting: Hosting) -> Iterator[Metric]:
+    """Of a model that stands on several machines, how each of them does now."""
+    known = [
+        ((running.entry.name, one.name), one.pipeline)
+        for running in hosting.loaded
+        for one in running.replicas
+    ]
+    up = Gauge(
+        "poolhouse_replica_up",
+        "Of replicas: 1 for one that serves.",
+        labels=["model", "machine"],
+    )
+    yield _labelled(up, ((labels, float(one.lost is None)) for labels, one in known))
+    answers = Gauge(
+        "poolhouse_replica_answers",
+        "Answers of each replica that are made, or wait there for a slot.",
+        labels=["model", "machine", "state"],
+    )
+    for labels, one in known:
+        answers.add_metric((*labels, "running"), one.n_running)
+        answers.add_metric((*labels, "waiting"), one.n_waiting)
+    yield answers
+
+
+def _in_words(layers: Layers) -> str:
+    """Counted from one, the last one included, as `poolhouse status` has them."""
+    first, last = layers.first + 1, layers.last
+    return f"{first}-{last}" if last > first else str(first)
+
+
+def _stages(hosting: Hosting) -> Iterator[Metric]:
+    """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
+    known = [
+        ((running.entry.name, stage.name, _in_words(stage.layers)), figures)
+        for running in hosting.loaded
+        for stage, figures in zip(running.plan.stages, running.figures(), strict=False)
+    ]
+    names = ["model", "machine", "layers"]
+    busy = Counter("poolhouse_stage_busy_seconds", "Computing, by stage.", labels=names)
+    yield _labelled(busy, ((labels, one.busy_s) for labels, one in known))
+    waited = Counter("poolhouse_stage_wait_seconds", "Waiting for a turn, by stage.", labels=names)
+    yield _labelled(waited, ((labels, one.wait_s) for labels, one in known))
+    steps = Counter("poolhouse_stage_steps", "Steps, by stage.", labels=names)
+    yield _labelled(steps, ((labels, one.steps) for labels, one in known))
+    moved = Counter("poolhouse_link_bytes", "To and from each stage.", labels=[*names, "direction"])
+    for labels, one in known:
+        moved.add_metric((*labels, "out"), one.bytes_out)
+        moved.add_metric((*labels, "in"), one.bytes_in)
+    yield moved

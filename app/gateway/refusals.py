@@ -1,0 +1,132 @@
+"""An error in the shape that each API's clients read. No I/O."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from app.core.errors import (
+    AppError,
+    BadInput,
+    Busy,
+    Damaged,
+    DoesNotFit,
+    Refused,
+    StageFailed,
+    StageLost,
+    Unreachable,
+)
+from app.core.reasons import said
+from app.machine.typed_commands import with_home
+from app.network.peer.listener import GUEST_PATH
+
+Json = dict[str, Any]
+
+# To OpenAI, Anthropic and Ollama a name that is not exactly one model's is no model: 404.
+NO_FAULT_OF_THE_CLIENT = frozenset(("last_load_failed",))  # and no use to ask once more
+NOT_FOUND = frozenset(
+    {
+        "model_unknown",
+        "model_ambiguous",
+        "model_inexact",
+        "api_model_not_loaded",
+        "guest_model_not_loaded",
+        "nothing_loaded",
+        "embedding_model_unknown",
+        "embedding_model_missing",
+        "reranker_missing",
+        "guest_reranker_missing",
+        "guest_embedding_missing",
+        "upstream_off",
+        "guest_upstream_off",
+    }
+)
+TOO_LONG = frozenset(
+    {"prompt_too_long", "prompt_beyond_model", "text_too_long"}
+)  # programs look for this, and shorten a chat
+STATUS: dict[type[AppError], int] = {
+    BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageFailed: 422, StageLost: 503, Unreachable: 503,
+    Damaged: 503,
+}  # fmt: skip
+_ANTHROPIC = {
+    400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
+    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error",
+}  # fmt: skip
+_OPENAI_CODE = {
+    401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 503: "unavailable",
+}  # fmt: skip
+
+
+class Api(Enum):
+    """Whose shapes a route speaks."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    OLLAMA = "ollama"
+
+
+def api_of(path: str) -> Api:
+    path = path.removeprefix(GUEST_PATH)
+    if path == "/v1/messages" or path.startswith("/v1/messages/"):
+        return Api.ANTHROPIC
+    return Api.OLLAMA if path == "/" or path.startswith("/api/") else Api.OPENAI
+
+
+def too_deep() -> BadInput:
+    """Of a body whose lists and objects lie within each other more often than readers and writers go."""
+    return BadInput("bad_request", why="it is nested too deeply", field="")
+
+
+def status_of(error: AppError) -> int:
+    if error.reason.code in NOT_FOUND:
+        return 404
+    if error.reason.code in NO_FAULT_OF_THE_CLIENT:
+        return 422
+    return STATUS.get(type(error), 500)
+
+
+def explained(api: Api, error: AppError, request: str, home: str = "") -> Json:
+    """home: the option to be typed with the commands that the sentence names."""
+    code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
+    param = error.reason.facts.get("field")
+    words = with_home(said(error), home)
+    return shaped(api, status_of(error), words, request, code, str(param) if param else None)
+
+
+def shaped(
+    api: Api,
+    status: int,
+    message: str,
+    request: str,
+    code: str | None = None,
+    param: str | None = None,
+) -> Json:
+    match api:
+        case Api.ANTHROPIC:
+            kind = _ANTHROPIC.get(status, "invalid_request_error" if status < 500 else "api_error")
+            return {
+                "type": "error",
+                "error": {"type": kind, "message": message},
+                "request_id": request,
+            }
+        case Api.OLLAMA:
+            return {"error": message}
+        case Api.OPENAI:
+            kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
+            kind = "rate_limit_error" if status == 429 else kind
+            code = code or _OPENAI_CODE.get(status)
+            return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def in_stream(api: Api, error: AppError, request: str, home: str = "") -> bytes:
+    """An error as the last thing of a stream."""
+    data = msgspec.json.encode(explained(api, error, request, home))
+    match api:
+        case Api.ANTHROPIC:
+            return b"event: error\ndata: " + data + b"\n\n"
+        case Api.OLLAMA:
+            return data + b"\n"
+        case Api.OPENAI:
+            return b"data: " + data + b"\n\n"

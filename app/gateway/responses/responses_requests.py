@@ -1,0 +1,167 @@
+"""What OpenAI's Responses API is asked with -> a Wish: its core, without stored responses. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import BadInput
+from app.gateway.api_request import (
+    MAX_SEED,
+    MOST_TOOLS,
+    USUAL,
+    Json,
+    Wish,
+    limit_of,
+    text_of,
+    thought_with,
+)
+from app.gateway.choices import FREE, schema_asked, tool_choice
+from app.gateway.openai.openai_requests import (
+    Count,
+    Fraction,
+    Temperature,
+    as_given,
+    assistant,
+    check_calls,
+    given,
+    thinking_asked,
+    whole_calls,
+)
+from app.gateway.responses.responses_tools import HOSTED, ToolGiven, called, each
+
+TEXTS = ("input_text", "output_text", "text", "refusal")
+
+
+class Text(msgspec.Struct, frozen=True):
+    format: Json | None = None
+    verbosity: Any = None
+
+
+class Reasoning(msgspec.Struct, frozen=True):
+    effort: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    input: str | Annotated[list[Json], Meta(min_length=1, max_length=4096)]
+    model: str = ""
+    instructions: str | None = None
+    stream: bool | None = None
+    temperature: Temperature = None
+    top_p: Fraction = None
+    max_output_tokens: Count = None
+    text: Text | None = None
+    tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
+    tool_choice: str | Json | None = None
+    parallel_tool_calls: bool | None = None
+    user: Annotated[str, Meta(max_length=1000)] | None = None
+    metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None  # only told again
+    reasoning: Reasoning | None = None
+    service_tier: Any = None
+    prompt_cache_key: Any = None
+    safety_identifier: Any = None
+    previous_response_id: str | None = None
+    conversation: Any = None
+    background: bool | None = None
+
+    def wish(self, chance: int) -> Wish:
+        """Raises BadInput."""
+        for name in ("previous_response_id", "conversation", "background"):
+            if getattr(self, name):
+                raise BadInput("api_unsupported", what=name, field=name)
+        choice = tool_choice(self.tool_choice, lambda one: one)
+        form = self.text.format if self.text else None
+        sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)
+        return Wish(
+            model=self.model,
+            messages=whole_calls(self._messages()),
+            sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
+            max_tokens=limit_of(self.max_output_tokens),
+            schema=schema_asked(form, lambda one: one, "text.format", "text"),
+            tools=() if choice == "none" else each(self.own_tools)[0],
+            must_call=choice if choice not in FREE else None,
+            calls_in_pieces=bool(self.stream),
+            many_calls=self.parallel_tool_calls,
+            thinking=thinking_asked(None, self.reasoning.effort if self.reasoning else None, None),
+            user=self.user or "",
+            further=self._further(),
+        )
+
+    @property
+    def own_tools(self) -> list[ToolGiven]:
+        """Those that the program runs itself."""
+        return [one for one in self.tools or () if one.type not in HOSTED]
+
+    def _further(self) -> Json:
+        """As OpenAI's chats call it."""
+        form = self.text.format if self.text else None
+        if form and form.get("type") == "json_schema":
+            rest = {name: value for name, value in form.items() if name != "type"}
+            form = {"type": "json_schema", "json_schema": rest}
+        told = {
+            "response_format": form,
+            "verbosity": self.text and self.text.verbosity,
+            "reasoning_effort": self.reasoning and self.reasoning.effort,
+        }
+        same = "temperature", "top_p", "service_tier", "prompt_cache_key", "safety_identifier"
+        kept = as_given(self, *same)
+        return kept | {name: value for name, value in told.items() if value is not None}
+
+    def _messages(self) -> tuple[Json, ...]:
+        found: list[Json] = []
+        if self.instructions:
+            found.append({"role": "system", "content": self.instructions})
+        if isinstance(self.input, str):
+            return (*found, {"role": "user", "content": self.input})
+        thought = ""
+        for item in self.input:
+            if item.get("type") == "reasoning":
+                thought = _thought(item)
+            for message in map(partial(_with_thought, thought), _item(item)):
+                thought = ""
+                # what one turn says and calls is one message: templates want it together, some refuse two in a row
+                if found and "tool_calls" in message and found[-1]["role"] == "assistant":
+                    calls = [*found[-1].get("tool_calls", ()), *message["tool_calls"]]
+                    check_calls(calls)
+                    found[-1] = message | found[-1] | {"tool_calls": calls}
+                else:
+                    found.append(message)
+        if thought:  # it was cut within it, and goes on there
+            found.append(thought_with({"role": "assistant", "content": ""}, thought))
+        return tuple(found)
+
+
+def _with_thought(thought: str, message: Json) -> Json:
+    """What was thought belongs to what the model says next."""
+    return thought_with(message, thought) if message["role"] == "assistant" else message
+
+
+def _thought(item: Json) -> str:
+    """What a model thought before what it says or calls next. Of one that is sealed nothing can be read."""
+    parts = [*(item.get("content") or ()), *(item.get("summary") or ())]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "\n\n".join(text for text in texts[:64] if isinstance(text, str))
+
+
+def _item(item: Json) -> list[Json]:
+    """An item of the input as a message of a chat template."""
+    match item:
+        case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
+            name = called(item.get("namespace"), name)
+            return [assistant("", [(str(item.get("call_id", "")), name, arguments)])]
+        case {"type": "function_call_output"}:
+            output = text_of(item.get("output"), TEXTS)
+            return [
+                {"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}
+            ]
+        case {"type": "reasoning"}:
+            return []  # a part of the next message
+        case {"role": "system" | "developer"}:
+            return [{"role": "system", "content": text_of(item.get("content"), TEXTS)}]
+        case {"role": "user" | "assistant" as role}:
+            return [{"role": role, "content": text_of(item.get("content"), TEXTS)}]
+    raise BadInput("api_content_unsupported", kind=str(item.get("type") or item.get("role"))[:40])

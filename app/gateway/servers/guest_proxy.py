@@ -1,0 +1,145 @@
+"""A guest's own programs: what they ask of this machine's Chat API goes to a host as it is, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from app.core.errors import Unreachable
+from app.decoding import decode
+from app.gateway.access.auth import ASKER, BODY, ID, PROGRAM, UPSTREAM, Handler, ids_of
+from app.gateway.refusals import api_of, in_stream
+from app.gateway.streaming import EVENTS, NDJSON, UNHELD
+from app.gateway.upstreams.upstreams import PASSED
+from app.gateway.writing import BEGUN, UNREAD_SECONDS, write
+from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
+from app.network.peer.guest_client import GuestClient
+from app.network.peer.peer_client import problem
+from app.node.models.guest_answers import HEADERS, Guesting
+
+KEPT = (UPSTREAM, "Retry-After", *UNHELD)  # headers of the host's answer, beside its type
+REFUSED = 409  # the listener's own; no answer of the Chat API has it
+
+
+class _Named(msgspec.Struct):
+    """All that must be known of a body to pass it on."""
+
+    model: str = ""
+
+
+def passing(guesting: Guesting) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware that asks a host in this machine's place."""
+    secret = secrets.token_bytes(16)
+
+    @web.middleware
+    async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method != "POST" or request.match_info.http_exception is not None:
+            return await handler(request)
+        model = _model(request[BODY])
+        if not guesting.passes(model):
+            return await handler(request)
+        host = await guesting.host_for(model)
+        who = request[ASKER]
+        named = {ID: who.request, PROGRAM: _nameless(secret, who.key)}
+        headers = HEADERS | named | {PASSED: ",".join(who.passed)}
+        # as the route is written: a path with `..` in it would lead to another door of the host
+        path = _route(request)
+        async with host.asked("POST", path, request[BODY], headers) as answer:
+            if answer.status == REFUSED:
+                raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
+            if answer.content_type in (EVENTS, NDJSON):
+                return await _streamed(request, host, answer)
+            if (answer.content_length or 0) > ANSWER_BYTES:
+                return await _poured(request, host, answer)
+            body = await _whole(host, answer)
+            return web.Response(body=body, status=answer.status, headers=_headers(answer))
+
+    return passed
+
+
+def _nameless(secret: bytes, key: str) -> str:
+    """Tells programs apart, so that none hears by how soon its answer comes what another one asked; no name is told."""
+    return hmac.new(secret, key.encode(), "sha256").hexdigest()[:32]
+
+
+def _route(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    assert resource is not None  # it is one of ours
+    return resource.canonical
+
+
+def _model(body: bytes) -> str:
+    """Empty for a body that nobody can read: its own route, or the host, says why."""
+    try:
+        return decode(body, _Named).model.removesuffix(":latest")
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+    return kept | {"Content-Type": answer.headers.get("Content-Type", "application/json")}
+
+
+async def _whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await whole_body(answer.content, answer.content_length, ANSWER_BYTES)
+    except (TooLong, TooSlow, OSError, aiohttp.ClientError):
+        raise Unreachable("peer_offline", name=host.host.name) from None
+
+
+async def _poured(
+    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
+) -> web.StreamResponse:
+    """One that is too large to be held here, as vectors of many texts are. A host that goes away in the middle leaves
+    a connection that ends there."""
+    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
+    given.content_length = answer.content_length
+    try:
+        async with aclosing(host.chunks(answer)) as chunks:
+            async for chunk in chunks:
+                await write(request, given, chunk)
+    except Unreachable:
+        if request.transport is not None:
+            request.transport.abort()
+        return given
+    await given.write_eof()
+    return given
+
+
+async def _streamed(
+    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
+) -> web.StreamResponse:
+    """A host that goes away in the middle ends the stream in its API's shape."""
+    name = request[ASKER].request
+    given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
+    request[BEGUN] = True
+    await given.prepare(request)
+    async with aclosing(host.chunks(answer)) as chunks:
+        async for chunk in _or_error(chunks, lambda e: in_stream(api_of(request.path), e, name)):
+            try:
+                async with asyncio.timeout(UNREAD_SECONDS):
+                    await given.write(chunk)
+            except (ConnectionError, TimeoutError):  # it takes nothing, or has gone
+                if request.transport is not None:
+                    request.transport.abort()
+                return given
+    await given.write_eof()
+    return given
+
+
+async def _or_error(
+    chunks: AsyncGenerator[bytes, None], told: Callable[[Unreachable], bytes]
+) -> AsyncGenerator[bytes, None]:
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except Unreachable as error:
+        yield told(error)

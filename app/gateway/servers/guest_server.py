@@ -1,0 +1,155 @@
+"""A host's door for guests: the Chat API over a member's pinned link, which is its key (SAFETY.md 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from app.core.errors import BadInput
+from app.core.ids import MachineId
+from app.core.scheduler.requester import Whose, member_asks
+from app.gateway.access.auth import ASKER, Handler
+from app.gateway.access.token_budget import Budget
+from app.gateway.answering import Answering, Asker
+from app.gateway.openai.openai_routes import Listed
+from app.gateway.servers.guest_words import naming
+from app.gateway.streaming import read
+from app.inference.pipeline.completion import Question
+from app.network.peer.listener import MEMBER
+from app.node.control import requests as asked
+from app.node.control.asking import by_another, question_of
+from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
+from app.node.control.ndjson import stream
+from app.node.models.model_manager import Hosting
+from app.node.placement.placement import Running
+
+Json = dict[str, Any]
+LOOK_SECONDS = 0.25  # between looks whether a guest is one still
+FACTS = ("name", "id", "architecture", "quantisation", "file_bytes", "embeds", "writes",
+         "ranks", "n_parameters")  # fmt: skip
+
+
+class MemberDoor:
+    """The listener has checked who comes, and that it is a guest. `may`: it is, and this machine is a host."""
+
+    def __init__(self, may: Callable[[MachineId], bool]) -> None:
+        self._may = may
+
+    def misplaced(self, request: web.Request) -> tuple[int, str] | None:
+        """A browser has no certificate of a member; a page's request would be no guest's all the same. A guest's node
+        unpacks what its programs send, and the listener for members would unpack any amount."""
+        if "Origin" in request.headers:
+            return 403, FOREIGN_ORIGIN
+        if "Content-Encoding" in request.headers:
+            return 415, COMPRESSED
+        if not self._may(request[MEMBER].id):
+            return 403, "This machine is no host of the household. Ask one that is."
+        return None
+
+    def key_of(self, request: web.Request) -> str | None:
+        """No key of an owner has a space in its name."""
+        return f"guest {request[MEMBER].id[:16]}"
+
+    def whose(self, request: web.Request, key: str) -> Whose:
+        return member_asks(request[MEMBER].name, request[MEMBER].roles)
+
+    def may_be_curl(self, request: web.Request) -> bool:
+        """What a guest's node passes on says what it is."""
+        return False
+
+
+def while_may(
+    may: Callable[[MachineId], bool],
+) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware that ends what is answered once its guest has gone, or may not ask here any more."""
+
+    @web.middleware
+    async def ends(request: web.Request, handler: Handler) -> web.StreamResponse:
+        guest, transport = request[MEMBER].id, request.transport
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(_answered(handler(request)), name="answer a guest")
+            while not (await asyncio.wait({work}, timeout=LOOK_SECONDS))[0]:
+                if not may(guest) or transport is None or transport.is_closing():
+                    work.cancel()
+                    break
+        if work.cancelled():
+            if transport is not None:
+                transport.abort()
+            return web.Response(status=403)  # into a closed connection
+        return work.result()
+
+    return ends
+
+
+async def _answered(answer: Awaitable[web.StreamResponse]) -> web.StreamResponse:
+    return await answer
+
+
+class GuestRoutes:
+    """What a guest's own window and command line ask; its programs use the routes of the Chat API."""
+
+    def __init__(
+        self,
+        answering: Answering,
+        budget: Budget,
+        hosting: Callable[[], Hosting],
+        listed: Listed,
+        host: Callable[[], str],
+    ) -> None:
+        self._answering, self._budget, self._host = answering, budget, host
+        self._hosting, self._listed = hosting, listed
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/models", self.models), web.post("/ask", self.ask)]
+
+    async def models(self, request: web.Request) -> web.Response:
+        """No path on this computer is in it."""
+        told = [{fact: model[fact] for fact in FACTS} for model in await self._listed()]
+        ready = self._answering.ready()
+        for model in told:
+            model["context"] = ready[model["name"]].context if model["name"] in ready else 0
+        loaded = self._hosting().loaded
+        first, beside = loaded.first, [one.entry.name for one in loaded.but(loaded.first)]
+        name = first.entry.name if first else None
+        return web.json_response({"models": told, "loaded": name, "beside": beside})
+
+    async def ask(self, request: web.Request) -> web.StreamResponse:
+        order = read(request, asked.Ask)
+        return await stream(request, self._lines(order, request[ASKER]))
+
+    async def _lines(self, order: asked.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
+        with naming(self._host):
+            async with aclosing(self._answer(order, asker)) as lines:
+                async for line in lines:
+                    yield line
+
+    async def _answer(self, order: asked.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
+        """In turn with everybody's programs, and of a model that they might ask."""
+        answering = self._answering
+        self._budget.check(asker.key)
+        talk = f"{asker.key} {order.conversation}" if order.conversation else None
+        question = replace(
+            question_of(order), conversation=talk, request=asker.request, whose=asker.whose,
+            read=self._budget.of(asker.key),
+        )  # fmt: skip
+        async with answering.turn(asker.key, order.model or "") as wanted:
+            self._budget.check(asker.key)
+            if words := by_another(order.model, wanted):
+                yield {"by": {"model": wanted, "text": words}}
+
+            async def ask(running: Running) -> Question:
+                if running.entry.name != wanted:  # somebody loaded another one in this moment
+                    raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
+                return question
+
+            answer = self._hosting().answered(wanted, ask, brings=answering.brings(wanted))
+            async with aclosing(answer) as lines:
+                async for line in lines:
+                    if delta := line.get("delta"):
+                        self._budget.spend(asker.key, len(delta["token_ids"]))
+                    yield line

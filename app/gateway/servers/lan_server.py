@@ -1,0 +1,229 @@
+"""The Chat API on the LAN: TLS only, at the addresses that join a household, never by a VPN nobody chose."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import ipaddress
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from app.core.errors import BadInput, Refused, Unreachable
+from app.gateway.access.slow_client_guard import FirstWords, runner_of
+from app.machine.interfaces import interfaces, usable
+from app.machine.paths import Home
+from app.network.api_certificate import FILE, load_or_make
+from app.network.limits.handshake_pace import HandshakePace
+from app.network.limits.waiting_room import Entrance, MetHosts, WaitingRoom
+from app.network.sockets import Address, accepted, listening_socket, tune
+from app.network.storage import Keystore
+from app.network.tls import let_go, pairing_server_context
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS, CLOSE_SECONDS = 5.0, 1.0
+WORDS = b"This port speaks TLS. Ask it by https:// in place of http://.\n"
+PLAIN = b"Content-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
+
+
+class LanDoor:
+    """Open or closed. `group` carries what it does; `chosen`: interfaces to use beside the usual ones.
+
+    expects: whether a member was met at a host. It has a place before strangers, and so have the hosts of programs
+    that showed a key.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        chosen: Callable[[], frozenset[str]],
+        words: FirstWords,
+        expects: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._home, self._chosen, self.words = home, chosen, words
+        self.port, self.addresses, self.certificate = 0, tuple[str, ...](), ""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listening: dict[str, tuple[socket.socket, asyncio.Task[None]]] = {}
+        self.known = MetHosts()
+        self._expects = expects
+        # both at all addresses together
+        self._strangers = WaitingRoom[socket.socket](expects=self._is_expected)
+        self._handshakes = HandshakePace(self._is_expected)
+        self._runner: web.AppRunner | None = None
+
+    def _is_expected(self, host: str) -> bool:
+        return host in self.known or self._expects(host)
+
+    def names(self) -> set[str]:
+        """What a request's Host may be."""
+        return {str(Address(address, self.port)) for address in self.addresses}
+
+    async def open(
+        self,
+        application: web.Application,
+        ports: Iterable[int],
+        keys: Keystore,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        """Raises BadInput where no address or no port is to be had, Refused where the keyring is locked."""
+        addresses = await asyncio.to_thread(lan_addresses, self._chosen())
+        if not addresses:
+            raise BadInput("api_no_lan")
+        context = await self._context(keys, addresses)
+        made, self.port = _sockets(addresses, list(ports))
+        self._runner = runner_of(application)
+        await self._runner.setup()
+        self._listen(made, context, group)
+
+    async def followed(self, keys: Keystore, group: asyncio.TaskGroup) -> bool:
+        """Listen where this computer is by now, and cut nobody off at the addresses that stayed. False: it cannot, and
+        must be opened anew. Raises Refused."""
+        addresses = await asyncio.to_thread(lan_addresses, self._chosen())
+        if not (self.port and addresses):
+            return False
+        context = await self._context(keys, addresses)
+        try:
+            made, _ = _sockets([one for one in addresses if one not in self.addresses], [self.port])
+        except BadInput:  # another program has the port there
+            return False
+        gone = [self._listening.pop(one) for one in self.addresses if one not in addresses]
+        self._listen(made, context, group)
+        for sock, accepting in gone:
+            accepting.cancel()
+            await asyncio.wait([accepting])
+            sock.close()
+        return True
+
+    def _listen(
+        self, made: dict[str, socket.socket], context: ssl.SSLContext, group: asyncio.TaskGroup
+    ) -> None:
+        for address, sock in made.items():
+            work = self._accept_all(sock, context, group)
+            self._listening[address] = sock, self._start(group, work, "programs of other computers")
+        self.addresses = _sorted(self._listening)
+        log.info("the Chat API listens on the LAN at %s", ", ".join(sorted(self.names())))
+
+    async def close(self) -> None:
+        """End every connection."""
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for sock, _ in self._listening.values():
+            sock.close()
+        self.words.close()
+        runner, self._runner = self._runner, None
+        self._listening, self.port, self.addresses = {}, 0, ()
+        if runner is not None:
+            await runner.cleanup()
+
+    async def moved(self) -> bool:
+        """Whether this computer has other addresses now."""
+        return self.addresses != await asyncio.to_thread(lan_addresses, self._chosen())
+
+    async def _context(self, keys: Keystore, addresses: Sequence[str]) -> ssl.SSLContext:
+        passphrase = await keys.read()
+        if not passphrase:
+            raise keys.lost()
+        file = self._home.identity / FILE
+        now = dt.datetime.now(dt.UTC)
+        try:
+            self.certificate = await asyncio.to_thread(
+                load_or_make, file, self._home.write, passphrase, addresses, now
+            )
+        except OSError as error:
+            raise Refused("identity_unwritten", path=str(file)) from error
+        return pairing_server_context(file, passphrase)
+
+    async def _accept_all(
+        self, sock: socket.socket, context: ssl.SSLContext, group: asyncio.TaskGroup
+    ) -> None:
+        entrance = Entrance(partial(self._welcome, context), self._strangers, HANDSHAKE_SECONDS)
+        while True:
+            try:
+                connection, host = await accepted(sock)
+            except OSError as error:  # the stranger left already, or no descriptors are free
+                log.info("accept failed: %s", error)
+                await asyncio.sleep(0.05)
+                continue
+            entrance.came(connection, host, partial(self._start, group))
+            await asyncio.sleep(
+                0
+            )  # of many at once, each is heard before the next one takes its place
+
+    async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
+        ours = None
+        await self._handshakes.turn(host)
+        is_through = False
+        try:
+            assert self._runner is not None
+            tune(sock)
+            ours = sock.dup()  # asyncio closes its own where the handshake fails
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self.words.watched(self._runner), sock, ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS, ssl_shutdown_timeout=CLOSE_SECONDS,
+            )  # fmt: skip
+            is_through = self._is_expected(host)  # others pay for each, until they showed a key
+        except OSError as error:  # silent, gone, or no TLS at all; ssl.SSLError is one
+            log.debug("handshake with %s failed: %s", host, error)
+            if ours is not None and getattr(error, "reason", "") == "HTTP_REQUEST":
+                with suppress(OSError):
+                    ours.send(NO_TLS)
+            let_go(error)
+            sock.close()
+        except Exception:  # top of a task: no stranger may bring the port down
+            log.exception("handshake with %s", host)
+            sock.close()
+        finally:
+            if not is_through:
+                self._handshakes.came_to_nothing(host)
+            if ours is not None:
+                ours.close()
+
+    def _start(
+        self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str
+    ) -> asyncio.Task[None]:
+        task = group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
+    """Of the interfaces that join a household, IPv4 first; none that hold on one wire only. Blocks."""
+    found = [
+        address
+        for one in usable(interfaces(), chosen)
+        for address in one.addresses
+        if "%" not in address
+    ]
+    return _sorted(found)
+
+
+def _sorted(addresses: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(addresses, key=lambda one: (ipaddress.ip_address(one).version, one)))
+
+
+def _sockets(
+    addresses: Sequence[str], ports: Sequence[int]
+) -> tuple[dict[str, socket.socket], int]:
+    """Listening at all addresses on the first port that is free at each. Raises BadInput."""
+    for port in ports:
+        made: dict[str, socket.socket] = {}
+        try:
+            made.update((address, listening_socket(address, port)) for address in addresses)
+        except (Unreachable, BadInput):
+            for sock in made.values():
+                sock.close()
+        else:
+            return made, port
+    raise BadInput("api_port_taken", port=ports[0] if ports else 0)

@@ -1,0 +1,356 @@
+"""The Chat API's own listener: off until its owner turns it on, loopback only, keys of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Any
+from weakref import WeakSet
+
+import msgspec
+from aiohttp import web
+
+from app.core.errors import AppError, BadInput
+from app.gateway.access import allowed_origins
+from app.gateway.access.allowed_origins import Access, add_cors
+from app.gateway.access.auth import Gate, KeyDoor, behind
+from app.gateway.access.slow_client_guard import FirstWords, runner_of
+from app.gateway.access.token_budget import Budget
+from app.gateway.answering import Answering
+from app.gateway.anthropic.anthropic_routes import AnthropicRoutes
+from app.gateway.embeddings.embedding_routes import EmbeddingRoutes
+from app.gateway.keep_alive import LettingGo
+from app.gateway.metrics import Figures
+from app.gateway.model_cards import ModelCards
+from app.gateway.ollama.ollama_routes import OllamaRoutes
+from app.gateway.open_requests import UnderWay
+from app.gateway.openai.llamacpp_routes import ServerRoutes
+from app.gateway.openai.openai_routes import Listed, OpenAiRoutes
+from app.gateway.own_routes import OwnRoutes
+from app.gateway.responses.responses_routes import ResponsesRoutes
+from app.gateway.servers.guest_proxy import passing
+from app.gateway.servers.guest_server import GuestRoutes, MemberDoor, while_may
+from app.gateway.servers.guest_words import naming_the_host
+from app.gateway.servers.lan_server import LanDoor
+from app.gateway.upstreams.upstream_admin import UpstreamDesk
+from app.gateway.upstreams.upstreams import Upstreams
+from app.machine.api_settings import ApiChoice, KeyLimits, Upstream
+from app.machine.paths import Home
+from app.machine.secrets.api_keys import ApiKeys
+from app.machine.secrets.keystore import open_keystore
+from app.machine.secrets.secret_map import SecretMap
+from app.machine.settings import Choices
+from app.machine.typed_commands import home_option
+from app.node.control import requests as asked
+from app.node.control.guard import MAX_BODY_BYTES, own_names
+from app.node.control.shelf_routes import Models
+from app.node.journal import Journal
+from app.node.models.guest_answers import Guesting
+from app.node.models.model_manager import Hosting
+from app.node.rights import Rights
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+NEAR_PORTS = 10  # the wished one, and those after it; then as many for the LAN
+LOOK_SECONDS = 10.0  # between looks at this computer's addresses
+
+
+class ChatApi:
+    """One surface; `change` opens and closes it. `lan`: its door on the LAN."""
+
+    def __init__(
+        self,
+        home: Home,
+        choices: Choices,
+        hosting: Hosting,
+        models: Models,
+        guesting: Guesting,
+        rights: Rights,
+        journal: Journal,
+        lan: LanDoor,
+    ) -> None:
+        self._home, self._choices, self._hosting, self._models = home, choices, hosting, models
+        self._guesting, self._rights = guesting, rights
+        self.keys = ApiKeys(home)
+        self.figures = Figures()
+        self.budget = Budget(self._tokens_of, time.monotonic)
+        self.upstreams = Upstreams(
+            lambda: self.choice.upstreams, SecretMap(home, "upstream keys"),
+            home.household / "upstreams.json", journal.note,
+        )  # fmt: skip
+        self.desk = UpstreamDesk(
+            self.upstreams, lambda: self.choice.upstreams, self._with_upstreams
+        )
+        self.answering = Answering(
+            lambda: hosting,
+            lambda: models,
+            lambda: self.choice.may_load,
+            self.figures,
+            self.budget,
+            self.upstreams,
+        )
+        self.cards = ModelCards(self.answering)
+        self.port = 0  # where it listens; 0: it does not
+        self._runner: web.AppRunner | None = None
+        self._words = FirstWords()
+        self._opened = Counter[str]()  # requests of each key, by both doors
+        self._under_way = WeakSet[UnderWay]()  # of each door
+        self.lan = lan
+        self._group: asyncio.TaskGroup | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
+
+    @property
+    def choice(self) -> ApiChoice:
+        return self._choices.now.api
+
+    def _tokens_of(self, key: str) -> int:
+        return self.choice.tokens_of(key)
+
+    def _at_once_of(self, key: str) -> int:
+        return self.choice.at_once_of(key)
+
+    async def start(self, group: asyncio.TaskGroup) -> None:
+        """Listen, if the owner wants it. A node serves its household also without it."""
+        self._group = group
+        self.upstreams.tell_uncounted()
+        self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
+        self._hosting.rested = self.answering.queue.look
+        self._hosting.ended = self.figures.count
+        if self.choice.on:
+            try:
+                await self._open()
+                await self._lan_as(self.choice)
+            except AppError:
+                log.exception("the Chat API stays closed")
+
+    async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await self._closed()
+
+    async def _closed(self) -> None:
+        async with self._turn:
+            await self.lan.close()
+            await self._close()
+
+    async def told(self) -> Json:
+        """How it stands; no key is in it."""
+        choice = self.choice
+        return {
+            **{name: getattr(choice, name) for name in choice.__struct_fields__},
+            "limits": msgspec.to_builtins(choice.limits),
+            "upstreams": await self.desk.told(),
+            "listening": bool(self.port),
+            "address": f"http://127.0.0.1:{self.port}/v1" if self.port else None,
+            "lan_addresses": [f"https://{name}/v1" for name in sorted(self.lan.names())],
+            "listens_at": self.port or None,
+            "keys": sorted(await self.keys.known()) if choice.on else [],
+            "keys_where": await self.keys.where(),
+            "waiting": self.answering.queue.n_waiting,
+            "running": self.answering.queue.n_running,
+        }
+
+    async def change(self, order: asked.ChangeApi) -> Json:
+        """Save, and open or close at once. Raises BadInput for ports that are all taken, Refused."""
+        given = {
+            field: value
+            for field in order.__struct_fields__
+            if field in ApiChoice.__struct_fields__
+            and (value := getattr(order, field)) is not msgspec.UNSET
+        }
+        async with self._changing:  # two changes at once are both kept
+            given |= allowed_origins.changed(self.choice, order)
+            wanted = msgspec.structs.replace(self.choice, **given)
+            moves = wanted.port != self.choice.port
+            if wanted.on and (moves or not self.port):
+                await self._moved(wanted.port)
+            elif not wanted.on:
+                await self._closed()
+            await self._lan_changed(wanted)
+            await self._choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
+        return await self.told()
+
+    async def limit(self, order: asked.LimitKey) -> Json:
+        """Save what one key may have. Raises BadInput for a key that is not there."""
+        known = await self.keys.all()
+        if order.name not in known:
+            raise BadInput("api_key_unknown", name=order.name[:40], there=", ".join(sorted(known)))
+        own = KeyLimits(order.at_once, order.tokens_a_minute)
+        await self._save(
+            lambda now: msgspec.structs.replace(now, limits=now.limits | {order.name: own})
+        )
+        return await self.told()
+
+    async def make_key(self, name: str) -> str:
+        """A new one; what was asked with the one before ends. Raises BadInput, Refused."""
+        key = await self.keys.make(name)
+        self._end_of(name)
+        return key
+
+    async def remove_key(self, name: str) -> None:
+        """With its limits, and what was asked with it ends. Raises BadInput, Refused."""
+        await self.keys.remove(name)
+        self._end_of(name)
+        await self._save(
+            lambda now: msgspec.structs.replace(
+                now, limits={key: own for key, own in now.limits.items() if key != name}
+            )
+        )
+
+    def _end_of(self, key: str) -> None:
+        for door in self._under_way:
+            door.end_of(key)
+
+    async def _with_upstreams(
+        self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]
+    ) -> None:
+        await self._save(lambda now: msgspec.structs.replace(now, upstreams=how(now.upstreams)))
+
+    async def _save(self, how: Callable[[ApiChoice], ApiChoice]) -> None:
+        async with self._changing:
+            await self._choices.change(lambda now: msgspec.structs.replace(now, api=how(now.api)))
+
+    async def _lan_changed(self, wanted: ApiChoice) -> None:
+        try:
+            await self._lan_as(wanted)
+        except AppError:
+            if not self.choice.on:
+                await self._closed()
+            raise
+
+    async def _lan_as(self, choice: ApiChoice) -> None:
+        """Open or close on the LAN, as that says. Raises BadInput, Refused."""
+        async with self._turn:
+            if not (choice.on and choice.lan):
+                await self.lan.close()
+            elif not self.lan.port and self._group is not None:
+                ports = self._ports(choice.port + NEAR_PORTS)
+                keys = await open_keystore(self._home)
+                await self.lan.open(self._application(self._lan_gate()), ports, keys, self._group)
+
+    async def _watch_addresses(self) -> None:
+        """What was opened on addresses that are gone is opened on those that came, and the others stay as they are."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self.choice.on and self.choice.lan and await self.lan.moved():
+                async with self._changing:
+                    try:
+                        await self._follow()
+                    except AppError as error:
+                        log.warning("the Chat API is not on the LAN: %s", error.reason)
+
+    async def _follow(self) -> None:
+        """Raises BadInput, Refused."""
+        async with self._turn:
+            keys = await open_keystore(self._home)
+            if self._group is not None and await self.lan.followed(keys, self._group):
+                return
+            await self.lan.close()
+        await self._lan_as(self.choice)
+
+    async def _moved(self, port: int) -> None:
+        """Open there; if that cannot be, stay where it was."""
+        was = self.port
+        try:
+            await self._open(port)
+        except AppError:
+            if was:
+                await self._open(was)
+            raise
+
+    async def _open(self, port: int | None = None) -> None:
+        async with self._turn:
+            await self._close()
+            await self.keys.all()
+            self._runner = runner_of(self._application(self._loopback_gate()))
+            await self._runner.setup()
+            try:
+                self.port = await self._words.listen(
+                    self._runner, self._ports(port or self.choice.port)
+                )
+            except BaseException:
+                await self._close()
+                raise
+            log.info("the Chat API listens at port %d", self.port)
+
+    async def _close(self) -> None:
+        runner, self._runner, self.port = self._runner, None, 0
+        self._words.close()
+        if runner is not None:
+            await runner.cleanup()
+
+    def _ports(self, first: int) -> range:
+        return range(first, min(first + NEAR_PORTS, 1 << 16))
+
+    def _loopback_gate(self) -> Gate:
+        return Gate(
+            KeyDoor(
+                self.keys,
+                self._access(lambda: own_names(self.port)),
+                lambda: self.choice.ollama_open,
+                tells_health=True,  # as llama.cpp's, and to programs of this computer alone
+            ),
+            self.figures,
+            self._words.heard,
+            self._at_once_of,
+            self._opened,
+            "" if (home := self._home).is_default else home_option(home.root),
+        )
+
+    def _lan_gate(self) -> Gate:
+        """Nobody passes it without a key."""
+        return Gate(
+            KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False), self.figures,
+            self.lan.words.heard, self._at_once_of, self._opened, let_in=self.lan.known.met,
+        )  # fmt: skip
+
+    def _access(self, own: Callable[[], Collection[str]]) -> Access:
+        return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
+
+    def _application(self, gate: Gate) -> web.Application:
+        """A guest's own programs are answered by its host."""
+        guesting, own = self._guesting, self._models.listed
+        app = web.Application(
+            client_max_size=MAX_BODY_BYTES, middlewares=[gate.check, passing(guesting)]
+        )
+
+        async def listed() -> list[Json]:
+            return await guesting.listed() if guesting.passes("") else await own()
+
+        app.on_response_prepare.append(add_cors)
+        app.on_shutdown.append(gate.under_way.end)
+        self._under_way.add(gate.under_way)
+        self._add_routes(app, listed)
+        app.add_routes(behind(OwnRoutes(self._hosting, self.answering, self.figures).routes()))
+        server = ServerRoutes(self.answering, lambda: self._hosting, listed, self.cards)
+        app.add_routes(behind(server.routes()))
+        return app
+
+    def for_guests(self) -> web.Application:
+        """What guests may ask of this machine, over their links; it needs no key and is never off."""
+        may = self._rights.may_be_asked_by
+        gate = Gate(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
+        host = self._rights.name
+        within = [while_may(may), gate.check, naming_the_host(host)]
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)
+        listed = self._models.listed
+        self._add_routes(app, listed)
+        routes = GuestRoutes(self.answering, self.budget, lambda: self._hosting, listed, host)
+        app.add_routes(behind(routes.routes()))
+        return app
+
+    def _add_routes(self, app: web.Application, listed: Listed) -> None:
+        going = LettingGo(lambda: self._hosting, lambda: self.choice.may_load, self.answering)
+        for part in (
+            OpenAiRoutes(self.answering, listed),
+            ResponsesRoutes(self.answering),
+            AnthropicRoutes(self.answering),
+            OllamaRoutes(self.answering, listed, going, self.cards),
+            EmbeddingRoutes(lambda: self._hosting.embeddings, self.budget, self.figures),
+        ):
+            app.add_routes(behind(part.routes()))

@@ -1,0 +1,1 @@
+"""Other OpenAI-compatible servers that whole requests may be sent to."""

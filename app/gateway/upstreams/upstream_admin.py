@@ -1,0 +1,139 @@
+"""What the owner does with upstreams: add, change, remove, look at."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from app.core.errors import BadInput, Refused
+from app.gateway.upstreams.upstreams import Upstreams
+from app.machine.api_settings import Upstream
+from app.network.tls import upstream_context
+from app.node.control import requests as asked
+
+MOST_SPENT = 1 << 50  # the largest cap: what is told of one whose count is lost
+MOST_TOLD = 200  # models of an upstream, to a face
+
+Json = dict[str, Any]
+Change = Callable[[dict[str, Upstream]], dict[str, Upstream]]
+
+
+class UpstreamDesk:
+    """`save` keeps what a change makes of them."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        now: Callable[[], Mapping[str, Upstream]],
+        save: Callable[[Change], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._upstreams, self._now, self._save = upstreams, now, save
+
+    async def told(self) -> list[Json]:
+        """All of them; no key is in it, but whether there is one (None: the place for them cannot be opened)."""
+        those = self._now()
+        keys = await self._names_of_keys() if those else frozenset[str]()
+        return [
+            {
+                "name": name,
+                "url": one.url,
+                "models": one.models,
+                "on": one.on,
+                "cap_tokens": one.cap_tokens,
+                "spent_tokens": min(self._upstreams.spent.get(name, 0), MOST_SPENT),
+                "is_counted": self._upstreams.is_counted(name),
+                "last_contact": self._upstreams.reached.get(name),
+                "own_certificate": bool(one.certificate),
+                "has_key": None if keys is None else name in keys,
+            }
+            for name, one in sorted(those.items())
+        ]
+
+    async def add(self, order: asked.AddUpstream) -> None:
+        """In place of one of this name. It is off until it is turned on. Raises BadInput, Refused."""
+        new = Upstream(
+            checked_url(order.url), order.models, order.cap_tokens, certificate=order.certificate
+        )
+        try:
+            upstream_context(order.certificate)
+        except (ssl.SSLError, ValueError):
+            raise BadInput("upstream_certificate", name=order.name) from None
+        if not (order.key.isascii() and (order.key.isprintable() or not order.key)):
+            raise BadInput("upstream_key_odd")
+        await self._keep_key(order.name, order.key)
+        self._upstreams.reached.pop(order.name, None)  # by another address, maybe
+        await self._save(lambda those: those | {order.name: new})
+
+    async def test(self, name: str) -> Json:
+        """Whether it answers, and which models it lacks. Raises BadInput, Unreachable, Busy."""
+        one = self._known(name)
+        there = await self._upstreams.models_there(name, one)
+        missing = sorted(set(one.models.values()) - set(there))
+        return {"name": name, "models": there[:MOST_TOLD], "missing": missing}
+
+    async def change(self, name: str, order: asked.ChangeUpstream) -> None:
+        """Raises BadInput."""
+        was = self._known(name)
+        given: Json = {} if order.on is None else {"on": order.on}
+        given |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}
+        if order.forget_spent:
+            await self._upstreams.forget(name)
+        new = msgspec.structs.replace(was, **given)
+        await self._save(lambda those: those | {name: new})
+
+    async def remove(self, name: str) -> None:
+        """With its key. Raises BadInput, Refused."""
+        self._known(name)
+        await self._keep_key(name, "")
+        await self._upstreams.forget(name)
+        await self._save(lambda those: {key: one for key, one in those.items() if key != name})
+
+    def _known(self, name: str) -> Upstream:
+        those = self._now()
+        if name not in those:
+            there = ", ".join(sorted(those)) or "none"
+            raise BadInput("upstream_unknown", name=name[:40], there=there)
+        return those[name]
+
+    async def _names_of_keys(self) -> Collection[str] | None:
+        try:
+            return (await self._upstreams.keys.all()).keys()
+        except Refused:
+            return None
+
+    async def _keep_key(self, name: str, key: str) -> None:
+        had = name in await self._upstreams.keys.all()
+        if key or had:
+            await self._upstreams.keys.change(
+                lambda keys: (
+                    {one: kept for one, kept in keys.items() if one != name}
+                    | ({name: key} if key else {})
+                )
+            )
+
+
+def checked_url(url: str) -> str:
+    """Without a slash at its end. Keys travel to it: plain HTTP is for this computer alone. Raises BadInput."""
+    odd = BadInput("upstream_url", url=url[:100])
+    try:
+        parts = urlsplit(url.strip())
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise odd from None
+    if not host or parts.query or parts.fragment or parts.username or parts.password:
+        raise odd
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(host)):
+        raise odd
+    return url.strip().rstrip("/")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

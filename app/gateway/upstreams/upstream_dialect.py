@@ -1,0 +1,275 @@
+"""A Wish as OpenAI's API is asked for it, and what it answers, chunk by chunk, as our pieces. No I/O."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from app.core.errors import BadInput
+from app.core.json_schema.partial_json import value_of_json
+from app.gateway.api_request import (
+    MOST_CALLS,
+    THOUGHT,
+    Called,
+    Ended,
+    Json,
+    Likely,
+    Piece,
+    Said,
+    Thought,
+    Tool,
+    Wish,
+)
+
+REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
+# Of who calls it so; most servers know the older name, and OpenAI's newer models the newer one alone.
+LIMIT, OLD_LIMIT = "max_completion_tokens", "max_tokens"
+MOST_TOKENS = 1 << 40
+MOST_CHARS = 4 << 20  # of an answer, calls and all: it is gathered here
+
+
+def stays(wish: Wish) -> str:
+    """Why no other server can be asked it: a reason's code; empty when one can."""
+    if isinstance(wish.prompt, tuple) or wish.sampling.logit_bias:
+        return "upstream_tokens"
+    return "upstream_raw_form" if wish.messages is None and wish.schema is not None else ""
+
+
+def body(wish: Wish, model: str, index: int, most_tokens: int) -> Json:
+    """One answer of it, as a stream with its usage at the end: all that was asked for, by OpenAI's names. What was not
+    is left to the server: newer models of OpenAI's refuse any temperature but their own, and a limit by its old name.
+
+    Raises BadInput.
+    """
+    ours: Json = {
+        "model": model, "stream": True, "stream_options": {"include_usage": True},
+        LIMIT if LIMIT in wish.further else OLD_LIMIT: min(wish.max_tokens or most_tokens, most_tokens),
+    }  # fmt: skip
+    if "seed" in wish.further:
+        ours["seed"] = wish.sampling.seed + index
+    if wish.stop:
+        ours["stop"] = list(wish.stop)
+    if wish.user:
+        ours["user"] = wish.user
+    return _asked(wish) | wish.further | ours
+
+
+def renamed(sent: Json) -> Json:
+    """The same, with the limit by its newer name."""
+    return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
+
+
+def _asked(wish: Wish) -> Json:
+    """A text that goes on, or a chat."""
+    likely = wish.sampling.likely
+    if wish.messages is None:
+        return {"prompt": wish.prompt} | ({} if likely is None else {"logprobs": likely})
+    made: Json = {"messages": _messages(wish.messages)}
+    if likely is not None:
+        made |= {"logprobs": True, "top_logprobs": likely}
+    if wish.schema is not None:
+        made["response_format"] = _form(wish.schema)
+    return made | _tools(wish)
+
+
+def _tools(wish: Wish) -> Json:
+    made: Json = {}
+    if wish.must_call is not None and not wish.tools:
+        raise BadInput("api_no_tools", field="tool_choice")
+    if wish.tools:
+        made["tools"] = [_tool(tool) for tool in wish.tools]
+        if wish.many_calls is not None:
+            made["parallel_tool_calls"] = wish.many_calls
+        if wish.must_call is not None:
+            named = {"type": "function", "function": {"name": wish.must_call}}
+            made["tool_choice"] = named if wish.must_call else "required"
+    return made
+
+
+def path_of(wish: Wish) -> str:
+    return "completions" if wish.messages is None else "chat/completions"
+
+
+def _form(schema: object) -> Json:
+    """Of an answer, as the other APIs mean it: it is kept to."""
+    if schema == {"type": "object"}:
+        return {"type": "json_object"}
+    form = {"name": "answer", "schema": schema, "strict": True}
+    return {"type": "json_schema", "json_schema": form}
+
+
+def _tool(tool: Tool) -> Json:
+    """Without what says nothing: some servers refuse an empty schema."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    told: Json = {name: value for name, value in function.items() if value}
+    if tool.strict is not None:
+        told["strict"] = tool.strict
+    return {"type": "function", "function": told}
+
+
+def _messages(messages: Sequence[Json]) -> list[Json]:
+    """Templates read a call's arguments as values, the API as text. There what a tool answered names its call, which
+    Ollama's programs do not."""
+    told: list[Json] = []
+    open_calls: list[tuple[str, str]] = []  # whose answers have not come: name, id
+    for place, message in enumerate(messages):
+        if "tool_calls" in message:
+            told.append(_calling(message, place))
+            open_calls = [(one["function"]["name"], one["id"]) for one in told[-1]["tool_calls"]]
+        elif message["role"] == "tool" and not message.get("tool_call_id") and open_calls:
+            named = [one for one in open_calls if one[0] == message.get("name")]
+            call = (named or open_calls)[0]
+            open_calls.remove(call)
+            told.append({**message, "tool_call_id": call[1]})
+        else:
+            told.append({name: value for name, value in message.items() if name != THOUGHT})
+    return told
+
+
+def _calling(message: Json, place: int) -> Json:
+    calls = [
+        {**call, "id": call.get("id") or f"call_{place}_{at}", "function": {
+            **call["function"],
+            "arguments": msgspec.json.encode(call["function"]["arguments"]).decode(),
+        }}
+        for at, call in enumerate(message["tool_calls"])
+    ]  # fmt: skip
+    bare = {name: value for name, value in message.items() if name != THOUGHT}
+    return {**bare, "tool_calls": calls}
+
+
+@dataclass(slots=True)
+class Heard:
+    """One answer while it comes. What it is asked with is a stranger's: nothing is taken on trust."""
+
+    index: int
+    reason: str = "stop"
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    answer_tokens: int = 0
+    thought_tokens: int = 0
+    n_chunks: int = 0
+    n_chars: int = 0
+    is_taken: bool = False  # its prompt is being read there, which costs already
+    _calls: list[list[str]] = field(default_factory=list)  # id, name, pieces of the arguments
+    _last: dict[int, list[str]] = field(default_factory=dict)  # by number; some servers give none
+
+    def pieces(self, chunk: Json) -> list[Piece]:
+        """What a chunk says. Raises ValueError, TypeError, KeyError or AttributeError for what is none."""
+        found: list[Piece] = []
+        for choice in (chunk.get("choices") or ())[:1]:  # one answer was asked for
+            delta = choice.get("delta") or {}
+            text = self._taken(delta.get("content") or choice.get("text"))
+            likely = tuple(_likelies(choice.get("logprobs") or {}))
+            if text or likely:
+                found.append(Said(self.index, text, likely))
+            thought = self._taken(delta.get("reasoning_content") or delta.get("reasoning"))
+            if thought:
+                found.insert(0, Thought(self.index, thought))
+            if text or likely or thought:
+                self.n_chunks += 1
+            calls = delta.get("tool_calls") or ()
+            if len(calls) > MOST_CALLS:
+                raise ValueError("too many calls")
+            for call in calls:
+                self.n_chunks += 1
+                self._call(call)
+            if reason := choice.get("finish_reason"):
+                self.reason = REASONS.get(str(reason), "stop")
+        if usage := chunk.get("usage"):
+            self.prompt_tokens = _count(usage.get("prompt_tokens"))
+            self.answer_tokens = _count(usage.get("completion_tokens"))
+            details = usage.get("prompt_tokens_details") or {}
+            self.reused_tokens = _count(details.get("cached_tokens"))
+            written = usage.get("completion_tokens_details") or {}
+            self.thought_tokens = _count(written.get("reasoning_tokens"))
+        return found
+
+    def _call(self, call: Json) -> None:
+        number, function = int(call.get("index") or 0), call.get("function") or {}
+        name_of_call, name = str(call.get("id") or ""), str(function.get("name") or "")
+        parts = self._last.get(number)
+        if parts is None or (name and _is_another(call, parts)):
+            if len(self._calls) >= MOST_CALLS:
+                raise ValueError("too many calls")
+            parts = self._last[number] = ["", ""]
+            self._calls.append(parts)
+        parts[:2] = parts[0] or name_of_call, parts[1] or name
+        parts.append(self._taken(function.get("arguments")))
+
+    def _taken(self, given: object) -> str:
+        """A piece of what is told. Raises ValueError where that has no end."""
+        text = str(given or "")
+        self.n_chars += len(text)
+        if self.n_chars > MOST_CHARS:
+            raise ValueError("an answer without an end")
+        return text
+
+    def end(self, wish_s: float, first_s: float) -> list[Piece]:
+        """Its calls, and the end. `wish_s`: since it was asked; `first_s`: until its first piece."""
+        called: list[Piece] = []
+        for at, (given, name, *told) in enumerate(self._calls):
+            one, arguments = given or f"call_{secrets.token_hex(12)}", "".join(told)
+            called.append(Called(self.index, at, one, name, arguments or "{}", _half(arguments)))
+        tokens = self.tokens
+        rate = (tokens - 1) / (wish_s - first_s) if tokens > 1 and wish_s > first_s else 0.0
+        reason = self.reason if self.reason == "length" else "calls" if called else "stop"
+        return [*called, Ended(self.index, reason, None, self.prompt_tokens, self.reused_tokens,
+                               tokens, 0.0, first_s, rate, self.thought_tokens)]  # fmt: skip
+
+    @property
+    def tokens(self) -> int:
+        """Of the answer; a server that tells no usage sends at least a token with each chunk."""
+        return self.answer_tokens or self.n_chunks
+
+
+def _is_another(call: Json, last: list[str]) -> bool:
+    """Whether a call with a name is not the last one of its number: it has another id or, where a server gives neither
+    that nor numbers, another name, or arguments that begin where those before ended."""
+    if name_of_call := call.get("id"):
+        return last[0] not in ("", str(name_of_call))
+    if call.get("index") is not None:
+        return False
+    function, (_, name, *told) = call["function"], last
+    begins = str(function.get("arguments") or "").lstrip().startswith("{")
+    ended = bool(told) and told[-1].rstrip().endswith("}")
+    return name not in ("", str(function["name"])) or (begins and ended)
+
+
+def _half(arguments: str) -> str | None:
+    """What is no JSON, and can only be told as text to who wants an object."""
+    try:
+        return None if isinstance(value_of_json(arguments or "{}"), dict) else arguments
+    except ValueError:
+        return arguments
+
+
+def _count(given: Any) -> int:
+    """Of tokens, as a server says it: none is paid back, and no number is without an end."""
+    return min(max(0, int(given or 0)), MOST_TOKENS)
+
+
+def _likelies(told: Json) -> Iterator[Likely]:
+    """Of each token of a chunk: as of chats, or as of texts that go on."""
+    yield from map(_likely, told.get("content") or ())
+    tokens = told.get("tokens") or ()
+    best = told.get("top_logprobs") or [None] * len(tokens)
+    for token, log, those in zip(tokens, told.get("token_logprobs") or (), best, strict=True):
+        others = [(str(text).encode(), float(one)) for text, one in (those or {}).items()]
+        yield [(str(token).encode(), float(log)), *others]
+
+
+def _likely(token: Json) -> Likely:
+    return [_one(token), *map(_one, token.get("top_logprobs") or ())]
+
+
+def _one(token: dict[str, Any]) -> tuple[bytes, float]:
+    given = token.get("bytes")
+    if isinstance(given, int):  # so many zeros
+        raise TypeError("bytes are a list")
+    data = bytes(given) if given is not None else str(token["token"]).encode()
+    return data, float(token["logprob"])

@@ -1,0 +1,370 @@
+"""Other OpenAI-compatible servers that may be sent whole requests: which, what they have cost, and asking them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import ssl
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
+from app.core.log_line import about
+from app.decoding import decode
+from app.gateway.api_request import NO_LIMIT, Piece, Wish
+from app.gateway.refusals import too_deep
+from app.gateway.upstreams.event_stream import MOST_LINE_BYTES, Odd, chunks
+from app.gateway.upstreams.upstream_dialect import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
+from app.machine.api_settings import Upstream
+from app.machine.json_state import decoded
+from app.machine.paths import write_atomically
+from app.machine.secrets.secret_map import SecretMap
+from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
+from app.network.tls import upstream_context
+
+log = logging.getLogger(__name__)
+
+CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
+TEST_SECONDS = 10.0
+USUAL_RETRY_S = 5
+UNUSABLE = frozenset(
+    {400, 413, 422}
+)  # the request is at fault: asked again later it would be no better
+MOST_WORDS = 200
+CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
+# What counts as spent where the count is damaged: more than any cap, so that the cap stays closed until the owner
+# has it counted anew.
+UNCOUNTED = 1 << 52
+USUAL_MOST = 16_384  # tokens of an answer whose length nobody says, or a quarter of what is left
+ID = "X-Request-Id"
+PLAIN = {"Accept-Encoding": "identity"}  # packed, a few bytes may be as many as a stranger likes
+UNREADABLE = "it answered what nobody can read"
+PASSED, MOST_PASSED = "X-Poolhouse-Passed", 8  # the marks of those that have sent a request on
+Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+class _Words(msgspec.Struct):
+    message: str = ""
+
+
+class _Said(msgspec.Struct):
+    error: _Words
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One that may be asked now."""
+
+    name: str
+    upstream: Upstream
+    model: str  # as it is called there
+
+
+class Upstreams:
+    """Off until each is turned on. What it spent outlives a restart; what answers under way may spend is promised
+    to them, so that many at once stay within its tokens too."""
+
+    def __init__(
+        self,
+        choice: Callable[[], Mapping[str, Upstream]],
+        keys: SecretMap,
+        file: Path,
+        note: Callable[[Reason], None],
+    ) -> None:
+        self._choice, self.keys, self._file, self._note = choice, keys, file, note
+        self.spent = self._loaded()
+        self.mark = secrets.token_hex(8)  # goes with what is sent on, and tells not who we are
+        self.reached: dict[str, float] = {}  # when it answered last, since the start
+        self._promised = Counter[str]()
+        self._saving = asyncio.Lock()
+
+    def serving(self, model: str) -> Chosen | None:
+        """The first that is on and has this model and tokens left."""
+        for name, one in self._choice().items():
+            if one.on and model in one.models and self._left(name, one) > 0:
+                return Chosen(name, one, one.models[model])
+        return None
+
+    def check_lacked(self, model: str, error: AppError) -> None:
+        """Raises, in place of `error`, BadInput when only its cap keeps an upstream from answering for this model, or
+        only that it is off, and Busy while its cap is only promised away."""
+        having = {name: one for name, one in self._choice().items() if model in one.models}
+        for name, one in having.items():
+            if one.on:
+                raise self._no_more(name, one)
+        if having and error.reason.code == "model_unknown":
+            raise BadInput("upstream_off", name=next(iter(having)), model=model)
+
+    def models(self) -> list[str]:
+        """Names that somebody here may ask for and an upstream answers."""
+        return sorted({model for one in self._choice().values() if one.on for model in one.models})
+
+    async def answer(
+        self,
+        chosen: Chosen,
+        wish: Wish,
+        index: int,
+        request: str,
+        paid: Callable[[int], None] = lambda _: None,
+        passed: Sequence[str] = (),
+    ) -> AsyncGenerator[Piece, None]:
+        """One answer from there. Closing it hangs up. `paid`: told what it cost, however it ends. `passed`: the marks
+        of who sent it here. Raises Unreachable, Busy or BadInput."""
+        guess, heard = _guessed_tokens(wish), Heard(index)
+        most = self._most(chosen, wish, guess)
+        self._promised[chosen.name] += guess + most
+        try:
+            asking = self._asked(chosen, wish, most, heard, request, ",".join((*passed, self.mark)))
+            async with aclosing(asking) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable("upstream_failed", name=chosen.name, why=_why(error)) from None
+        except RecursionError:
+            raise too_deep() from None
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+            log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, _kind(error),
+                        extra=about(request, upstream=chosen.name))  # fmt: skip
+            raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None
+        finally:
+            self._promised[chosen.name] -= guess + most
+            self._promised += Counter()  # drops the zeros
+            cost = (heard.prompt_tokens or (guess if heard.is_taken else 0)) + heard.tokens
+            paid(cost)
+            await self._spend(chosen, cost, request)
+
+    async def _post(
+        self, session: aiohttp.ClientSession, name: str, url: str, **sent: Any
+    ) -> aiohttp.ClientResponse:
+        answer = await session.post(url, **sent)
+        self.reached[name] = time.time()
+        return answer
+
+    async def _asked(
+        self, chosen: Chosen, wish: Wish, most: int, heard: Heard, request: str, passed: str
+    ) -> AsyncGenerator[Piece, None]:
+        begun, first_s = time.monotonic(), 0.0
+        url, sent = (
+            f"{chosen.upstream.url}/{path_of(wish)}",
+            body(wish, chosen.model, heard.index, most),
+        )
+        headers = {ID: request, PASSED: passed, **await self._authorized(chosen.name)}
+        async with (
+            self._session(chosen) as session,
+            await _begun(
+                chosen.name, partial(self._post, session, chosen.name, url, headers=headers), sent
+            ) as answer,
+        ):
+            heard.is_taken = True
+            async with aclosing(chunks(answer.content)) as found:
+                async for chunk in found:
+                    for piece in heard.pieces(chunk):
+                        first_s = first_s or time.monotonic() - begun
+                        yield piece
+                    if heard.n_chunks > most:  # it does not keep to what it was asked for
+                        heard.reason = "length"
+                        break
+        for piece in heard.end(time.monotonic() - begun, first_s):
+            yield piece
+
+    def _most(self, chosen: Chosen, wish: Wish, guess: int) -> int:
+        """How many tokens the answer may have. Raises Busy or BadInput when there is none for it."""
+        left = self._left(chosen.name, chosen.upstream) - guess
+        if left <= 0:
+            raise self._no_more(chosen.name, chosen.upstream, guess + 1)
+        wanted = (
+            None if wish.max_tokens == NO_LIMIT else wish.max_tokens
+        )  # it has limits of its own
+        return min(left, wanted or max(USUAL_MOST, left // 4))
+
+    async def models_there(self, name: str, one: Upstream) -> list[str]:
+        """What it has, by its own word; no tokens are spent. Raises Unreachable, Busy."""
+        chosen = Chosen(name, one, "")
+        try:
+            async with (
+                asyncio.timeout(TEST_SECONDS),
+                self._session(chosen) as session,
+                session.get(
+                    f"{one.url}/models", allow_redirects=False, headers=await self._authorized(name)
+                ) as answer,
+            ):
+                self.reached[name] = time.time()
+                await _check(name, answer)
+                body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
+                return [model.id for model in decode(body, _Models).data]
+        except Unreachable as error:  # by what it answered
+            why = str(error.reason.facts["why"])
+            raise Unreachable("upstream_test_failed", name=name, why=why) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable("upstream_test_failed", name=name, why=_why(error)) from None
+        except (msgspec.MsgspecError, ValueError, TooLong, TooSlow) as error:
+            log.warning("%s lists its models as nobody can read: %s", name, error)
+            raise Unreachable("upstream_test_failed", name=name, why=UNREADABLE) from None
+
+    async def forget(self, name: str) -> None:
+        """Its tokens are counted anew."""
+        self.spent.pop(name, None)
+        await self._save()
+
+    def is_counted(self, name: str) -> bool:
+        """Whether it is known what it has cost."""
+        return self.spent.get(name, 0) < UNCOUNTED
+
+    def tell_uncounted(self) -> None:
+        """Say which of them are sent nothing for that."""
+        if names := [name for name in self._choice() if not self.is_counted(name)]:
+            facts: dict[str, Any] = {"path": str(self._file), "names": ", ".join(names)}
+            self._note(Reason("log_node_uncounted", facts))
+
+    def _loaded(self) -> dict[str, int]:
+        """What was kept. Where that is damaged nobody knows what is left: none of them is asked."""
+        try:
+            found = decoded(self._file, dict[str, int])
+            if any(count < 0 for count in found.values()):
+                raise ValueError("less than nothing was spent")
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            log.warning("what upstreams have cost, in %s, cannot be read: %s", self._file, error)
+            return dict.fromkeys(self._choice(), UNCOUNTED)
+        return found
+
+    def _left(self, name: str, one: Upstream) -> int:
+        return one.cap_tokens - self.spent.get(name, 0) - self._promised[name]
+
+    def _no_more(self, name: str, one: Upstream, needs: int = 1) -> AppError:
+        """Why it gets no further request, or none that needs so many tokens. What is promised may come back."""
+        if not self.is_counted(name):
+            return BadInput("upstream_uncounted", name=name)
+        left, most = one.cap_tokens - self.spent.get(name, 0), one.cap_tokens
+        if left <= 0:
+            return BadInput("upstream_spent", name=name, most=most)
+        if left < needs:
+            return BadInput("upstream_short", name=name, most=most, tokens=left, asked=needs)
+        return Busy("upstream_busy", name=name, seconds=USUAL_RETRY_S)
+
+    async def _spend(self, chosen: Chosen, tokens: int, request: str) -> None:
+        if not tokens:
+            return
+        self.spent[chosen.name] = self.spent.get(chosen.name, 0) + tokens
+        log.info("%s: %d tokens by %s", request, tokens, chosen.name,
+                 extra=about(request, tokens=tokens, upstream=chosen.name))  # fmt: skip
+        facts: dict[str, Any] = {"upstream": chosen.name, "model": chosen.model, "tokens": tokens}
+        self._note(Reason("log_node_upstream", facts))
+        await self._save()
+
+    async def _save(self) -> None:
+        async with self._saving:
+            try:
+                await asyncio.to_thread(
+                    write_atomically, self._file, msgspec.json.encode(self.spent)
+                )
+            except OSError as error:
+                log.warning("what upstreams have cost cannot be kept: %s", error)
+
+    async def _authorized(self, name: str) -> dict[str, str]:
+        key = (await self.keys.all()).get(name)
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _session(self, chosen: Chosen) -> aiohttp.ClientSession:
+        context: ssl.SSLContext = upstream_context(chosen.upstream.certificate)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS
+            ),
+            trust_env=False,
+            auto_decompress=False,
+            headers=PLAIN,
+        )
+
+
+async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientResponse:
+    """The answer that begins. Who refuses the limit by its old name, and says which is the new one, is asked once more
+    by that. Raises Unreachable, Busy or BadInput."""
+    answer = await post(json=sent, allow_redirects=False)
+    try:
+        await _check(name, answer)
+    except BaseException as error:
+        answer.close()
+        why = error.reason.facts.get("why") if isinstance(error, BadInput) else None
+        if OLD_LIMIT in sent and LIMIT in str(why):
+            return await _begun(name, post, renamed(sent))
+        raise
+    return answer
+
+
+async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
+    if answer.status == 200:
+        return
+    if answer.status == 429:
+        given = answer.headers.get("Retry-After", "")
+        seconds = int(given) if given.isdecimal() and len(given) < 6 else USUAL_RETRY_S
+        raise Busy("upstream_busy", name=name, seconds=seconds)
+    log.warning("upstream %s answered %d", name, answer.status)
+    if answer.status in UNUSABLE:
+        why = await _words(answer) or f"it answered {answer.status}"
+        raise BadInput("upstream_refused", name=name, why=why)
+    raise Unreachable("upstream_failed", name=name, why=await _fault(answer))
+
+
+async def _fault(answer: aiohttp.ClientResponse) -> str:
+    """What is wrong there. Its own words about a key may repeat it."""
+    if answer.status in (401, 403):
+        return f"it does not take the key ({answer.status})"
+    words = await _words(answer) if answer.status == 404 else ""
+    return f"it answered {answer.status}" + (f", {words}" if words else "")
+
+
+async def _words(answer: aiohttp.ClientResponse) -> str:
+    """What OpenAI's shape says was wrong, on one line; empty where it is another shape."""
+    said = (await answer.content.read(500)).decode("utf-8", "replace")
+    try:
+        told = str(decode(said, _Said).error.message)
+    except msgspec.MsgspecError:
+        return ""
+    kept = "".join(one if one.isprintable() else " " for one in told)
+    return " ".join(kept.split()).rstrip(".")[:MOST_WORDS]
+
+
+def _kind(error: Exception) -> str:
+    """What may stand in the log: what a server sent may repeat what it was asked, or hold a key."""
+    return str(error) if isinstance(error, Odd) else type(error).__name__
+
+
+def _guessed_tokens(wish: Wish) -> int:
+    """Of all that is read there: an agent's tools are longer than what is said. Raises BadInput."""
+    if wish.messages is None:
+        return len(wish.prompt or "") // CHARS_OF_A_TOKEN
+    told = [*wish.messages, *(tool.told() for tool in wish.tools)]
+    try:
+        read = msgspec.json.encode(told if wish.schema is None else [*told, wish.schema])
+    except RecursionError:
+        raise too_deep() from None
+    return len(read) // CHARS_OF_A_TOKEN
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it was silent for too long"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "its certificate is not known here"
+    return "it cannot be reached" if isinstance(error, OSError) else "it hung up"

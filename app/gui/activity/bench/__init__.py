@@ -1,0 +1,1 @@
+"""Benchmarks of the pool in the window: run, compared, kept, shared."""

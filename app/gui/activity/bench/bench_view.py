@@ -1,0 +1,323 @@
+"""The benchmark: one button, its progress, its figures, and those of before."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtWidgets import QFrame, QMenu, QWidget
+
+from app.core.errors import AppError, BadInput
+from app.gui.activity.bench import bench_card
+from app.gui.activity.bench.bench_card import BenchCard
+from app.gui.activity.bench.bench_compare import (
+    ALONE,
+    BACK,
+    LOADING,
+    TOGETHER,
+    Comparison,
+    bench_of,
+)
+from app.gui.activity.bench.bench_energy import drawn
+from app.gui.activity.bench.bench_run import FULL, QUICK, BenchRun, Extent, expected_s
+from app.gui.activity.bench.bench_store import Bench, BenchStore
+from app.gui.activity.bench.bench_table import BenchTable
+from app.gui.activity.moments import clock
+from app.gui.api.node_client import Call
+from app.gui.app import page_names
+from app.gui.app.app_context import Services
+from app.gui.app.page import Page
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.sentences import model_name
+from app.gui.widgets.buttons import button
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.last_folder import LastFolder
+from app.gui.widgets.layouts import card, column
+from app.gui.widgets.progress import Progress
+from app.gui.widgets.save_file import save_file
+
+Json = dict[str, Any]
+MAX_SEED = 1 << 31
+
+
+class BenchView(QWidget):
+    """Notices and errors are said by the page it is on."""
+
+    def __init__(self, services: Services, page: Page) -> None:
+        super().__init__()
+        self._services, self._page = services, page
+        self.store = BenchStore(services.folder)
+        self.run: BenchRun | Comparison | None = None
+        self._call: Call | None = None
+        self._shown: Bench | None = None
+        self.quick = button("", lambda: self.begin(QUICK), "primary")
+        self.full = button("", lambda: self.begin(FULL))
+        self.compare = button(self.tr("One machine against all"))
+        both = QMenu(self)
+        both.addAction(self.tr("Quick, about 1 min"), lambda: self.begin(QUICK, compare=True))
+        both.addAction(self.tr("Full, about 10 min"), lambda: self.begin(FULL, compare=True))
+        self.compare.setMenu(both)
+        self._about = paragraph("", "muted")
+        self._bar = Progress(self.tr("Progress of the benchmark"))
+        self._step = label("", "muted")
+        self._progress, self.cancel_button = QWidget(), button(self.tr("Cancel"), self.cancel)
+        self._progress.setLayout(Beside(self._bar, self._step, self.cancel_button))
+        self.result = BenchCard(services.theme)
+        self.table = BenchTable(services.theme)
+        self._save = button(self.tr("Save a report…"), self._choose_file)
+        self._remove = button(self.tr("Remove"), self._forget)
+        self._results = self._results_part()
+        self.first = button("", self._begin_first)
+        self._empty = EmptyState(
+            self.tr("Nothing measured yet"),
+            self.tr("A benchmark asks random questions and throws the answers away."),
+            self.first,
+        )
+        box = column(self._start_card(), self._results, gap=sizes.L)
+        box.addWidget(self._empty, 10)
+        box.addStretch(1)
+        self.setLayout(box)
+        self.table.selectionModel().currentRowChanged.connect(
+            lambda now, _: self._show(self.table.rows.bench(now.row()))
+        )
+        services.pool.changed.connect(self._tell)
+        self._list()
+        self._tell()
+
+    @property
+    def shown(self) -> Bench | None:
+        return self._shown
+
+    @property
+    def is_busy(self) -> bool:
+        return self.run is not None or self._call is not None
+
+    def begin(self, extent: Extent, anyway: bool = False, compare: bool = False) -> None:
+        """Measure the loaded model; without one, or while somebody is answered, say so first.
+
+        compare: measure it on its host alone, too, and place it again as it is now.
+        """
+        loaded = self._services.pool.loaded
+        if self.is_busy:
+            return
+        if loaded is None or loaded.get("state") != "ready":
+            self._page.fail(
+                BadInput("nothing_loaded"),
+                (self.tr("Open the models"), lambda: self._services.go(page_names.MODELS)),
+            )
+            return
+        answers = self._services.pool.snapshot.get("answers") or {}
+        if any(answers.values()) and not anyway:
+            self._page.notice.say(
+                self.tr("Somebody gets an answer just now, so the figures would be too low."),
+                "warning", (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True, compare=compare)),
+            )  # fmt: skip
+            return
+        self._page.notice.clear()
+        self._progressed(0.0, 0)
+        self._call = self._services.client.get(
+            "/models", lambda told: self._start(extent, told, compare), self._failed
+        )
+        self._tell()
+
+    def _begin_first(self) -> None:
+        """Where nothing was measured yet: the quick one, or what it needs."""
+        loaded = self._services.pool.loaded
+        if loaded is not None and loaded.get("state") == "ready":
+            self.begin(QUICK)
+        else:
+            self._services.go(page_names.MODELS)
+
+    def cancel(self) -> None:
+        """Stop measuring; nothing of it is kept."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+        if self.run is not None:
+            self.run.cancel()
+            self.run = None
+        self._tell()
+
+    def save(self, file: Path) -> None:
+        """Write the report of what is shown. Raises BadInput."""
+        if self._shown is not None:
+            bench_card.save(self._shown, file, self._services.theme)
+
+    def _start(self, extent: Extent, told: Json, compare: bool) -> None:
+        self._call = None
+        loaded = self._services.pool.loaded
+        if loaded is None or loaded.get("state") != "ready":
+            self._failed(BadInput("nothing_loaded"))
+            return
+        n_vocab = next((one["n_vocab"] for one in told["models"]
+                        if one["name"] == loaded["model"]), None)  # fmt: skip
+        # Another seed each time: prompts that a slot still holds would flatter.
+        seed = random.randrange(MAX_SEED)  # noqa: S311  a benchmark, not a secret
+        if compare:
+            self._start_comparison(loaded, extent, n_vocab, seed)
+            return
+        run = self.run = BenchRun(self._services.client, loaded, extent, n_vocab, seed, self._watts)
+        run.progressed.connect(self._progressed)
+        run.finished.connect(lambda results: self._finished(bench_of(loaded, run, results)))
+        run.failed.connect(self._failed)
+        run.start()
+        self._tell()
+
+    def _start_comparison(
+        self, loaded: Json, extent: Extent, n_vocab: int | None, seed: int
+    ) -> None:
+        machines = list(self._services.pool.snapshot.get("machines") or {})
+        client = self._services.client
+        both = Comparison(client, loaded, machines, extent, n_vocab, seed, self._watts)
+        self.run = both
+        both.progressed.connect(self._compared_so_far)
+        both.finished.connect(self._finished)
+        both.failed.connect(self._failed)
+        both.start()
+        self._tell()
+
+    def _watts(self, loaded: Json) -> float | None:
+        return drawn(self._services.pool.snapshot, loaded)
+
+    def _compared_so_far(self, share: float, step: str) -> None:
+        self._bar.tell(share)
+        self._step.setText(
+            {
+                TOGETHER: self.tr("Measuring the household"),
+                LOADING: self.tr("Loading on one machine"),
+                ALONE: self.tr("Measuring one machine"),
+                BACK: self.tr("Loading as it was"),
+            }[step]
+        )
+
+    def _progressed(self, share: float, answers: int) -> None:
+        self._bar.tell(share)
+        text = self.tr("%n answer(s) measured", "", answers)
+        self._step.setText(text if answers else self.tr("Warming up"))
+
+    def _finished(self, made: Bench) -> None:
+        self.run = None
+        self._keep(made)
+        self._tell()
+        announce(self, self.tr("The benchmark is done."))
+
+    def _failed(self, error: AppError) -> None:
+        self.run = self._call = None
+        self._tell()
+        self._page.fail(error)
+
+    def _keep(self, made: Bench) -> None:
+        try:
+            self.store.add(made)
+        except OSError as error:
+            self._page.fail(AppError("bench_unkept", why=str(error.strerror)))
+        self._list()
+
+    def _forget(self) -> None:
+        gone = self._shown
+        if gone is None:
+            return
+        before = list(self.store.kept)
+        self._write([one for one in before if one is not gone])
+        self._page.notice.say(
+            self.tr("The benchmark was removed."), "info",
+            (self.tr("Undo"), lambda: self._restore(before)),
+        )  # fmt: skip
+
+    def _restore(self, before: list[Bench]) -> None:
+        self._page.notice.clear()
+        self._write(before)
+
+    def _write(self, kept: list[Bench]) -> None:
+        try:
+            self.store.keep(kept)
+        except OSError as error:
+            self._page.fail(AppError("bench_unkept", why=str(error.strerror)))
+        self._list()
+
+    def _choose_file(self) -> None:
+        kinds = (
+            self.tr("Web page (*.html)"), self.tr("Picture (*.png)"),
+            self.tr("Markdown (*.md)"), self.tr("Figures (*.json)"),
+        )  # fmt: skip
+        offered = Path.home() / "poolhouse-benchmark.html"
+        ends = dict(zip(kinds, bench_card.ENDS, strict=True))
+        last = LastFolder(self._services.preferences, "report")
+        file = save_file(self, self.tr("Save a report"), offered, ends, last)
+        if file is None:
+            return
+        try:
+            self.save(file)
+        except BadInput as error:
+            self._page.fail(error)
+        else:
+            said = self.tr("Saved as {file}. Machines are not named in it.")
+            self._page.notice.say(said.format(file=file.name))
+
+    def _list(self) -> None:
+        kept = self.store.kept
+        self.table.show_all(kept)
+        self._results.setVisible(bool(kept))
+        self._empty.setVisible(not kept)
+        if kept:
+            self.table.setCurrentIndex(self.table.rows.index(0, 0))
+        self._show(kept[0] if kept else None)
+
+    def _show(self, made: Bench | None) -> None:
+        self._shown = made
+        if made is not None:
+            self.result.show_bench(made, self._compared(made))
+
+    def _compared(self, made: Bench) -> str:
+        """Beside the one before it of the same kind and model."""
+        same = [one for one in self.store.kept
+                if (one.model, one.extent) == (made.model, made.extent) and one.at < made.at]  # fmt: skip
+        now = made.mean("decode_tok_s")
+        was = same[0].mean("decode_tok_s") if same else None
+        if not now or not was:
+            return ""
+        share = formats.percent(abs(now / was - 1))
+        many = self.tr("%n machine(s)", "", len(same[0].machines))
+        text = (
+            self.tr("{share} faster than {when}, with {machines}.")
+            if now > was
+            else self.tr("{share} slower than {when}, with {machines}.")
+        )
+        return text.format(share=share, when=clock(same[0].at), machines=many)
+
+    def _tell(self) -> None:
+        loaded = self._services.pool.loaded
+        ready = loaded is not None and loaded.get("state") == "ready"
+        runs = self.is_busy
+        lasts = [formats.roughly(expected_s(extent, loaded)) for extent in (QUICK, FULL)]
+        self.quick.setText(self.tr("Quick, about {time}").format(time=lasts[0]))
+        self.full.setText(self.tr("Full, about {time}").format(time=lasts[1]))
+        self.quick.setEnabled(not runs)
+        self.full.setEnabled(not runs)
+        self.first.setEnabled(not runs)
+        self.first.setText(self.tr("Measure now") if ready else self.tr("Open the models"))
+        spread = ready and len({one["id"] for one in (loaded or {}).get("stages") or []}) > 1
+        self.compare.setVisible(bool(spread))
+        self.compare.setEnabled(not runs)
+        self._progress.setVisible(runs)
+        name = model_name(str((loaded or {}).get("model")))
+        text = self.tr("Measures {model} as it is loaded now.").format(model=name)
+        self._about.setText(text if ready else self.tr("Load a model first, then measure it."))
+
+    def _start_card(self) -> QFrame:
+        words = QWidget()
+        words.setLayout(column(label(self.tr("Benchmark"), "section"), self._about, gap=sizes.XS))
+        return card(Beside(words, self.compare, self.full, self.quick, gap=sizes.S), self._progress)
+
+    def _results_part(self) -> QWidget:
+        part = QWidget()
+        title = label(self.tr("Earlier benchmarks"), "section")
+        buttons = Flow(self._remove, self._save, right_from=0)
+        part.setLayout(column(self.result, buttons, title, self.table, gap=sizes.M))
+        return part

@@ -1,0 +1,218 @@
+"""Asks the node over its loopback API, from Qt's own event loop: calls, long work, the event stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from PySide6.QtCore import QByteArray, QObject, QUrl, Signal
+from PySide6.QtNetwork import (
+    QHttp1Configuration,
+    QNetworkAccessManager,
+    QNetworkProxy,
+    QNetworkReply,
+    QNetworkRequest,
+)
+
+from app.core.errors import AppError, Unreachable
+from app.core.lone_surrogates import replaced
+from app.core.sent_error import error_of
+from app.decoding import decode
+from app.gui.api.launch import Endpoint
+
+Json = dict[str, Any]
+Done = Callable[[Json], None]
+Failed = Callable[[AppError], None]
+
+CONNECTIONS = 32  # Qt's six are soon taken by long work, and a seventh call waits for them
+MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path, whatever it contains."""
+    return quote(name, safe="")
+
+
+class Call(QObject):
+    """One request under way. `cancel()` closes the connection, which ends the node's work on it.
+
+    Exactly one of `done` and `failed` comes, unless it was cancelled: then neither does.
+    """
+
+    line = Signal(object)  # Json: a line of long work, `done` and `error` left out
+    done = Signal(object)  # Json
+    failed = Signal(object)  # AppError
+
+    def __init__(self, reply: QNetworkReply, parent: QObject) -> None:
+        super().__init__(parent)
+        self._reply: QNetworkReply | None = reply
+        self._held = bytearray()
+        reply.readyRead.connect(self._read)
+        reply.finished.connect(self._finished)
+
+    @property
+    def running(self) -> bool:
+        return self._reply is not None
+
+    def cancel(self) -> None:
+        """Nothing more is heard of it."""
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply.abort()
+            reply.deleteLater()
+            self.deleteLater()
+
+    def _read(self) -> None:
+        if self._reply is None or self._status() >= 400:
+            return  # an error is read when it is complete
+        self._held += bytes(self._reply.readAll().data())
+        if b"ndjson" not in _header(self._reply, "Content-Type"):
+            return
+        *lines, rest = self._held.split(b"\n")
+        self._held = bytearray(rest)
+        if len(self._held) > MAX_LINE_BYTES:
+            self._end(AppError("node_fault", detail="it sent a line without an end"))
+        for line in lines:
+            if line.strip() and self._reply is not None:
+                self._take(bytes(line))
+
+    def _take(self, line: bytes) -> None:
+        found = _object(line)
+        if found is None:
+            self._end(AppError("node_fault", detail="its answer was not understood"))
+        elif "error" in found:
+            self._end(error_of(found["error"]))
+        elif "done" in found:
+            self._end(None, found["done"])
+        else:
+            self.line.emit(found)
+
+    def _finished(self) -> None:
+        if self._reply is not None:
+            self._read()
+        reply = self._reply
+        if reply is None:
+            return
+        status = self._status()
+        if status >= 400:
+            sent = _object(bytes(reply.readAll().data())) or {}
+            self._end(error_of(sent.get("error")))
+        elif status == 0:
+            self._end(Unreachable("node_went_away"))
+        elif b"ndjson" in _header(reply, "Content-Type"):
+            self._end(Unreachable("node_went_away"))  # before its last line
+        elif (answer := _object(bytes(self._held))) is None:
+            self._end(AppError("node_fault", detail="its answer was not understood"))
+        else:
+            self._end(None, answer)
+
+    def _end(self, error: AppError | None, answer: Json | None = None) -> None:
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply.abort()
+            reply.deleteLater()
+        if error is not None:
+            self.failed.emit(error)
+        else:
+            self.done.emit(answer or {})
+        self.deleteLater()
+
+    def _status(self) -> int:
+        assert self._reply is not None
+        code = self._reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
+        return int(code) if code is not None else 0
+
+
+class NodeClient(QObject):
+    """Sends requests to the node at `endpoint`; without one they fail at once, with a sentence."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.endpoint: Endpoint | None = None
+        self._manager = QNetworkAccessManager(self)
+        self._manager.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
+        self._manager.setTransferTimeout(0)
+        self._many = QHttp1Configuration()
+        self._many.setNumberOfConnectionsPerHost(CONNECTIONS)
+
+    def get(self, path: str, done: Done, failed: Failed | None = None) -> Call | None:
+        return self.call("GET", path, None, done, failed)
+
+    def post(
+        self, path: str, body: Json | None, done: Done, failed: Failed | None = None
+    ) -> Call | None:
+        return self.call("POST", path, body or {}, done, failed)
+
+    def delete(self, path: str, done: Done, failed: Failed | None = None) -> Call | None:
+        return self.call("DELETE", path, None, done, failed)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None,
+        done: Done,
+        failed: Failed | None = None,
+        line: Done | None = None,
+    ) -> Call | None:
+        """Ask; of long work each line goes to `line`. None when no node is there (`failed` was called).
+
+        It is cancelled when the object whose method is called back (by name or in a `partial`) is gone. Of
+        a lambda nobody knows whose it is: there the call is kept, and `Call.cancel()` called in time.
+        """
+        if self.endpoint is None:
+            if failed is not None:
+                failed(Unreachable("node_away"))
+            return None
+        request = self._request(path)
+        data = QByteArray(json.dumps(body).encode()) if body is not None else QByteArray()
+        reply = self._manager.sendCustomRequest(request, method.encode(), data)
+        call = Call(reply, self)
+        call.done.connect(done)
+        if failed is not None:
+            call.failed.connect(failed)
+        if line is not None:
+            call.line.connect(line)
+        owner = next((one for one in map(owner_of, (done, failed, line)) if one is not None), None)
+        if owner is not None:
+            owner.destroyed.connect(call.cancel)
+        return call
+
+    def events(self, after: str = "") -> QNetworkReply:
+        """The event stream's own connection; pool.py reads it. `after`: the last event that is known."""
+        request = self._request("/events")
+        if after:
+            request.setRawHeader(b"Last-Event-ID", after.encode("latin-1", "replace"))
+        return self._manager.get(request)
+
+    def _request(self, path: str) -> QNetworkRequest:
+        assert self.endpoint is not None
+        request = QNetworkRequest(QUrl(f"http://127.0.0.1:{self.endpoint.port}{path}"))
+        request.setRawHeader(b"Authorization", f"Bearer {self.endpoint.token}".encode())
+        request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
+        request.setHttp1Configuration(self._many)
+        policy = QNetworkRequest.RedirectPolicy.ManualRedirectPolicy
+        request.setAttribute(QNetworkRequest.Attribute.RedirectPolicyAttribute, policy)
+        return request
+
+
+def owner_of(heard: Callable[..., object] | None) -> QObject | None:
+    """Whose method it is; None for a function, and for what is no object of Qt."""
+    while isinstance(heard, partial):
+        heard = heard.func
+    owner = getattr(heard, "__self__", None)
+    return owner if isinstance(owner, QObject) else None
+
+
+def _header(reply: QNetworkReply, name: str) -> bytes:
+    return bytes(reply.rawHeader(name).data())
+
+
+def _object(data: bytes) -> Json | None:
+    try:
+        return decode(replaced(data), Json)
+    except ValueError:
+        return None

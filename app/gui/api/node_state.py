@@ -1,0 +1,299 @@
+"""The pool as the node tells it: finds the node, follows its events, and says how that stands."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtNetwork import QNetworkReply
+
+from app import __version__
+from app.core.errors import AppError
+from app.core.lone_surrogates import replaced
+from app.core.merge_patch import patched
+from app.decoding import decode
+from app.gui.api.launch import Endpoint, Launcher
+from app.gui.api.node_client import NodeClient
+from app.gui.look.sentences import said
+
+Json = dict[str, Any]
+
+LOOK_MS = 250  # between two looks for the node while it is away
+SILENT_MS = 35_000  # the node sends a comment every ten seconds
+PATIENCE_S = 20.0  # for a node that was started
+STARTS, WITHIN_S = 3, 120.0  # a node that keeps ending is not started for ever
+SILENT_STREAMS = 3  # in a row: whatever took the port of a node that crashed is no node
+MAX_EVENT_BYTES = 16 << 20
+
+
+class Link(StrEnum):
+    """How the window stands with the node."""
+
+    LOOKING = "looking"
+    STARTING = "starting"
+    THERE = "there"
+    OTHER_VERSION = "other_version"
+    AWAY = "away"  # it ended, or cannot be started; `Pool.problem` says why
+
+
+GONE = (Link.AWAY, Link.OTHER_VERSION)  # what was under way is so no more
+
+
+class Pool(QObject):
+    """The node's snapshot, always the newest; one object that all pages look at."""
+
+    changed = Signal()  # the snapshot is another
+    link_changed = Signal()  # `link` or `problem` is another
+    restarted = Signal()  # another process serves, and nobody here had asked for that
+
+    def __init__(
+        self, launcher: Launcher, client: NodeClient, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._launcher, self.client = launcher, client
+        self.link = Link.LOOKING
+        self.problem: str | None = None
+        self.snapshot: Json = {}
+        self._reply: QNetworkReply | None = None
+        self._held = b""
+        self._last_id = (
+            ""  # of the newest event; a node that still knows it sends only what came since
+        )
+        self._began: list[float] = []
+        self.ends = False  # the node was asked to end: the next one is no surprise
+        self._served_by = 0  # its process
+        self._n_silent = 0  # streams that ended without an event, in a row
+        self._stale: Endpoint | None = None  # no node is there, though its file is
+        self._look = QTimer(self)
+        self._look.setInterval(LOOK_MS)
+        self._look.timeout.connect(self.look)
+        self._silent = QTimer(self)
+        self._silent.setSingleShot(True)
+        self._silent.setInterval(SILENT_MS)
+        self._silent.timeout.connect(self._lost)
+
+    # What the snapshot says
+
+    @property
+    def is_there(self) -> bool:
+        return self.link is Link.THERE and bool(self.snapshot)
+
+    @property
+    def node(self) -> Json:
+        """This machine: id, name, version, lending."""
+        return self.snapshot.get("node") or {}
+
+    @property
+    def machines(self) -> list[Json]:
+        """This machine first, then by name."""
+        found = list((self.snapshot.get("machines") or {}).values())
+        return sorted(found, key=lambda one: (not one.get("this"), str(one.get("name")).casefold()))
+
+    @property
+    def away(self) -> list[str]:
+        """Names of machines of the household that are not there."""
+        return [str(one.get("name")) for one in self.machines if not one.get("online")]
+
+    @property
+    def loaded(self) -> Json | None:
+        return self._still(self.snapshot.get("loaded"))
+
+    @property
+    def load_failed(self) -> str:
+        """The model whose load failed while nothing else is loaded: until another load, no model answers unasked."""
+        return str((self.snapshot.get("load_failed") or {}).get("model") or "")
+
+    @property
+    def why_load_failed(self) -> str:
+        """In one sentence, as the node tells it; empty where none failed."""
+        facts = (self.snapshot.get("load_failed") or {}).get("facts") or {}
+        return str(facts.get("why") or "")
+
+    @property
+    def models(self) -> list[Json]:
+        """All that is loaded to write: what a question without a name is for first, and those beside it."""
+        beside = map(self._still, self.snapshot.get("beside") or ())
+        return [one for one in (self.loaded, *beside) if one]
+
+    def model(self, name: str | None) -> Json | None:
+        """The loaded model of this name."""
+        return next((one for one in self.models if one.get("model") == name), None)
+
+    def asked(self, name: str | None) -> Json | None:
+        """The loaded model that answers a question for this name; without a name the first."""
+        return self.model(name) if name else self.loaded
+
+    @property
+    def embeds(self) -> Json | None:
+        """The embedding model or reranker, which stands beside what is loaded to write."""
+        return self._still(self.snapshot.get("embeds"))
+
+    @property
+    def hosts(self) -> list[str] | None:
+        """Names of those that answer for this machine; None: it is no guest, or answers itself."""
+        return self.snapshot.get("hosts")
+
+    def _still(self, told: Json | None) -> Json | None:
+        """A model as the node told it last. What it was still loading when it was lost is loaded by nobody."""
+        is_lost = self.link not in (Link.THERE, Link.LOOKING)
+        return None if is_lost and told and told.get("state") == "loading" else told
+
+    # Following
+
+    def start(self) -> None:
+        """Begin to look for the node; start it when there is none."""
+        self._look.start()
+        self.look()
+
+    def stop(self) -> None:
+        """Hear nothing more."""
+        self._look.stop()
+        self._silent.stop()
+        self._drop()
+
+    def look(self) -> None:
+        """One look for the node."""
+        endpoint = self._launcher.find()
+        if endpoint == self._stale:
+            endpoint = None
+        if endpoint is not None and endpoint.version != __version__:
+            self._say(Link.OTHER_VERSION, said(_other_version(endpoint)))
+        elif endpoint is not None:
+            self._attach(endpoint)
+        elif self.link is Link.STARTING:
+            self._wait()
+        elif self.link is not Link.AWAY:
+            self.start_node()
+
+    def start_node(self) -> None:
+        """Start a node, unless several were started just now and ended."""
+        now = time.monotonic()
+        self._began = [at for at in self._began if now - at < WITHIN_S]
+        if len(self._began) >= STARTS:
+            self._say(Link.AWAY, self._launcher.fate() or said(AppError("node_keeps_ending")))
+            return
+        self._began.append(now)
+        try:
+            self._launcher.start()
+        except AppError as error:
+            self._say(Link.AWAY, said(error))
+        else:
+            self._say(Link.STARTING, None)
+
+    def try_again(self) -> None:
+        """A person asks for it."""
+        self._began.clear()
+        self._n_silent, self._stale = 0, None
+        self._say(Link.LOOKING, None)
+        self._look.start()
+        self.look()
+
+    def _wait(self) -> None:
+        """For a node that is starting."""
+        fate = self._launcher.fate()
+        if fate is not None:
+            self._say(Link.LOOKING, fate)
+        elif time.monotonic() - self._began[-1] > PATIENCE_S:
+            self._say(Link.AWAY, said(AppError("node_slow_start", seconds=int(PATIENCE_S))))
+
+    def _attach(self, endpoint: Endpoint) -> None:
+        self._look.stop()
+        self.client.endpoint = endpoint
+        self._held = b""
+        self._reply = self.client.events(self._last_id)
+        self._reply.readyRead.connect(self._read)
+        self._reply.finished.connect(self._lost)
+        self._silent.start()
+
+    def _read(self) -> None:
+        if self._reply is None:
+            return
+        self._silent.start()
+        self._held += bytes(self._reply.readAll().data())
+        *events, self._held = self._held.split(b"\n\n")
+        if len(self._held) > MAX_EVENT_BYTES:
+            self._lost()
+            return
+        news = False
+        for event in events:
+            news = self._take(event) or news
+        if news and self._reply is not None:
+            if self.link is not Link.THERE:
+                self._began.clear()
+                self._n_silent = 0
+                self._say(Link.THERE, None)
+                self._look_whose()
+            self.changed.emit()
+
+    def _look_whose(self) -> None:
+        """Whether it is still the node of before."""
+        endpoint = self.client.endpoint
+        pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
+        self._served_by, asked, self.ends = pid, self.ends, False
+        if before not in (0, pid) and not asked:
+            self.restarted.emit()
+
+    def _take(self, event: bytes) -> bool:
+        """One server-sent event; false for what is none (a heartbeat), cannot be read or does not follow."""
+        fields = dict(
+            line.split(b": ", 1)
+            for line in event.split(b"\n")
+            if b": " in line and line[:1] != b":"
+        )
+        try:
+            data = decode(replaced(fields.get(b"data", b"null")), Json)
+        except ValueError:
+            return False
+        told = fields.get(b"id", b"").decode("latin-1")
+        whole = fields.get(b"event") == b"snapshot"
+        resumed = fields.get(b"event") == b"resumed"
+        known = self._last_id if resumed else _following(self._last_id)
+        if not whole and told != known:  # one was missed: all anew
+            self._last_id = ""
+            self._lost()
+            return False
+        self._last_id = told
+        self.snapshot = data if whole else patched(self.snapshot, data)
+        return True
+
+    def _lost(self) -> None:
+        """The stream ended: the node went away, or restarts."""
+        if self._reply is None:
+            return
+        self._n_silent += self.link is not Link.THERE
+        if self._n_silent >= SILENT_STREAMS:
+            self._n_silent, self._stale = 0, self.client.endpoint
+        self._drop()
+        self._say(Link.LOOKING, self._launcher.fate())
+        self._look.start()
+
+    def _drop(self) -> None:
+        reply, self._reply = self._reply, None
+        self._silent.stop()
+        self.client.endpoint = None
+        if reply is not None:
+            reply.abort()
+            reply.deleteLater()
+
+    def _say(self, link: Link, problem: str | None) -> None:
+        if (link, problem) != (self.link, self.problem):
+            self.link, self.problem = link, problem
+            self.link_changed.emit()
+
+
+def under_way(loaded: Json | None) -> dict[str, Json]:
+    """What is not done yet of a model's loading, by its machine."""
+    steps = (loaded or {}).get("progress") or {}
+    return {name: one for name, one in steps.items() if one.get("done") != one.get("total")}
+
+
+def _following(event: str) -> str:
+    """The id after this one: a node's life, and a number that counts up."""
+    life, _, number = event.rpartition("-")
+    return f"{life}-{int(number) + 1}" if number.isdecimal() else ""
+
+
+def _other_version(endpoint: Endpoint) -> AppError:
+    return AppError("node_other_version", node=endpoint.version, own=__version__)

@@ -1,0 +1,1 @@
+"""Starts the window: application, main window, sidebar, tray, pages, navigation."""

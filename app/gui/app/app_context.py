@@ -1,0 +1,41 @@
+"""What every page is given: the node, the look, the choices. Wired in application.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.gui.api.launch import Launcher
+from app.gui.api.node_client import NodeClient
+from app.gui.api.node_state import Pool
+from app.gui.app.preferences import Preferences
+from app.gui.chat.history.chat_lock import ChatLock
+from app.gui.chat.interrupted_answers import CutAnswers
+from app.gui.look.motion import Motion
+from app.gui.look.theme import Theme
+from app.gui.models.importing import Importing
+from app.gui.models.list_filter import Sought
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """`go` shows a page by its name (`pages.Name`), or a part of it (`settings/Network`);
+    `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
+    `motion`: whether anything may move; `importing`: files of this computer on their way to the shelf;
+    `cut`: the chats whose answer was cut; `sought`: what the list of models is narrowed to;
+    `renew` makes the window anew, in the language of now: False where something in it is not finished."""
+
+    pool: Pool
+    client: NodeClient
+    theme: Theme
+    preferences: Preferences
+    launcher: Launcher
+    folder: Path
+    go: Callable[[str], None]
+    lock: ChatLock
+    motion: Motion
+    importing: Importing
+    cut: CutAnswers = field(default_factory=CutAnswers)
+    sought: Sought = field(default_factory=Sought)
+    renew: Callable[[], bool] = bool

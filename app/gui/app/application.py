@@ -1,0 +1,170 @@
+"""Starts the window: one QApplication, its parts wired together here and nowhere else."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+
+from app import __version__
+from app.gui.api.launch import Launcher
+from app.gui.api.node_client import NodeClient
+from app.gui.api.node_state import Pool
+from app.gui.app import page_names, pages
+from app.gui.app.app_context import Services
+from app.gui.app.poolhouse_application import Asked
+from app.gui.app.preferences import Preferences
+from app.gui.app.quit_dialog import QuitSheet
+from app.gui.app.single_instance import SingleInstance, claim
+from app.gui.app.tray import Tray
+from app.gui.app.unix_signals import signals_heard
+from app.gui.app.warming import Warming
+from app.gui.app.window import Window
+from app.gui.chat.history.chat_lock import ChatLock
+from app.gui.diagnostics.last_crash import CrashWatch
+from app.gui.look.focus_ring import FocusRing
+from app.gui.look.icons import icon
+from app.gui.look.language import LANGUAGE, translate
+from app.gui.look.motion import Motion
+from app.gui.look.theme import LIGHT, Theme
+from app.gui.models.importing import Importing
+
+
+class Application:
+    """Everything of one window. `run` ends with it."""
+
+    def __init__(self, app: QApplication, launcher: Launcher, *, hidden: bool = False) -> None:
+        self._app = app
+        folder = launcher.home / "window"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        preferences = Preferences(folder, self._app)
+        self._language = translate(app, preferences.text(LANGUAGE))
+        self._app.setApplicationName("Poolhouse")
+        self._app.setApplicationVersion(__version__)
+        self._app.setDesktopFileName("poolhouse")
+        self._app.setWindowIcon(app_icon())
+        self._app.setQuitOnLastWindowClosed(False)
+        theme = Theme(self._app, preferences.scheme, preferences.text_scale)
+        FocusRing(self._app)
+        client = NodeClient(self._app)
+        pool = Pool(launcher, client, self._app)
+        self._window: Window | None = None
+        lock = ChatLock(client, pool, preferences, folder, self._app)
+        self.services = Services(
+            pool, client, theme, preferences, launcher, folder, self._go, lock,
+            Motion(app, preferences), Importing(pool, preferences, self._app), renew=self._renew,
+        )  # fmt: skip
+        self._make_window()
+        self._crashes = CrashWatch(launcher.home / "logs")
+        self._single = SingleInstance(launcher.home, self._app)
+        self._single.show.connect(self._come_up)
+        pool.start()
+        self._first_page(preferences)
+        self._crashes.tell(self.window)
+        self._warming = Warming(self._app)
+        if hidden:
+            self.tray.start_hidden()
+        else:
+            self.window.come_up()
+
+    def run(self) -> int:
+        """Until Quit."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self.quit())
+        with self._crashes, signals_heard():
+            code = self._app.exec()
+        self.services.lock.close()  # also where no page of chats was ever shown
+        return code
+
+    def ask_to_quit(self) -> None:
+        """A person wants it: asked first, where that would end what somebody waits for."""
+        where = self.window.busy_pages
+        if not where:
+            self.quit()
+        elif self.window.findChild(QuitSheet) is None:
+            self.window.come_up()
+            QuitSheet(self.services, where, self.quit, self.window).open()
+
+    def quit(self) -> None:
+        """End the window, and the node if this window started it; it drains first."""
+        launcher, client = self.services.launcher, self.services.client
+        self.services.preferences.keep("window/geometry", self.window.saveGeometry())
+        self.window.hide()
+        self.tray.hide()
+        done = self._app.exit  # quit() asks every window first, and ours would rather hide
+        client.endpoint = client.endpoint or launcher.find()
+        if launcher.started and client.endpoint is not None:
+            client.post("/shutdown", None, lambda _: done(), lambda _: done())
+            QTimer.singleShot(2000, done)
+        else:
+            launcher.end()
+            QTimer.singleShot(0, done)
+        self.services.pool.stop()
+
+    def _make_window(self) -> None:
+        self.window = self._window = Window(self.services, self._closing, self.ask_to_quit)
+        self.tray = Tray(self.services, self.window, self.ask_to_quit)
+
+    def _renew(self) -> bool:
+        """Whether the window is made anew, as soon as whoever asks in it is through."""
+        if self._language.chosen == self.services.preferences.text(LANGUAGE):
+            return True
+        if self.window.busy_pages:
+            return False
+        QTimer.singleShot(0, self._app, self._change_windows)
+        return True
+
+    def _change_windows(self) -> None:
+        """The same window in the language of now: at its place, at its page, with the keyboard where it was."""
+        before, tray, preferences = self.window, self.tray, self.services.preferences
+        preferences.keep("window/geometry", before.saveGeometry())
+        self._language.speak(preferences.text(LANGUAGE))
+        self._make_window()
+        self.window.go(before.place)
+        before.say_on(self.window)
+        self.window.come_up()
+        tray.end()
+        before.end()
+        self.window.page(page_names.SETTINGS).take_focus()  # there it was chosen
+
+    def _come_up(self) -> None:
+        self.window.come_up()
+
+    def _closing(self) -> bool:
+        """Whether the closed window lives on in the tray, or as a minimised window."""
+        return self.tray.keeps(self.window)
+
+    def _go(self, name: str) -> None:
+        if self._window is not None:
+            self._window.go(name)
+            self._window.come_up()
+
+    def _first_page(self, preferences: Preferences) -> None:
+        kept = preferences.text("window/page", page_names.CHAT)
+        known = {entry.name for entry in pages.ENTRIES}
+        self.window.go(kept if kept in known else page_names.CHAT)
+        if not preferences.flag("first_run/done"):  # last: it takes the keyboard from the page
+            from app.gui.welcome.welcome import Welcome
+
+            Welcome(self.services, self.window).begin()
+
+
+def app_icon() -> QIcon:
+    """The app's own picture."""
+    return icon("app", LIGHT.accent)
+
+
+def start(launcher: Launcher, *, hidden: bool = False) -> int:
+    """The window of a home, until Quit; a second start only shows the first one's."""
+    app = Asked(sys.argv[:1])
+    claimed = claim(launcher.home)
+    if claimed is None:
+        return 0
+    made = Application(app, launcher, hidden=hidden)
+    app.to_quit.connect(made.quit)
+    code = made.run()
+    claimed.unlock()
+    return code

@@ -1,0 +1,140 @@
+"""The list of pages, and below it one line: how the pool stands. Pictures alone where words would leave no room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
+
+from app.gui.app import pages
+from app.gui.app.app_context import Services
+from app.gui.app.pool_status import Kind, Standing, standing
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.icons import icon
+from app.gui.look.theme import set_role
+from app.gui.widgets.buttons import ToolButton
+from app.gui.widgets.labels import label, paragraph, tooltip
+from app.gui.widgets.layouts import column, line, row
+
+NARROW = 640  # of a window, in pixels at the usual text size: below it there are pictures alone
+
+
+class Sidebar(QWidget):
+    """`chosen(name)` is called when a page is picked."""
+
+    def __init__(self, services: Services, chosen: Callable[[str], None]) -> None:
+        super().__init__()
+        self._services = services
+        set_role(self, "sidebar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._group = QButtonGroup(self)
+        self._group.setExclusive(True)
+        self._buttons: dict[str, QToolButton] = {}
+        box = column(gap=sizes.XS)
+        box.setContentsMargins(sizes.S, sizes.XL, sizes.S, sizes.M)
+        self._brand = label("Poolhouse", "section")
+        self._brand.setContentsMargins(sizes.S, 0, 0, sizes.M)
+        box.addWidget(self._brand)
+        for number, entry in enumerate(pages.ENTRIES, 1):
+            box.addWidget(self._button(entry, number, chosen))
+        box.addStretch(1)
+        box.addWidget(line())
+        self._picture = label()
+        self._words = paragraph("", "caption")
+        foot = self._foot = row(self._picture, self._words, gap=sizes.S)
+        foot.setContentsMargins(sizes.S, sizes.S, 0, 0)
+        foot.setAlignment(self._picture, Qt.AlignmentFlag.AlignTop)
+        foot.setStretch(1, 1)
+        box.addLayout(foot)
+        self.setLayout(box)
+        services.pool.changed.connect(self._tell)
+        services.pool.link_changed.connect(self._tell)
+        services.theme.changed.connect(self._paint)
+        self._standing: Standing | None = None
+        self._told: Kind | None = None  # to a screen reader
+        self._room, self._is_narrow = 0, False
+        self._paint()
+        self._tell()
+
+    def fit(self, room: int) -> None:
+        """room: how wide the window is."""
+        self._room = room
+        narrow = 0 < room < self._services.theme.px(NARROW)
+        if narrow != self._is_narrow:
+            self._is_narrow = narrow
+            self._paint()
+
+    def show_chosen(self, name: str) -> None:
+        self._buttons[name].setChecked(True)
+
+    def focus(self, name: str) -> None:
+        """The keyboard begins at the page that is shown."""
+        self._buttons[name].setFocus()
+
+    def _button(
+        self, entry: pages.Entry, number: int, chosen: Callable[[str], None]
+    ) -> QToolButton:
+        made = ToolButton()
+        made.setText(f"\N{EN SPACE}{entry.title}")  # air between picture and word
+        made.setAccessibleName(entry.title)
+        made.setCheckable(True)
+        made.setShortcut(f"Ctrl+{number}")
+        made.setToolTip(f"{entry.title} (Ctrl+{number})")
+        made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        set_role(made, "nav")
+        made.clicked.connect(lambda: chosen(entry.name))
+        self._group.addButton(made)
+        self._buttons[entry.name] = made
+        return made
+
+    def _paint(self) -> None:
+        theme, style = self._services.theme, Qt.ToolButtonStyle
+        self._is_narrow = 0 < self._room < theme.px(NARROW)
+        for one in (self._brand, self._words):
+            one.setVisible(not self._is_narrow)
+        side = theme.px(sizes.TITLE)
+        for entry in pages.ENTRIES:
+            button = self._buttons[entry.name]
+            button.setIcon(icon(entry.icon, theme.colours.text))
+            button.setIconSize(QSize(side, side))
+            button.setToolButtonStyle(
+                style.ToolButtonIconOnly if self._is_narrow else style.ToolButtonTextBesideIcon
+            )
+        widest = max(button.sizeHint().width() for button in self._buttons.values())
+        if self._is_narrow:
+            self.setFixedWidth(widest + 2 * sizes.S)
+            left = (widest - theme.px(sizes.SECTION)) // 2  # under the pictures of the pages
+        else:  # no wider than needed
+            self.setFixedWidth(max(sizes.SIDEBAR_WIDTH, widest + self._bolder() + 2 * sizes.S))
+            left = sizes.S
+        self._foot.setContentsMargins(left, sizes.S, 0, 0)
+        self._standing = None
+        self._tell()
+
+    def _bolder(self) -> int:
+        """So much wider is the longest title when its page is chosen."""
+        usual, bold = (QFontMetrics(self._services.theme.font(bold=one)) for one in (False, True))
+        titles = [entry.title for entry in pages.ENTRIES]
+        return max(bold.horizontalAdvance(one) - usual.horizontalAdvance(one) for one in titles)
+
+    def _tell(self) -> None:
+        now = standing(self._services.pool)
+        if now == self._standing:
+            return
+        if self._told is not None and now.kind is not self._told:
+            announce(self, now.sentence)  # not each new amount of memory
+        self._standing, self._told = now, now.kind
+        theme = self._services.theme
+        side = theme.px(sizes.SECTION)
+        colour = getattr(theme.colours, now.colour)
+        self._picture.setPixmap(icon(now.icon, colour).pixmap(side, side))
+        self._words.setText(now.sentence)
+        self._picture.setToolTip(tooltip(now.sentence))
+        named = self._picture if self._is_narrow else self._words
+        for one in (self._picture, self._words):
+            state = self.tr("State of the pool: {state}").format(state=now.sentence)
+            one.setAccessibleName(state if one is named else "")

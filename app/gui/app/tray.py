@@ -1,0 +1,189 @@
+"""The icon in the tray: how the pool stands at a glance, and what is needed without the window."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QSystemTrayIcon
+
+from app.core.errors import AppError
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.app.mending_places import LOG, inner
+from app.gui.app.pool_status import Standing, standing
+from app.gui.app.tray_menu import TrayMenu
+from app.gui.app.tray_news import News, news
+from app.gui.app.window import Window
+from app.gui.look.icons import icon
+from app.gui.look.sentences import said
+
+LATE_MS, LATE_TRIES = 2000, 30  # a desktop's tray may come up to a minute after us
+GUARD_MS = 10_000  # between looks whether the tray of a hidden window is still there
+FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
+
+
+class Tray(QObject):
+    """Shown while the desktop has a tray; until then the window cannot be closed into nothing."""
+
+    def __init__(self, services: Services, window: Window, quit_app: Callable[[], None]) -> None:
+        super().__init__(window)
+        self._services, self._window, self._quit = services, window, quit_app
+        self._asks = False  # what closing does where there is no tray
+        self._icon = QSystemTrayIcon(self)
+        self.menu = TrayMenu(services, window.come_up, quit_app, self._failed)
+        self._icon.setContextMenu(self.menu)
+        self._icon.activated.connect(self._clicked)
+        self._icon.messageClicked.connect(self._message_clicked)
+        services.pool.changed.connect(self._changed)
+        services.pool.link_changed.connect(self._link_changed)
+        services.theme.changed.connect(self._repaint)
+        self._before: Json = {}
+        self._shown: Standing | None = None
+        self._news: News | None = None  # the last notification
+        self._waits_hidden = False
+        self._guard = QTimer(self)
+        self._guard.setInterval(GUARD_MS)
+        self._guard.timeout.connect(self._look_after)
+        self._tries = 0
+        self._show()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a person can reach the app by the tray now."""
+        return self._has_host() and self._icon.isVisible()
+
+    def start_hidden(self) -> None:
+        """At sign-in: no window. Where the tray is late, one in the task bar until it comes."""
+        if self.is_there:
+            self._guard.start()
+        else:
+            self._waits_hidden = True
+            self._window.showMinimized()
+
+    def keeps(self, window: Window) -> bool:
+        """The window is being closed: hide it, or minimise it where no tray could bring it back.
+
+        The first time without a tray it says so instead, as long as it can be read.
+        """
+        if self.is_there:
+            window.hide()
+            self._guard.start()
+            self._tell_first_close()
+        elif self._asks or self._services.preferences.flag(NO_TRAY):
+            self._minimise()
+        else:
+            self._tell_no_tray()
+        return True
+
+    def hide(self) -> None:
+        self._guard.stop()
+        self._icon.hide()
+
+    def end(self) -> None:
+        """Another one takes its place."""
+        self.hide()
+        self.menu.deleteLater()  # it has no parent; the rest goes with the window
+
+    def tell(self, what: News) -> None:
+        """A notification of the desktop."""
+        self._news = what
+        self._icon.showMessage(what.title, what.sentence, self._icon.icon())
+
+    @staticmethod
+    def _has_host() -> bool:
+        return QSystemTrayIcon.isSystemTrayAvailable()
+
+    def _show(self) -> None:
+        if self._has_host():
+            self._tell_state()
+            self._icon.show()
+            if self._waits_hidden and self._window.isMinimized():
+                self._window.hide()
+                self._guard.start()
+            self._waits_hidden = False
+        elif self._tries < LATE_TRIES:
+            self._tries += 1
+            QTimer.singleShot(LATE_MS, self, self._show)
+
+    def _look_after(self) -> None:
+        """The desktop's tray may end, or crash: nothing stays hidden then."""
+        if self._window.isVisible():
+            self._guard.stop()
+        elif not self.is_there:
+            self._guard.stop()
+            self._window.showMinimized()
+
+    def _clicked(self, how: QSystemTrayIcon.ActivationReason) -> None:
+        opens = sys.platform != "darwin"  # there a click opens the menu
+        if opens and how is not QSystemTrayIcon.ActivationReason.Context:
+            self._window.come_up()
+
+    def _message_clicked(self) -> None:
+        told = self._news
+        if told is None or not told.page:
+            self._window.come_up()
+        else:
+            self._services.go(self._services.cut.place(told.model, told.page))
+
+    def _changed(self) -> None:
+        now = self._services.pool.snapshot
+        before, self._before = self._before, now
+        self._tell_state()
+        if not self._window.isActiveWindow():  # else the window shows it
+            for one in news(before, now):
+                self.tell(one)
+
+    def _link_changed(self) -> None:
+        self._before = {}  # what happened while the node was away is no news
+        self._tell_state()
+
+    def _repaint(self) -> None:
+        self._shown = None
+        self._tell_state()
+
+    def _tell_state(self) -> None:
+        now, theme = standing(self._services.pool), self._services.theme
+        self.menu.show_state()
+        if now == self._shown:
+            return
+        self._shown = now
+        picture = icon(now.icon, getattr(theme.colours, now.colour))
+        picture.setIsMask(sys.platform == "darwin")  # the menu bar colours it itself
+        self._icon.setIcon(picture)
+        self._icon.setToolTip(now.sentence)
+
+    def _failed(self, error: AppError) -> None:
+        """What was chosen in the menu was refused: say so where it was chosen."""
+        self.tell(News("Poolhouse", said(error), LOG if inner(error) else ""))
+
+    def _tell_first_close(self) -> None:
+        """Once, ever."""
+        if not self._services.preferences.flag(FIRST_CLOSE):
+            self._services.preferences.keep(FIRST_CLOSE, True)
+            text = self.tr("It goes on here in the tray. To end it, choose Quit in this menu.")
+            self.tell(News(self.tr("Poolhouse is still running"), text, ""))
+
+    def _tell_no_tray(self) -> None:
+        """Once, ever: it counts as told when a person has chosen, or closed the window again."""
+        self._asks = True
+        self._window.ask(
+            self.tr("This desktop shows no tray icons, so Poolhouse stays in the task bar."),
+            (self.tr("Minimise"), self._minimise),
+            (self.tr("Quit"), self._leave),
+        )
+
+    def _minimise(self) -> None:
+        self._told_no_tray()
+        self._window.showMinimized()
+
+    def _leave(self) -> None:
+        self._told_no_tray()
+        self._quit()
+
+    def _told_no_tray(self) -> None:
+        if self._asks:
+            self._asks = False
+            self._services.preferences.keep(NO_TRAY, True)
+            self._window.seen()

@@ -1,0 +1,249 @@
+"""The main window: sidebar, pages, a bar that says when the node is away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_state import Link
+from app.gui.api.restart import restart
+from app.gui.app import page_names, pages
+from app.gui.app.app_context import Services
+from app.gui.app.fade_in import FadeIn
+from app.gui.app.page import Page
+from app.gui.app.page_opening import Opening
+from app.gui.app.sidebar import Sidebar
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import said
+from app.gui.look.theme import set_role
+from app.gui.widgets import fit_to_screen
+from app.gui.widgets.layouts import column, row
+from app.gui.widgets.notice import Action, Notice
+
+ADVANCED = "Advanced"  # of the settings
+GOES_ON = "window/told_service_goes_on"
+Told = tuple[str, tuple[Action, ...]]  # a sentence, and what can be done about it
+SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
+
+
+class Window(QMainWindow):
+    """Pages are made when they are first shown. `closing()` says whether closing only hides."""
+
+    def __init__(
+        self, services: Services, closing: Callable[[], bool], quit_app: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._services, self._closing, self._quit = services, closing, quit_app
+        self.setWindowTitle("Poolhouse")
+        self._sidebar = Sidebar(services, self.go)
+        self._stack = QStackedWidget()
+        self._pages: dict[str, Page] = {}
+        self._openings: dict[str, Opening] = {}  # pages that are being made
+        self._half: dict[str, Page] = {}
+        self._name, self._part = "", ""  # what is wanted
+        self._blank = QWidget()  # in front while a page is made
+        set_role(self._blank, "page")
+        self._stack.addWidget(self._blank)
+        self._fade = FadeIn(self._stack, services.theme)
+        self._bar, self._told = Notice(services.theme), Notice(services.theme, close=self.seen)
+        self._tell: Callable[[Window], Told] | None = None
+        bar = column(self._bar, self._told)
+        bar.setContentsMargins(sizes.XL, sizes.M, sizes.XL, 0)
+        self._bar_box = QWidget()
+        self._bar_box.setLayout(bar)
+        self._bar_box.hide()
+        body = QWidget()
+        set_role(body, "body")
+        right = column(self._bar_box, gap=0)
+        right.addWidget(self._stack, 1)
+        body.setLayout(row(self._sidebar, gap=0))
+        body.layout().addLayout(right)  # type: ignore[union-attr]
+        self.setCentralWidget(body)
+        QShortcut(QKeySequence.StandardKey.Quit, self, self._quit_by_key)
+        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
+        QShortcut(QKeySequence(Qt.Key.Key_F1), self, self._help)
+        services.pool.link_changed.connect(self._tell_link)
+        services.pool.restarted.connect(self._restarted)
+        self._tell_link()
+        self._place()
+
+    def go(self, name: str) -> None:
+        """Show a page, or the part of it that is named after a slash. One that is not there yet comes in steps."""
+        name, _, self._part = name.partition("/")
+        self._sidebar.show_chosen(name)
+        self._services.preferences.keep("window/page", name)
+        if self._name in self._openings:
+            self._openings[self._name].wait()
+        self._name = name
+        if name in self._pages:
+            self._show()
+            return
+        is_first = not self._pages  # it is what the window comes up with
+        if name not in self._openings or self._openings[name].is_over:
+            self._openings[name] = self._opening(name)
+        self._stack.setCurrentWidget(self._blank)  # no click or key reaches the page before it
+        if is_first:
+            self._openings[name].finish()
+        else:
+            self._openings[name].go_on()
+
+    def _opening(self, name: str) -> Opening:
+        entry = next(entry for entry in pages.ENTRIES if entry.name == name)
+
+        def placed(page: Page) -> None:
+            self._half[name] = page
+            self._stack.addWidget(page)
+
+        def done() -> None:
+            del self._openings[name]
+            self._pages[name] = self._half.pop(name)
+            if name == self._name:
+                self._show()
+
+        return Opening(lambda: entry.make(self._services), placed, done, self)
+
+    def _show(self) -> None:
+        """The page that is wanted, which is there."""
+        page, part = self._pages[self._name], self._part
+        is_another = self._stack.currentWidget() is not page
+        self._stack.setCurrentWidget(page)
+        self._services.theme.dress(page)
+        page.shown()
+        if part:
+            page.open(part)
+        if is_another and self._stack.isVisible() and not self._services.motion.still:
+            self._fade.begin()
+        if self.focusWidget() is None:  # just opened: not on what stands first in the window
+            self._sidebar.focus(self._name)
+
+    def say(self, tell: Callable[[Window], Told]) -> None:
+        """Over every page, until a person has seen it. `tell` is asked again where the language becomes another."""
+        sentence, actions = tell(self)
+        self.ask(sentence, *actions)
+        self._tell = tell
+
+    def say_on(self, after: Window) -> None:
+        """What was not seen yet is said by the window that takes the place of this one."""
+        if self._tell is not None:
+            after.say(self._tell)
+
+    def ask(self, sentence: str, *actions: Action) -> None:
+        """Over every page, until a person has chosen, or closed it."""
+        self._tell = None
+        self._told.say(sentence, "info", *actions)
+        self._bar_box.show()
+
+    def _quit_by_key(self) -> None:
+        """A key cannot say what the tray's menu says: that a service goes on. It is told once, ever."""
+        services = self._services
+        goes_on = services.pool.is_there and not services.launcher.started
+        if not goes_on or services.preferences.flag(GOES_ON):
+            self._quit()
+            return
+        services.preferences.keep(GOES_ON, True)
+        self.ask(
+            self.tr(
+                "Only this window ends when you quit: the background service was started without it, and goes on."
+            ),
+            (self.tr("Go on"), self.seen), (self.tr("Quit"), self._quit),
+        )  # fmt: skip
+
+    def page(self, name: str) -> Page:
+        """The page of this name, made if it was not shown yet."""
+        if name not in self._pages:
+            self.go(name)
+        if name in self._openings:
+            self._openings[name].finish()
+        return self._pages[name]
+
+    @property
+    def place(self) -> str:
+        """Where `go` would lead to what is shown now."""
+        page = self._pages.get(self._name)
+        return f"{self._name}/{page.part}" if page is not None else self._name
+
+    @property
+    def busy_pages(self) -> list[str]:
+        """Their titles, where something under way ends with the window."""
+        return [page.title.text() for page in self._pages.values() if page.is_busy]
+
+    def end(self) -> None:
+        """Another one takes its place."""
+        for page in self._pages.values():
+            page.end()
+        self.hide()
+        self.deleteLater()
+
+    def shows(self, name: str) -> bool:
+        """Whether this page is in front, whole."""
+        return name == self._name and name in self._pages
+
+    def come_up(self) -> None:
+        """In front, whatever it was before."""
+        if self.isMinimized():
+            self.showNormal()
+        fit_to_screen.fit(self, SMALLEST)  # it may be another one since it was hidden
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._sidebar.fit(self.width())
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802  Qt's name
+        self._services.preferences.keep("window/geometry", self.saveGeometry())
+        if self._closing():
+            event.ignore()
+        else:
+            super().closeEvent(event)
+
+    def _help(self) -> None:
+        from app.gui.diagnostics.dialogs import why_unseen
+
+        why_unseen(self._services, self)
+
+    def _place(self) -> None:
+        kept = self._services.preferences.geometry
+        if kept is None or not self.restoreGeometry(kept):
+            self.resize(USUAL)
+        fit_to_screen.fit(self, SMALLEST)
+
+    def seen(self) -> None:
+        """What was said over every page goes."""
+        self._tell = None
+        self._told.clear()
+        self._tell_link()
+
+    def _restarted(self) -> None:
+        self.say(_anew)
+
+    def _show_log(self) -> None:
+        """What the node wrote before it ended."""
+        self.seen()
+        self.go(f"{page_names.SETTINGS}/{ADVANCED}")
+
+    def _tell_link(self) -> None:
+        """The node went away, or is another version's: say so over every page."""
+        pool = self._services.pool
+        if pool.link is Link.THERE or (pool.link is not Link.AWAY and pool.problem is None):
+            self._bar.clear()
+            self._bar_box.setVisible(bool(self._told.sentence))
+            return
+        self._bar_box.show()
+        sentence = pool.problem or said(AppError("node_away"))
+        again = (self.tr("Start again"), pool.try_again)
+        anew = (self.tr("Restart it"), lambda: restart(self._services))
+        details = (self.tr("Details"), self._show_log)
+        other = pool.link is Link.OTHER_VERSION
+        actions = (anew,) if other else (details, again)
+        self._bar.say(sentence, "error", *actions, closable=False)
+
+
+def _anew(window: Window) -> Told:
+    """The node was started again."""
+    return said(AppError("node_restarted")), ((window.tr("Details"), window._show_log),)

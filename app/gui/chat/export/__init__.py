@@ -1,0 +1,1 @@
+"""Chats as files: our JSON, Markdown, HTML, PDF; and read back in."""

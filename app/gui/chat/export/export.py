@@ -1,0 +1,122 @@
+"""Writes chats into one file, in one of four forms; the file appears only when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QLocale
+
+from app.core.chat import Chat, ChatId
+from app.core.errors import AppError
+from app.gui.chat.export import export_html
+from app.gui.chat.export.chat_json import HEAD, TAIL, chat_json
+from app.gui.chat.export.export_markdown import markdown
+from app.gui.chat.export.export_pdf import PdfBook
+from app.gui.chat.export.export_words import without_thoughts
+from app.gui.chat.history import history_rows
+from app.gui.chat.history.history_cipher import Codec
+from app.gui.chat.history.history_file import connect
+
+Chats = Generator[Chat, None, None]  # closed by whoever uses it up, in the same thread
+Told = Callable[[int], None]  # so many chats are written; raises to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A form that chats can be exported in."""
+
+    name: str
+    suffix: str
+
+
+MARKDOWN, HTML = Format("Markdown", ".md"), Format("HTML", ".html")
+PDF, JSON = Format("PDF", ".pdf"), Format("JSON", ".json")
+FORMATS = (MARKDOWN, HTML, PDF, JSON)
+
+
+def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
+    """Chats read from the history's file one by one, in any thread; None: all that are there."""
+    with contextlib.closing(connect(file)) as db:
+        if ids is None:
+            ids = [one.id for one in history_rows.headings(db, codec)]
+        for ident in ids:
+            chat = history_rows.read(db, ident, codec)
+            if chat is not None:
+                yield chat
+
+
+def export(
+    chats: Chats, form: Format, target: Path, title: str, told: Told, *, thoughts: bool = True
+) -> int:
+    """How many were written. Raises AppError; an older file stays as it was then.
+
+    thoughts: what was thought before each answer is written too, as it always is in what can be imported again.
+    """
+    if not thoughts and form != JSON:
+        chats = _without_thoughts(chats)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        write = _pdf if form == PDF else _text
+        with contextlib.closing(chats):
+            count = write(chats, form, part, title, told)
+        part.replace(target)
+        return count
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise AppError("chats_not_exported", path=str(target), why=why) from None
+    except sqlite3.Error as error:
+        raise AppError("chats_not_exported", path=str(target), why=str(error)) from None
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _without_thoughts(chats: Chats) -> Chats:
+    with contextlib.closing(chats):
+        for chat in chats:
+            yield without_thoughts(chat)
+
+
+def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, told: Told) -> int:
+    head, one, between, tail = _parts(form, title)
+    count = 0
+    with part.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        part.chmod(0o600)
+        file.write(head)
+        for chat in chats:
+            file.write((between if count else "") + one(chat))
+            count += 1
+            told(count)
+        file.write(tail)
+    return count
+
+
+def _parts(form: Format, title: str) -> tuple[str, Callable[[Chat], str], str, str]:
+    """Beginning of the file, a chat, what stands between two, the end."""
+    if form == JSON:
+        return HEAD, chat_json, ",\n", TAIL
+    if form == HTML:
+        language = QLocale().bcp47Name()
+        return export_html.head(title, language), export_html.article, "", export_html.TAIL
+    return "", markdown, "\n---\n\n", ""
+
+
+def _pdf(chats: Iterable[Chat], form: Format, part: Path, title: str, told: Told) -> int:
+    part.touch(mode=0o600)
+    book, count = PdfBook(part, title), 0
+    try:
+        for chat in chats:
+            for _ in book.add(chat):
+                told(count)
+            count += 1
+            told(count)
+    finally:
+        whole = book.close()
+    if not whole:
+        raise OSError(0, "the PDF could not be written")
+    return count

@@ -1,0 +1,219 @@
+"""Export and import from the list of chats: asks for the file, shows how far it is, says how it went."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, QStandardPaths, QTimer, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.core.chat import Chat, ChatId
+from app.core.errors import AppError, BadInput
+from app.gui.app.app_context import Services
+from app.gui.chat.export.chat_json import MAX_FILE_BYTES, chats_of
+from app.gui.chat.export.export import JSON, Format, Told, export, stored
+from app.gui.chat.export.export_job import Work
+from app.gui.chat.history.history import History
+from app.gui.chat.history.history_rescue import rescue
+from app.gui.chat.narrow_notice import NarrowNotice
+from app.gui.look import theme as sizes
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import label
+from app.gui.widgets.last_folder import LastFolder
+from app.gui.widgets.layouts import column, row
+from app.gui.widgets.progress import Progress
+from app.gui.widgets.save_file import save_file
+
+Done = Callable[[Any], None]
+
+EXPORT_THOUGHTS = "chat/export_thoughts"  # whether they are written beside the answers
+SLICE_S = 0.02  # of the window's time for each turn of an import
+_NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
+
+
+class ExchangeDesk(QWidget):
+    """Visible only while something is written or read; one piece of work at a time."""
+
+    def __init__(
+        self, history: History, notice: NarrowNotice, services: Services, parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self._history, self._notice = history, notice
+        self._go = services.go
+        self._preferences = services.preferences
+        self._written = LastFolder(services.preferences, "export")
+        self._taken_from = LastFolder(services.preferences, "import")
+        self._work: Work | None = None
+        self._then: Done = self._read
+        self._waiting: list[Chat] = []  # read, not yet in the history
+        self._taken: list[ChatId] = []
+        self._turn = QTimer(self)
+        self._turn.timeout.connect(self._take_some)
+        self._words = label("", "caption")
+        self._bar = Progress()
+        self._most = 0
+        cancel = button(self.tr("Cancel"), self.cancel)
+        self.setLayout(column(row(self._words, None, cancel), self._bar, gap=sizes.S))
+        self.hide()
+        application = QCoreApplication.instance()
+        if application is not None:
+            application.aboutToQuit.connect(self.cancel)
+
+    def export(self, form: Format, ids: Sequence[ChatId] | None, name: str) -> None:
+        """These chats, or all of them, into a file the person chooses."""
+        words = _NOT_IN_NAMES.sub(" ", name).strip(" .") or self.tr("Chats")
+        place = QStandardPaths.StandardLocation.DocumentsLocation
+        offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
+        title = self.tr("Export as {form}").format(form=form.name)
+        kinds = {f"{form.name} (*{form.suffix})": form.suffix}
+        target = save_file(self.window(), title, offered, kinds, self._written)
+        if target is not None:
+            self.write(form, ids, target)
+
+    @property
+    def exports_thoughts(self) -> bool:
+        """Whether what was thought before answers is exported with them."""
+        return self._preferences.flag(EXPORT_THOUGHTS)
+
+    def export_thoughts(self, on: bool) -> None:
+        self._preferences.keep(EXPORT_THOUGHTS, on)
+
+    def write(self, form: Format, ids: Sequence[ChatId] | None, target: Path) -> None:
+        """Export into `target`."""
+        self._history.flush()
+        ids = [one.id for one in self._all()] if ids is None else list(ids)
+        file, codec = self._history.file, self._history.codec
+        chats = [found for one in ids if not file and (found := self._history.chat(one))]
+        title = target.stem
+        thoughts = self._preferences.flag(EXPORT_THOUGHTS)
+
+        def job(told: Told) -> int:
+            source = stored(file, ids, codec) if file else (chat for chat in chats)
+            return export(source, form, target, title, told, thoughts=thoughts)
+
+        words = self.tr("Exporting %n chat(s)…", "", len(ids))
+        self._begin(Work(job), words, len(ids), partial(self._exported, target))
+
+    def bring_in(self) -> None:
+        """Import a file the person chooses."""
+        title = self.tr("Import chats")
+        chosen, _ = QFileDialog.getOpenFileName(
+            self.window(), title, self._taken_from.folder(), f"{JSON.name} (*{JSON.suffix})"
+        )
+        if chosen:
+            self._taken_from.keep(Path(chosen))
+            self.read(Path(chosen))
+
+    def read(self, source: Path) -> None:
+        """Import from `source`: checked whole, then taken in piece by piece."""
+        words = self.tr("Reading {name}…").format(name=source.name)
+        self._begin(Work(partial(_read, source)), words, 0, self._read)
+
+    def rescue(self, aside: Path) -> None:
+        """Take in what can be read of a damaged history."""
+        words = self.tr("Reading {name}…").format(name=aside.name)
+        self._begin(Work(partial(rescue, aside, self._history.codec)), words, 0, self._rescued)
+
+    def cancel(self) -> None:
+        """Stop. What an import has taken in already is taken out again."""
+        if self._work is not None:
+            self._work.cancel()
+        self._turn.stop()
+        self._waiting = []
+        if self._taken:
+            self._history.delete(self._taken)
+        self._end()
+
+    @property
+    def busy(self) -> bool:
+        return self._work is not None or bool(self._waiting)
+
+    def _begin(self, work: Work, words: str, most: int, done: Done) -> None:
+        if self.busy:
+            self._notice.say(self.tr("Wait until the other file is done."), "warning")
+            return
+        self._work, self._taken, self._then = work, [], done
+        work.progress.connect(self._at)
+        work.done.connect(self._done)  # a bound method: Qt brings it to this thread
+        work.failed.connect(self._failed)
+        self._show(words, most)
+        work.begin()
+
+    def _show(self, words: str, most: int) -> None:
+        self._words.setText(words)
+        self._bar.setAccessibleName(words)
+        self._most = most
+        self._at(0)
+        self._notice.clear()
+        self.show()
+
+    def _at(self, n: int) -> None:
+        self._bar.tell(n / self._most if self._most else None)
+
+    def _end(self) -> None:
+        self._work, self._taken = None, []
+        self.hide()
+
+    def _done(self, result: object) -> None:
+        self._then(result)
+
+    def _exported(self, target: Path, count: int) -> None:
+        self._end()
+        words = self.tr("%n chat(s) exported to {name}.", "", count).format(name=target.name)
+        folder = QUrl.fromLocalFile(str(target.parent))
+        show = (self.tr("Show folder"), lambda: QDesktopServices.openUrl(folder))
+        self._notice.say(words, "info", show)
+
+    def _failed(self, error: AppError) -> None:
+        self._end()
+        self._notice.fail(error, self._go)
+
+    def _read(self, chats: list[Chat]) -> None:
+        self._waiting = chats[::-1]
+        self._show(self.tr("Importing %n chat(s)…", "", len(chats)), len(chats))
+        self._turn.start(0)
+
+    def _rescued(self, chats: list[Chat]) -> None:
+        """Without those that were open, and are in the new file already."""
+        self._read([chat for chat in chats if self._history.heading(chat.id) is None])
+
+    def _take_some(self) -> None:
+        """A few of them, so that the window stays alive."""
+        until = time.monotonic() + SLICE_S
+        while self._waiting and time.monotonic() < until:
+            self._taken.append(self._history.adopt(self._waiting.pop()).id)
+        self._at(len(self._taken))
+        if not self._waiting:
+            self._turn.stop()
+            self._imported()
+
+    def _imported(self) -> None:
+        taken = self._taken
+        self._end()
+        words = self.tr("%n chat(s) imported.", "", len(taken))
+        undo = (self.tr("Undo"), partial(self._undo, taken))
+        self._notice.say(words, "info", *([undo] if taken else []))
+
+    def _undo(self, taken: list[ChatId]) -> None:
+        self._notice.clear()
+        self._history.delete(taken)
+
+    def _all(self) -> list[Any]:
+        return [*self._history.headings(), *self._history.headings(archived=True)]
+
+
+def _read(source: Path, told: Told) -> list[Chat]:
+    """Raises BadInput with what is wrong with the file."""
+    try:
+        with source.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise BadInput("file_unreadable", path=str(source), why=why) from None
+    return chats_of(data, str(source), told)

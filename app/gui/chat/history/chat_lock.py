@@ -1,0 +1,200 @@
+"""The chats of this person, and their lock: encrypted or not, and the key, for which the node is asked."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.core.errors import AppError, Refused, Unreachable
+from app.gui.api.node_client import Call, NodeClient
+from app.gui.api.node_state import Pool
+from app.gui.app.preferences import Preferences
+from app.gui.chat.history.history import History
+from app.gui.chat.history.history_cipher import Cipher, Plain
+from app.gui.chat.history.history_file import FILE, is_sealed
+from app.gui.chat.history.history_recoding import Turn
+
+Json = dict[str, Any]
+
+ENCRYPTED = "chats/encrypted"  # in the preferences: what a file that is begun anew shall be
+CLOSED_FOLDERS = "chats/closed_folders"  # by name, so not while the names are encrypted
+KEY = "/history/key"
+
+
+class ChatLock(QObject):
+    """A key is made only when a person turns encryption on, and never in place of another."""
+
+    changed = Signal()  # one of the properties below is another now
+    turned = Signal(object)  # turning it on or off is over: None, or an AppError
+
+    def __init__(
+        self,
+        client: NodeClient,
+        pool: Pool,
+        preferences: Preferences,
+        folder: Path,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._client, self._preferences = client, preferences
+        self._path = folder / FILE
+        self._history: History | None = None
+        self._call: Call | None = None
+        self._asked = False  # by a person, for another state: the key is on its way
+        self.problem: AppError | None = None  # why the chats stay locked; None: nobody knows yet
+        pool.link_changed.connect(self._node_came)
+
+    @property
+    def history(self) -> History:
+        """Opened when somebody needs it first."""
+        if self._history is None or self._history.closed:
+            wanted = self._preferences.flag(ENCRYPTED)
+            self._history = History(self._path, self, sealed=wanted)
+            self._history.unlocked.connect(self._tell)
+            self._history.turning.ended.connect(self._turned)
+            self.problem = None
+            if self.is_locked:
+                self._ask()
+            else:
+                self._remember()
+                if self._has_locked_words:
+                    self._ask()
+        return self._history
+
+    @property
+    def is_on(self) -> bool:
+        """Whether chats are encrypted, also while they are locked."""
+        known = self._history
+        if known is None or known.closed:
+            return self._preferences.flag(ENCRYPTED)
+        return known.locked is not None or known.codec.seals
+
+    @property
+    def _has_locked_words(self) -> bool:
+        """The command line decrypted the chats; what stands in the preferences is left to the window."""
+        return not self.is_on and self._preferences.has_locked
+
+    @property
+    def is_locked(self) -> bool:
+        return self._history is not None and self._history.locked is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Being turned on or off."""
+        return self._asked or (self._history is not None and self._history.turning.busy)
+
+    def wake(self) -> None:
+        """What a person chose for encrypted chats is encrypted, too: have the key read."""
+        if self.is_on:
+            _ = self.history
+
+    def try_again(self) -> None:
+        """A person has unlocked the keyring, or brought the key back."""
+        if self.is_locked:
+            self.problem = None
+            self.changed.emit()
+            self._ask()
+
+    def turn(self, on: bool) -> None:
+        """Encrypt the chats, or keep them readable; `turned` comes in the end."""
+        if self.is_busy or on == self.is_on or self.is_locked or self.history.locked is not None:
+            self.turned.emit(self.problem or self.history.locked)
+            return
+        self._asked = True
+        self.changed.emit()
+        if on:
+            self._call = self._client.post(KEY, None, self._made, self._not_turned)
+        else:
+            self._preferences.use(Plain())  # first: afterwards nobody has the key at hand
+            self._begin(Turn.OPEN, None)
+
+    def begin_anew(self) -> Path | None:
+        """Leave locked chats as they are, in a file of another name: this one. None: it could not be."""
+        aside = self.history.set_aside()
+        if aside is None:
+            self.problem = self.history.trouble
+        else:
+            self._preferences.put_locked_aside()
+            self.history.troubled.emit(Refused("history_locked_aside", path=str(aside)))
+        self._tell()
+        return aside
+
+    def left_readable(self) -> list[str]:
+        """Names of older files beside an encrypted history that hold readable text."""
+        beside = sorted(self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}"))
+        return [file.name for file in beside if file != self.history.file and not is_sealed(file)]
+
+    def close(self) -> None:
+        """The window ends."""
+        self._cancel()
+        if self._history is not None:
+            self._history.close()
+
+    def _node_came(self) -> None:
+        if (self.is_locked and self.problem is None) or self._has_locked_words:
+            self._ask()
+
+    def _ask(self) -> None:
+        if self._client.endpoint is not None and (self._call is None or not self._call.running):
+            self._call = self._client.get(KEY, self._got, self._not_got)
+
+    def _got(self, answer: Json) -> None:
+        key, place = answer.get("key"), str(answer.get("place"))
+        if not self.is_locked:
+            if key is not None and self._has_locked_words:
+                self._preferences.use(Cipher(base64.b64decode(key)))
+                self._preferences.use(Plain())
+            return
+        if key is None:
+            self.problem = Refused("history_key_gone", place=place, path=str(self._path))
+        elif not self.history.unlock(base64.b64decode(key)):
+            self.problem = self.history.locked
+            if self.problem is not None and self.problem.reason.code == "history_key_wrong":
+                self.problem = Refused("history_key_wrong", place=place, path=str(self._path))
+        self.changed.emit()
+
+    def _not_got(self, error: AppError) -> None:
+        if not isinstance(error, Unreachable):  # else the node comes back, and is asked again
+            self.problem = error
+            self.changed.emit()
+
+    def _made(self, answer: Json) -> None:
+        self._begin(Turn.SEAL, base64.b64decode(answer["key"]))
+
+    def _begin(self, turn: Turn, key: bytes | None) -> None:
+        self._asked = False
+        if self.history.turn(turn, key):
+            self.changed.emit()
+        else:  # it is in memory only, and that was said
+            self._preferences.use(self.history.codec)
+            self._not_turned(self.history.trouble or Refused("history_busy"))
+
+    def _not_turned(self, error: AppError) -> None:
+        self._asked = False
+        self.changed.emit()
+        self.turned.emit(error)
+
+    def _turned(self, error: AppError | None) -> None:
+        self._tell()
+        self.turned.emit(error)
+
+    def _tell(self) -> None:
+        self._remember()
+        self.changed.emit()
+
+    def _remember(self) -> None:
+        """What the file says, for the day when it is not there."""
+        if self.is_locked or self.history.file is None:
+            return
+        if self.is_on != self._preferences.flag(ENCRYPTED):
+            self._preferences.keep(ENCRYPTED, self.is_on)
+        if self.is_on:
+            self._preferences.forget(CLOSED_FOLDERS)
+        self._preferences.use(self.history.codec)
+
+    def _cancel(self) -> None:
+        if self._call is not None and self._call.running:
+            self._call.cancel()

@@ -1,0 +1,400 @@
+"""This person's chats, kept in one file: every change is written at once and outlives a crash."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone
+from app.core.errors import AppError
+from app.gui.chat.history import history_file, history_folders, history_rows, history_search
+from app.gui.chat.history.history_cipher import Cipher, Codec
+from app.gui.chat.history.history_encryption import Turning
+from app.gui.chat.history.history_folders import named
+from app.gui.chat.history.history_purge import Purge
+from app.gui.chat.history.history_recoding import Turn
+from app.gui.chat.history.history_search import Hit
+from app.gui.chat.history.history_store import Store
+
+SOON_MS = 1000  # an answer under way is written at most this often
+AGAIN_MS = 5000  # what could not be written is tried again
+MOST_FAILED = 3  # chats in one go; more, and it is the file that cannot be written
+OPEN_CHATS = 8  # whose written state is remembered, to find what changed
+Beginning = Callable[[], tuple[str, Sampling]]
+
+
+class History(QObject):
+    """The one owner of the chats. Chats are values: read one, make another of it, `keep` that.
+
+    While an answer comes, `keep_soon` it; at its end, `keep`. The title, the folder, and whether a
+    chat is pinned or archived are changed by their own methods only: `keep` leaves them as they are.
+    """
+
+    changed = Signal(str)  # the chat that is new, or another now; "": many, or the folders
+    removed = Signal(str)  # a chat that was deleted; `restore` brings it back
+    troubled = Signal(object)  # an AppError to show: the disk is full, the file was damaged
+    recovered = Signal()  # what could not be written is written now
+    unlocked = Signal()  # the chats are there now, or the file is another
+
+    def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
+        """Opens the file or makes it. Never raises for a bad one: `trouble` says what is wrong.
+
+        sealed: a file that is begun here is encrypted; one that is there says itself whether it is.
+        """
+        super().__init__(parent)
+        self._waiting: dict[ChatId, Chat] = {}  # newer than the file
+        self._written: OrderedDict[ChatId, Chat] = OrderedDict()  # as the file has them
+        self._begun: dict[ChatId, Chat] = {}  # not in the file, since nothing is in them yet
+        self._under_way: set[ChatId] = set()
+        self._deleted: set[ChatId] = set()  # and may be restored
+        self._gone: set[ChatId] = set()  # deleted for good: a late `keep` does not bring them back
+        self.closed = False
+        self.beginning: Beginning = lambda: ("", {})  # system message and sampling of a new chat
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._write_waiting)
+        self._store = Store(path, self, wanted=sealed)
+        self._store.troubled.connect(self.troubled)
+        self._store.recovered.connect(self.recovered)
+        self._store.replaced.connect(self._write_again)
+        self._purge = Purge(self._store, self)
+        self.turning = Turning(self._store, self)
+        self.turning.ended.connect(self._turned)
+        self.purge()  # what the last window did not come to
+
+    @property
+    def trouble(self) -> AppError | None:
+        """What is wrong now, or was when the file was opened; say it with `said`."""
+        return self._store.trouble
+
+    @property
+    def file(self) -> Path | None:
+        """Where the chats are; None while they are in memory only."""
+        return self._store.file
+
+    @property
+    def locked(self) -> AppError | None:
+        """Why the encrypted chats cannot be opened now: there seem to be none, and none is written."""
+        return self._store.locked
+
+    @property
+    def codec(self) -> Codec:
+        """For whoever reads the file in a thread of its own; `seals`: it is encrypted."""
+        return self._store.codec
+
+    def new_message_id(self) -> MessageId:
+        return MessageId(uuid.uuid4().hex)
+
+    def now(self) -> float:
+        return time.time()
+
+    # reading
+
+    def headings(self, *, archived: bool = False) -> list[Heading]:
+        """All chats, or the archived ones: the pinned first, then the one last spoken in."""
+        return self._headings("archived = ?", archived)
+
+    def heading(self, chat: ChatId) -> Heading | None:
+        """One line of the list; None if the chat is not in it yet, or was deleted."""
+        found = self._headings("id = ?", chat)
+        return found[0] if found else None
+
+    def chat(self, chat: ChatId) -> Chat | None:
+        """The newest state, also what is not written yet. None if there is no such chat."""
+        return self._waiting.get(chat) or self._begun.get(chat) or self._stored(chat)
+
+    def folders(self) -> list[str]:
+        """By name; empty ones too."""
+        codec = self.codec
+        return self._store.read(lambda db: history_folders.names(db, codec), list[str]())
+
+    def search(self, words: str, most: int = 200) -> list[Hit]:
+        """Chats with every word in their title or in one text, archived ones too."""
+        return [hit for hit in self.looking(words, most) if hit is not None]
+
+    def looking(self, words: str, most: int = 200) -> Iterator[Hit | None]:
+        """The same little by little; None after each step that found nothing."""
+        self._write_waiting()
+        codec, indexed = self.codec, self._store.indexed
+        if codec.seals:
+            yield from history_search.open_and_look(self._store.read, words, most, codec)
+            return
+        yield from self._store.read(
+            lambda db: history_search.search(db, words, most, codec, indexed=indexed), list[Hit]()
+        )
+
+    # a chat as a whole
+
+    def begin(self, folder: str = "", model: str | None = None) -> Chat:
+        """A new chat. Its first `keep` writes it, so an empty one leaves nothing behind."""
+        system, sampling = self.beginning()
+        made = Chat(
+            _new_chat_id(), folder=folder, model=model, system=system, sampling=sampling,
+            changed_at=self.now(),
+        )  # fmt: skip
+        self._begun[made.id] = made
+        for old in list(self._begun)[:-OPEN_CHATS]:  # left empty: nobody comes back to it
+            del self._begun[old]
+        return made
+
+    def keep(self, chat: Chat) -> None:
+        """Write what is different in it. If that fails it stays in memory and is tried again."""
+        self._under_way.discard(chat.id)
+        self._note(chat)
+        self._write_waiting()
+
+    def keep_soon(self, chat: Chat) -> None:
+        """The same within a second: for an answer under way, and for drafts."""
+        self._under_way.add(chat.id)
+        self._note(chat)
+        if not self._timer.isActive():
+            self._timer.start(SOON_MS)
+
+    def flush(self) -> None:
+        """Write now what waits."""
+        self._write_waiting()
+
+    def close(self) -> None:
+        """Write what waits, remove what was deleted, let go of the file."""
+        if self.closed:
+            return
+        self.closed = True
+        self.turning.stop()
+        self._under_way.clear()
+        self._write_waiting()
+        self.purge()
+        self._purge.finish()
+        self._timer.stop()  # for good, also if something could not be written
+        self._store.close()
+
+    def duplicate(self, chat: ChatId, title: str) -> Chat | None:
+        """The same chat once more under another title. None if it is gone."""
+        old = self.chat(chat)
+        return self.adopt(clone(old, chat, title)) if old else None
+
+    def adopt(self, chat: Chat) -> Chat:
+        """A chat made elsewhere (a fork, an import), kept under an id of its own."""
+        made = replace(
+            chat, id=_new_chat_id(), title=named(chat.title), folder=named(chat.folder),
+            changed_at=chat.changed_at or self.now(),
+        )  # fmt: skip
+        self.keep(made)
+        return made
+
+    # what only the list changes
+
+    def rename(self, chat: ChatId, title: str) -> None:
+        """Call it `title`; "" names it by its first question again."""
+        title = named(title)
+        now = self.chat(chat)
+        if now is not None:
+            codec = self.codec
+            self._headline(
+                [chat], lambda db: history_rows.rename(db, now, title, codec), title=title
+            )
+
+    def pin(self, chats: Sequence[ChatId], pinned: bool) -> None:
+        """To the top of the list, or back among the others."""
+        self._flag(chats, "pinned", pinned)
+
+    def archive(self, chats: Sequence[ChatId], archived: bool) -> None:
+        """Out of the list, but found by searching; or back into it."""
+        self._flag(chats, "archived", archived)
+
+    def move(self, chats: Sequence[ChatId], folder: str) -> None:
+        """Into a folder, made if it is new; "" for out of any."""
+        folder, codec = named(folder), self.codec
+        self._headline(
+            chats, lambda db: history_folders.move(db, chats, folder, codec), folder=folder
+        )
+
+    def delete(self, chats: Sequence[ChatId]) -> None:
+        """Out of sight now; gone for good with `purge`, or at the next start."""
+        self._write_waiting()
+        for one in chats:
+            self._begun.pop(one, None)
+        if self._mark(chats, self.now()):
+            self._deleted.update(chats)
+            for one in chats:
+                self.removed.emit(one)
+
+    def restore(self, chats: Sequence[ChatId]) -> None:
+        """Undo of `delete`, until `purge`."""
+        there = [one for one in chats if one not in self._gone]
+        if self._mark(there, None):
+            self._deleted.difference_update(there)
+        self.changed.emit("")
+
+    def purge(self) -> None:
+        """Take what was deleted out of the file, a little at a time."""
+        gone = self._store.read(
+            lambda db: db.execute("SELECT id FROM chats WHERE deleted_at IS NOT NULL").fetchall(),
+            list[Any](),
+        )
+        ids = [ident for (ident,) in gone if ident not in self._gone]
+        for ident in ids:
+            self._gone.add(ident)
+            self._waiting.pop(ident, None)
+            self._written.pop(ident, None)
+        self._purge.begin(ids)
+
+    # folders
+
+    def make_folder(self, name: str) -> None:
+        """Nothing happens if it is there."""
+        name, codec = named(name), self.codec
+        if name and name not in self.folders():
+            self._store.write(lambda db: history_folders.made(db, name, codec))
+            self.changed.emit("")
+
+    def rename_folder(self, name: str, new: str) -> None:
+        """Its chats go along; if `new` is there already the two become one."""
+        new = named(new)
+        if not new or new == name:
+            return
+        inside = self.inside(name)
+        self.make_folder(new)
+        self.move(inside, new)
+        self.delete_folder(name)
+
+    def delete_folder(self, name: str) -> list[ChatId]:
+        """Its chats stay, in no folder: these, so that `move` can undo it."""
+        inside, codec = self.inside(name), self.codec
+        self.move(inside, "")
+        self._store.write(lambda db: history_folders.remove(db, name, codec))
+        self.changed.emit("")
+        return inside
+
+    def inside(self, folder: str) -> list[ChatId]:
+        """The chats of a folder, archived ones too."""
+        return [one.id for one in self._headings() if one.folder == folder]
+
+    # encrypted, or not
+
+    def unlock(self, key: bytes) -> bool:
+        """Open encrypted chats; whether this is their key. `locked` says why not."""
+        if self.locked is None or not self._store.unlock(cipher := Cipher(key)):
+            return self.locked is None
+        self._write_again()
+        self.purge()
+        self.unlocked.emit()
+        if not self._store.read(history_file.is_swept, True):
+            self.turning.begin(Turn.SWEEP, cipher)
+        return True
+
+    def turn(self, turn: Turn, key: bytes | None = None) -> bool:
+        """Encrypt every text with `key`, or none any more; `turning` tells of it. Whether it was begun."""
+        self._write_waiting()
+        self._purge.finish()
+        cipher = Cipher(key) if key is not None else self.codec
+        return isinstance(cipher, Cipher) and self.turning.begin(turn, cipher)
+
+    def set_aside(self) -> Path | None:
+        """Of locked chats: where the file is kept now, and a new history is begun. None: it could not be."""
+        aside = self._store.set_aside()
+        if aside is not None:
+            self._write_again()
+            self.unlocked.emit()
+        return aside
+
+    # the file
+
+    def _headings(self, where: str = "1", *values: object) -> list[Heading]:
+        codec = self.codec
+        return self._store.read(
+            lambda db: history_rows.headings(db, codec, where, values), list[Heading]()
+        )
+
+    def _stored(self, ident: ChatId) -> Chat | None:
+        """As the file has it, from memory if it was read lately."""
+        if ident not in self._written:
+            codec = self.codec
+            found = self._store.read(lambda db: history_rows.read(db, ident, codec), None)
+            if found is None:
+                return None
+            self._written[ident] = found
+        self._written.move_to_end(ident)
+        while len(self._written) > OPEN_CHATS:
+            self._written.popitem(last=False)
+        return self._written[ident]
+
+    def _note(self, chat: Chat) -> None:
+        """What waits to be written, with the title and the folder that the list gave it."""
+        known = self.chat(chat.id)
+        now = history_rows.with_headline(chat, known) if known else chat
+        if chat.id in self._begun and not (now.messages or now.draft or now.draft_files):
+            self._begun[chat.id] = now
+        elif chat.id not in self._gone:
+            self._waiting[chat.id] = now
+
+    def _write_waiting(self) -> None:
+        self._timer.stop()
+        failed: list[ChatId] = []
+        for ident, chat in list(self._waiting.items()):
+            if self._waiting.get(ident) is not chat:  # written by whoever heard of another
+                continue
+            before, whole = self._stored(ident), ident not in self._under_way
+            write = partial(
+                history_rows.write, chat=chat, before=before, codec=self.codec, whole=whole
+            )
+            if not self._store.write(write, later=True):
+                failed.append(ident)
+                if len(failed) == MOST_FAILED:
+                    break
+                continue
+            self._written[ident] = chat
+            del self._waiting[ident]
+            self._begun.pop(ident, None)
+            self.changed.emit(ident)
+        for ident in failed:  # the last next time: one bad chat does not keep the others back
+            if ident in self._waiting:
+                self._waiting[ident] = self._waiting.pop(ident)
+            self._timer.start(AGAIN_MS)
+
+    def _flag(self, chats: Sequence[ChatId], column: str, on: bool) -> None:
+        order = f"UPDATE chats SET {column} = ? WHERE id = ?"  # noqa: S608  ours
+        rows = [(on, one) for one in chats]
+        self._headline(chats, lambda db: db.executemany(order, rows), **{column: on})
+
+    def _headline(
+        self, chats: Sequence[ChatId], act: Callable[[sqlite3.Connection], object], **fields: Any
+    ) -> None:
+        """Write it, and remember it for chats that are open."""
+        if not self._store.write(act):
+            return
+        for one in chats:
+            for store in (self._waiting, self._written, self._begun):
+                if one in store:
+                    store[one] = replace(store[one], **fields)
+        self.changed.emit(chats[0] if len(chats) == 1 else "")
+
+    def _mark(self, chats: Sequence[ChatId], deleted_at: float | None) -> bool:
+        rows = [(deleted_at, one) for one in chats]
+        order = "UPDATE chats SET deleted_at = ? WHERE id = ?"
+        return self._store.write(lambda db: db.executemany(order, rows))
+
+    def _turned(self) -> None:
+        """The file is encrypted now, or not; what came meanwhile goes into it."""
+        self._write_waiting()
+        self.changed.emit("")
+
+    def _write_again(self) -> None:
+        """The file is a new one: what is in memory goes into it."""
+        known = {**self._written, **self._waiting}
+        self._waiting = {one: chat for one, chat in known.items() if one not in self._deleted}
+        self._written.clear()
+        self.changed.emit("")
+        self._timer.start(0)
+
+
+def _new_chat_id() -> ChatId:
+    return ChatId(uuid.uuid4().hex)

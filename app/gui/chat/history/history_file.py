@@ -1,0 +1,351 @@
+"""The file of the history: opened or made, brought up to date, kept aside if it is damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.core.errors import AppError, Damaged, DoesNotFit, Refused
+from app.gui.chat.history.history_cipher import Cipher, Codec, Plain, broken
+
+FILE = "history.sqlite3"  # in the window's folder
+VERSION, SEALED = 1, 2  # `user_version` of the file: as it is, or its texts are sealed
+BUSY_S = 0.25  # another program may read along; the window does not wait long for it
+VERSION_AT = 60  # where `user_version` stands in a file (sqlite.org/fileformat2.html, 1.3)
+JOURNAL_BYTES = 4 << 20  # what the write-ahead file shrinks to
+
+TABLES = """
+CREATE TABLE folders (name TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE chats (
+  id TEXT PRIMARY KEY, title TEXT NOT NULL, shown TEXT NOT NULL,
+  folder TEXT REFERENCES folders (name) ON UPDATE CASCADE ON DELETE SET NULL,
+  pinned INTEGER NOT NULL, archived INTEGER NOT NULL,
+  model TEXT, system TEXT NOT NULL, sampling TEXT NOT NULL, context INTEGER, draft TEXT NOT NULL,
+  leaf TEXT, changed_at REAL NOT NULL, deleted_at REAL
+);
+CREATE INDEX chats_by_time ON chats (pinned DESC, changed_at DESC);
+CREATE INDEX chats_by_folder ON chats (folder);
+CREATE TABLE messages (
+  number INTEGER PRIMARY KEY, chat TEXT NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+  id TEXT NOT NULL, parent TEXT, role TEXT NOT NULL, text TEXT NOT NULL, made_at REAL NOT NULL,
+  details TEXT NOT NULL, indexed INTEGER NOT NULL,
+  UNIQUE (chat, id),
+  FOREIGN KEY (chat, parent) REFERENCES messages (chat, id)
+    ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED
+);
+CREATE INDEX messages_by_parent ON messages (chat, parent);
+CREATE INDEX messages_unindexed ON messages (chat) WHERE indexed = 0;
+"""
+
+# The index of words. An answer under way is not in it (`indexed` is 0): it changes every second.
+WORDS = """
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
+  text, content='messages', content_rowid='number', tokenize='unicode61 remove_diacritics 2',
+  prefix='2 3'
+);
+UPDATE messages SET indexed = 1;
+INSERT INTO words (words) VALUES ('rebuild');
+CREATE TRIGGER words_added AFTER INSERT ON messages WHEN new.indexed BEGIN
+  INSERT INTO words (rowid, text) VALUES (new.number, new.text);
+END;
+CREATE TRIGGER words_removed AFTER DELETE ON messages WHEN old.indexed BEGIN
+  INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
+END;
+CREATE TRIGGER words_left AFTER UPDATE OF text, indexed ON messages WHEN old.indexed BEGIN
+  INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
+END;
+CREATE TRIGGER words_came AFTER UPDATE OF text, indexed ON messages WHEN new.indexed BEGIN
+  INSERT INTO words (rowid, text) VALUES (new.number, new.text);
+END;
+"""
+# Begun, and then nothing was said and nothing set.
+EMPTY = (
+    "title = '' AND system = '' AND draft = '' AND sampling = '{}'"
+    " AND NOT EXISTS (SELECT 1 FROM messages WHERE chat = chats.id)"
+)
+TRIGGERS = ("words_added", "words_removed", "words_left", "words_came")
+# Of a sealed file. `mark` opens under its key only; `swept`: no page holds what stood there before.
+SEAL = "CREATE TABLE seal (mark BLOB NOT NULL, swept INTEGER NOT NULL);"
+MARK = ("Poolhouse", "mark")  # the text, and its place
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """`trouble` is what a person must hear about it. `indexed`: words can be looked up.
+
+    `locked`: the texts are sealed, and why they cannot be opened; `db` is an empty one in memory.
+    """
+
+    db: sqlite3.Connection
+    path: Path | None  # None: only in memory
+    indexed: bool
+    codec: Codec
+    trouble: AppError | None = None
+    locked: AppError | None = None
+    locked_path: Path | None = None
+
+
+class _Newer(Exception):
+    """The file was written by a newer version."""
+
+
+def open_history(path: Path, cipher: Cipher | None = None, *, wanted: bool = False) -> Opened:
+    """The history in `path`. A damaged file is kept aside; one of a newer version stays untouched.
+
+    A sealed file needs its `cipher`. wanted: a file that is begun here is a sealed one.
+    """
+    try:
+        return _open(path, cipher, wanted)
+    except _Newer:
+        own = path.with_name(f"{path.stem}-v{VERSION}{path.suffix}")
+        trouble = Refused("history_newer", path=str(path))
+        return _opened_instead(own, trouble, cipher, wanted)
+    except sqlite3.DatabaseError as error:
+        odd = _code(error) == sqlite3.SQLITE_ERROR  # a table or a column of ours is not there
+        if not (odd or is_damage(error)):
+            return _in_memory(why_not(error, path))
+    except OSError as error:
+        return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
+    return keep_aside(path, cipher, wanted=wanted)
+
+
+def keep_aside(path: Path, cipher: Cipher | None = None, *, wanted: bool = False) -> Opened:
+    """The damaged file under another name, and a new one in its place."""
+    try:
+        aside = move_aside(path, "damaged")
+    except OSError as error:
+        return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
+    return _opened_instead(path, Damaged("history_set_aside", path=str(aside)), cipher, wanted)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is at fault, not the disk or the permissions."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_index_damage(error: sqlite3.Error) -> bool:
+    """Whether only the index of words is at fault, which can be made again."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB
+
+
+def mend(db: sqlite3.Connection) -> bool:
+    """Make the index of words again from the texts."""
+    try:
+        db.execute("INSERT INTO words (words) VALUES ('rebuild')")
+    except sqlite3.DatabaseError:
+        return False
+    return True
+
+
+def why_not(error: sqlite3.Error, path: Path | None) -> AppError:
+    """The error as a sentence for whoever looks at the window."""
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return DoesNotFit("history_full", path=str(path))
+    return AppError("history_unwritten", path=str(path), why=str(error))
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's own number of the error; 0 if the error is Python's."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All of it is written, or nothing."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk may have ended it already
+            db.execute("ROLLBACK")
+        raise
+
+
+def is_sealed(path: Path) -> bool:
+    """What the beginning of a file says of itself, without opening it; false if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(VERSION_AT + 4)
+    except OSError:
+        return False
+    return int.from_bytes(head[VERSION_AT:], "big") == SEALED
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection of ours; also the exporter's, in its own thread."""
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, factory=_Connection)
+    db.text_factory = _text
+    db.executescript("PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")
+    return db
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing."""
+    db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, factory=_Connection)
+    db.text_factory = _text
+    return db
+
+
+class _Connection(sqlite3.Connection):
+    """Bytes of a damaged file that are no text are a damaged file, also where SQLite's own words quote them."""
+
+    def execute(self, *given: Any) -> sqlite3.Cursor:
+        try:
+            return super().execute(*given)
+        except UnicodeDecodeError:
+            raise broken() from None
+
+    def executescript(self, script: str) -> sqlite3.Cursor:
+        try:
+            return super().executescript(script)
+        except UnicodeDecodeError:
+            raise broken() from None
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise broken() from None
+
+
+def _open(path: Path, cipher: Cipher | None, wanted: bool) -> Opened:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite's other files copy its mode
+    path.chmod(0o600)
+    db = connect(path)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")  # outlives a kill; no wait for the disk
+        db.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
+        sealed = _is_sealed(db, wanted)
+        if sealed and (locked := why_locked(db, path, cipher)) is not None:
+            db.close()
+            return replace(_in_memory(None), locked=locked, locked_path=path)
+        _bring_up(db, cipher if sealed else None)
+        indexed = not sealed and index(db)
+        _look_around(db)
+    except BaseException:
+        db.close()
+        raise
+    return Opened(db, path, indexed, cipher if sealed and cipher else Plain())
+
+
+def _is_sealed(db: sqlite3.Connection, wanted: bool) -> bool:
+    """What the file says; of a new one, what is wanted. Raises _Newer."""
+    found = _version(db)
+    if found > SEALED:
+        raise _Newer
+    tables = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    there = SEALED if "seal" in tables else VERSION if "chats" in tables else found
+    if found < there:  # the number is damaged: a sealed file never opens as a plain one
+        db.execute(f"PRAGMA user_version = {there}")
+        found = there
+    return found == SEALED or (wanted and found < VERSION)
+
+
+def why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
+    """None: the cipher opens it, or it is new."""
+    if cipher is None:
+        return Refused("history_locked")
+    if _version(db) == SEALED:
+        (mark,) = db.execute("SELECT mark FROM seal").fetchone() or (b"",)
+        try:
+            cipher.open(mark, MARK[1])
+        except sqlite3.DatabaseError:
+            return Refused("history_key_wrong", place="its place", path=str(path))
+    return None
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _bring_up(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
+    """Make the tables of this version, from whatever version is there."""
+    if _version(db) >= VERSION:
+        return
+    db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION};")
+    if cipher is not None:
+        mark_sealed(db, cipher, swept=True)
+    db.execute("COMMIT")
+
+
+def mark_sealed(db: sqlite3.Connection, cipher: Cipher, *, swept: bool) -> None:
+    """From now on the file's texts are sealed. Within a transaction."""
+    db.execute(SEAL)
+    db.execute("INSERT INTO seal (mark, swept) VALUES (?, ?)", (cipher.seal(*MARK), swept))
+    db.execute(f"PRAGMA user_version = {SEALED}")
+
+
+def mark_plain(db: sqlite3.Connection) -> None:
+    """From now on its texts are as they are. Within a transaction."""
+    db.execute("DROP TABLE seal")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def is_swept(db: sqlite3.Connection) -> bool:
+    """Of a sealed file: whether nothing is left in it from before it was sealed."""
+    return bool((db.execute("SELECT swept FROM seal").fetchone() or (0,))[0])
+
+
+def index(db: sqlite3.Connection) -> bool:
+    """The index of words, if this SQLite can have one."""
+    known = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    if not can_index(db):
+        for name in known.intersection(TRIGGERS):
+            db.execute(f"DROP TRIGGER {name}")
+        return False
+    if not known.issuperset(TRIGGERS):
+        for name in known.intersection(TRIGGERS):
+            db.execute(f"DROP TRIGGER {name}")
+        db.executescript(f"BEGIN IMMEDIATE; {WORDS} COMMIT;")
+    db.execute("UPDATE messages SET indexed = 1 WHERE indexed = 0")  # a crash left them
+    return True
+
+
+def can_index(db: sqlite3.Connection) -> bool:
+    """Whether this SQLite was built with FTS5."""
+    return bool(db.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0])
+
+
+def _look_around(db: sqlite3.Connection) -> None:
+    """Touch what the list needs, so that a damaged file shows itself now."""
+    db.execute("SELECT id, shown, folder, draft, leaf, deleted_at FROM chats").fetchall()
+    db.execute("SELECT count(*) FROM messages").fetchone()
+    db.execute(f"DELETE FROM chats WHERE {EMPTY}")  # noqa: S608  ours
+
+
+def _opened_instead(path: Path, trouble: AppError, cipher: Cipher | None, wanted: bool) -> Opened:
+    try:
+        return replace(_open(path, cipher, wanted), trouble=trouble)
+    except (sqlite3.Error, OSError, _Newer) as error:
+        return _in_memory(AppError("history_unwritten", path=str(path), why=_words(error)))
+
+
+def _in_memory(trouble: AppError | None) -> Opened:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.execute("PRAGMA foreign_keys = ON")
+    _bring_up(db)
+    return Opened(db, None, index(db), Plain(), trouble)
+
+
+def move_aside(path: Path, why: str) -> Path:
+    """The file, and what SQLite keeps beside it, under a name that is free. Raises OSError."""
+    number = 1
+    while (aside := path.with_name(f"{path.stem}-{why}-{number}{path.suffix}")).exists():
+        number += 1
+    path.rename(aside)
+    for tail in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            path.with_name(path.name + tail).rename(aside.with_name(aside.name + tail))
+    return aside
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

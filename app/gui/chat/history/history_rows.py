@@ -1,0 +1,244 @@
+"""Chats and messages <-> rows of the history's file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Role, title_of
+from app.decoding import decode
+from app.gui.chat.history import history_folders
+from app.gui.chat.history.history_cipher import Codec, Kept, broken, storable
+from app.gui.chat.history.history_folders import FOLDER
+
+HEADING = "id, shown, coalesce(folder, ''), pinned, archived, changed_at"
+CHAT = (
+    "title, coalesce(folder, ''), pinned, archived, model, system, sampling, context, draft, "
+    "leaf, changed_at"
+)
+CHAT_TEXTS = (
+    "title",
+    "shown",
+    "model",
+    "system",
+    "sampling",
+    "draft",
+)  # columns that may be sealed
+MESSAGE_TEXTS = ("text", "details")
+WITH_FILES = "\x1e"  # before the JSON of a draft with its files; one without is kept as its text
+
+
+def of_chat(column: str, chat: str) -> tuple[str, ...]:
+    """The place of a text of a chat."""
+    return "chat", chat, column
+
+
+def of_message(column: str, chat: str, message: str) -> tuple[str, ...]:
+    """The place of a text of a message."""
+    return "message", chat, message, column
+
+
+def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
+    """From the columns HEADING."""
+    ident, shown, folder, pinned, archived, changed_at, *_ = row
+    return Heading(
+        ChatId(ident), codec.open(shown, *of_chat("shown", ident)), codec.open(folder, FOLDER),
+        bool(pinned), bool(archived), changed_at,
+    )  # fmt: skip
+
+
+def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
+    """A chat with its messages."""
+    row = db.execute(f"SELECT {CHAT} FROM chats WHERE id = ?", (ident,)).fetchone()  # noqa: S608
+    if row is None:
+        return None
+    title, folder, pinned, archived, model, system, sampling, context, draft, leaf, changed = row
+    messages = _messages(db, ident, codec)
+
+    def text(column: str, kept: Kept) -> str:
+        return codec.open(kept, *of_chat(column, ident))
+
+    typed, files = _of_draft(text("draft", draft))
+    return Chat(
+        ident, text("title", title), codec.open(folder, FOLDER), bool(pinned), bool(archived),
+        None if model is None else text("model", model), text("system", system),
+        unpacked(text("sampling", sampling)), context, typed, messages,
+        leaf if leaf in messages else None, changed, files,
+    )  # fmt: skip
+
+
+def _role(kept: str) -> Role:
+    try:
+        return Role(kept)
+    except ValueError:
+        raise broken() from None
+
+
+def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[MessageId, Message]:
+    rows = db.execute(
+        "SELECT id, parent, role, text, made_at, details FROM messages"
+        " WHERE chat = ? ORDER BY number",
+        (chat,),
+    )
+    return {
+        MessageId(ident): Message(
+            MessageId(ident), parent, _role(role),
+            codec.open(text, *of_message("text", chat, ident)), made_at,
+            unpacked(codec.open(details, *of_message("details", chat, ident))),
+        )
+        for ident, parent, role, text, made_at, details in rows
+    }  # fmt: skip
+
+
+def write(
+    db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool
+) -> None:
+    """What is different from `before`. whole: nothing of it is under way, so words are indexed."""
+    if before is None:
+        _insert(db, chat, codec)
+    elif _settings(chat) != _settings(before):
+        db.execute(
+            "UPDATE chats SET model = ?, system = ?, sampling = ?, context = ?, draft = ?,"
+            " leaf = ?, changed_at = ?, shown = ? WHERE id = ?",
+            (*_sealed_settings(chat, codec), chat.id),
+        )
+    known = before.messages if before else {}
+    for gone in known.keys() - chat.messages.keys():
+        order = "DELETE FROM messages WHERE chat = ? AND id = ?"
+        db.execute(order, (chat.id, storable(gone)))
+    _write_messages(db, chat, known, codec, whole=whole)
+    if whole:
+        db.execute("UPDATE messages SET indexed = 1 WHERE chat = ? AND indexed = 0", (chat.id,))
+
+
+def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None:
+    """Call it `title` from now on; "": by its first question."""
+    shown = title_of(replace(chat, title=title))
+    db.execute(
+        "UPDATE chats SET title = ?, shown = ? WHERE id = ?",
+        (_sealed(codec, "title", title, chat.id), _sealed(codec, "shown", shown, chat.id), chat.id),
+    )
+
+
+def with_headline(chat: Chat, kept: Chat) -> Chat:
+    """`chat` with what only the list changes: its title, its folder, whether it is pinned."""
+    return replace(
+        chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived
+    )
+
+
+def _insert(db: sqlite3.Connection, chat: Chat, codec: Codec) -> None:
+    folder = history_folders.made(db, chat.folder, codec) if chat.folder else None
+    db.execute(
+        "INSERT INTO chats (model, system, sampling, context, draft, leaf, changed_at,"
+        " shown, id, title, folder, pinned, archived) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (*_sealed_settings(chat, codec), chat.id, _sealed(codec, "title", chat.title, chat.id),
+         folder, chat.pinned, chat.archived),
+    )  # fmt: skip
+
+
+def _write_messages(
+    db: sqlite3.Connection,
+    chat: Chat,
+    known: Mapping[MessageId, Message],
+    codec: Codec,
+    *,
+    whole: bool,
+) -> None:
+    new: list[tuple[Any, ...]] = []
+    for message in chat.messages.values():
+        old = known.get(message.id)
+        ident = storable(message.id)
+        if old is None:
+            new.append(
+                (chat.id, ident, _maybe(message.parent), message.role,
+                 *_sealed_message(message, chat.id, codec), message.made_at, whole)
+            )  # fmt: skip
+        elif old is not message and old != message:
+            db.execute(
+                "UPDATE messages SET text = ?, details = ?, indexed = ? WHERE chat = ? AND id = ?",
+                (*_sealed_message(message, chat.id, codec), whole, chat.id, ident),
+            )
+    db.executemany(
+        "INSERT INTO messages (chat, id, parent, role, text, details, made_at, indexed)"
+        " VALUES (?,?,?,?,?,?,?,?)",
+        new,
+    )
+
+
+def _settings(chat: Chat) -> tuple[Any, ...]:
+    return (
+        _maybe(chat.model), storable(chat.system), _packed(chat.sampling), chat.context,
+        storable(chat.draft), _maybe(chat.leaf), chat.changed_at, chat.draft_files,
+    )  # fmt: skip
+
+
+def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
+    """The same as columns, and what the list shows of it."""
+    model = None if chat.model is None else _sealed(codec, "model", chat.model, chat.id)
+    return (
+        model, _sealed(codec, "system", chat.system, chat.id),
+        _sealed(codec, "sampling", _packed(chat.sampling), chat.id), chat.context,
+        _sealed(codec, "draft", _draft(chat), chat.id), _maybe(chat.leaf), chat.changed_at,
+        _sealed(codec, "shown", title_of(chat), chat.id),
+    )  # fmt: skip
+
+
+def _draft(chat: Chat) -> str:
+    """What is typed, and the files that go with it, as one text."""
+    if not chat.draft_files and not chat.draft.startswith(WITH_FILES):
+        return chat.draft
+    return WITH_FILES + json.dumps([chat.draft, chat.draft_files], ensure_ascii=False)
+
+
+def _of_draft(kept: str) -> tuple[str, tuple[Details, ...]]:
+    if not kept.startswith(WITH_FILES):
+        return kept, ()
+    try:
+        return decode(kept.removeprefix(WITH_FILES), tuple[str, tuple[dict[str, Any], ...]])
+    except ValueError:
+        raise broken() from None
+
+
+def _sealed(codec: Codec, column: str, text: str, chat: ChatId) -> Kept:
+    return codec.seal(storable(text), *of_chat(column, chat))
+
+
+def _sealed_message(message: Message, chat: ChatId, codec: Codec) -> tuple[Kept, Kept]:
+    """Its text and its details."""
+    ident = storable(message.id)
+    return (
+        codec.seal(storable(message.text), *of_message("text", chat, ident)),
+        codec.seal(_packed(message.details), *of_message("details", chat, ident)),
+    )
+
+
+def _maybe(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
+def _packed(facts: Mapping[str, Any]) -> str:
+    return storable(json.dumps(dict(facts), ensure_ascii=False, separators=(",", ":")))
+
+
+def unpacked(text: str) -> dict[str, Any]:
+    """What `details` or another column of facts holds. Raises as for a damaged file."""
+    try:
+        return decode(text, dict[str, Any])
+    except ValueError:
+        raise broken() from None
+
+
+def headings(
+    db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()
+) -> list[Heading]:
+    """Lines of the list: the pinned first, then the one last spoken in. `where` is ours."""
+    rows = db.execute(
+        f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
+        " ORDER BY pinned DESC, changed_at DESC, id",
+        tuple(values),
+    )
+    return [heading(row, codec) for row in rows]

@@ -1,0 +1,231 @@
+"""Finding chats by words in titles, messages, attached files and system messages: with the index of words where it is
+and serves, else letter by letter.
+
+Sealed texts have no index: they are opened one after another, a little at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from app.core.chat import ATTACHMENTS, ChatId, Heading, MessageId
+from app.gui.chat.history.history_cipher import Codec
+from app.gui.chat.history.history_rows import (
+    HEADING,
+    heading,
+    headings,
+    of_chat,
+    of_message,
+    unpacked,
+)
+
+Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # as Store.read
+
+EXCERPT_BEFORE, EXCERPT_AFTER = 24, 96  # characters around the first word found
+LOOKED_AT = 100_000  # characters of a text; words further on are found, and its beginning shown
+MOST_WORDS = 12
+AT_ONCE = 20  # sealed texts opened between two looks at the clock
+# Scripts that write without spaces: the index would hold whole sentences as one word.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
+_MARKS = re.compile(r"[*`#]+")
+_NO_WORD = re.compile(r"[^\w\s]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chat that was found. `excerpt` is text around the words, "" if only the title has them."""
+
+    heading: Heading
+    message: MessageId | None
+    excerpt: str
+
+
+def search(
+    db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool
+) -> list[Hit]:
+    """Chats in one of whose texts every word occurs; the latest first."""
+    words = typed.split()[:MOST_WORDS]
+    if not words:
+        return []
+    plain = not indexed or bool(_UNSPACED.search(typed) or _NO_WORD.search(typed))
+    texts = (_by_letters if plain else _by_index)(db, words, most, codec)
+    found: dict[ChatId, Hit] = {}
+    for hit in (*texts, *_by_file(db, words, most, codec), *_by_chat(db, words, most, codec)):
+        found.setdefault(hit.heading.id, hit)
+    hits = list(found.values())
+    hits.sort(key=lambda hit: (hit.heading.pinned, hit.heading.changed_at), reverse=True)
+    return hits[:most]
+
+
+def _by_chat(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+    """By what stands over a chat: its title, or its system message."""
+    titled, told = (_every(column, words) for column in ("shown", "system"))
+    asked = tuple(map(_like, words))
+    rows = db.execute(
+        f"SELECT {HEADING}, CASE WHEN {titled} THEN '' ELSE system END FROM chats"  # noqa: S608
+        f" WHERE deleted_at IS NULL AND ({titled} OR {told})"
+        " ORDER BY pinned DESC, changed_at DESC LIMIT ?",
+        (*asked, *asked, *asked, most),
+    )
+    return [Hit(heading(row, codec), None, excerpt(row[-1], words)) for row in rows]
+
+
+def _by_file(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+    """By what is attached to a message."""
+    held = _every("json_extract(value, '$.name') || ' ' || json_extract(value, '$.text')", words)
+    found = (
+        f"SELECT m.number, m.chat FROM messages m WHERE instr(m.details, '\"{ATTACHMENTS}\"') > 0"  # noqa: S608
+        " AND CASE WHEN json_valid(m.details) THEN EXISTS (SELECT 1"
+        f" FROM json_each(m.details, '$.{ATTACHMENTS}') WHERE {held}) END"
+    )
+    return _hits(db, found, tuple(map(_like, words)), words, most, codec)
+
+
+def _by_index(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+    asked = " ".join(f'"{word}"*' for word in words)
+    found = "SELECT m.number, m.chat FROM words JOIN messages m ON m.number = words.rowid"
+    return _hits(db, f"{found} WHERE words MATCH ?", (asked,), words, most, codec)
+
+
+def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Codec) -> list[Hit]:
+    found = f"SELECT m.number, m.chat FROM messages m WHERE {_every('m.text', words)}"  # noqa: S608
+    return _hits(db, found, tuple(map(_like, words)), words, most, codec)
+
+
+def _hits(
+    db: sqlite3.Connection,
+    found: str,
+    values: tuple[Any, ...],
+    words: list[str],
+    most: int,
+    codec: Codec,
+) -> list[Hit]:
+    """The latest chats among the messages `found`, each with an excerpt of its newest one."""
+    rows = db.execute(
+        f"SELECT {HEADING}, number FROM chats"  # noqa: S608
+        f" JOIN (SELECT chat, max(number) AS number FROM ({found}) GROUP BY chat) ON chat = id"
+        " WHERE deleted_at IS NULL ORDER BY pinned DESC, changed_at DESC LIMIT ?",
+        (*values, most),
+    ).fetchall()
+    return [_hit(db, row, words, codec) for row in rows]
+
+
+def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: Codec) -> Hit:
+    found = "SELECT id, text, details FROM messages WHERE number = ?"
+    message, text, details = db.execute(found, (row[-1],)).fetchone()
+    text = _with_words(_texts(text, details), list(map(folded, words))) or text
+    return Hit(heading(row, codec), MessageId(message), excerpt(text, words))
+
+
+def _texts(text: str, details: str) -> Iterator[str]:
+    """Of a message, and of what is attached to it, each with its name before it."""
+    yield text
+    attached = unpacked(details).get(ATTACHMENTS)
+    for one in attached if isinstance(attached, list) else ():
+        if isinstance(one, dict):
+            yield f"{one.get('name', '')} {one.get('text', '')}"
+
+
+def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
+    """The first of these texts in which every one of the folded words occurs."""
+    return next((text for text in texts if _has(text, words)), None)
+
+
+def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[Hit | None]:
+    """The same in sealed texts, in the order of the list. None: some were looked through in vain."""
+    words = [folded(word) for word in typed.split()[:MOST_WORDS]]
+    if not words:
+        return
+    found = 0
+    for one in read(lambda db: headings(db, codec), []):
+        if found == most:
+            return
+        hit = read(partial(_over, one, words, typed.split(), codec), None)
+        for looked in _messages(read, one, words, typed.split(), codec):
+            yield None
+            hit = looked or hit
+        if hit is not None:
+            found += 1
+            yield hit
+
+
+def _over(
+    chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection
+) -> Hit | None:
+    """Where the words stand over the chat: in its title, or in its system message."""
+    if _has(chat.title, words):
+        return Hit(chat, None, "")
+    (kept,) = db.execute("SELECT system FROM chats WHERE id = ?", (chat.id,)).fetchone() or ("",)
+    system = codec.open(kept, *of_chat("system", chat.id)) if kept else ""
+    return Hit(chat, None, excerpt(system, typed)) if _has(system, words) else None
+
+
+def _messages(
+    read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec
+) -> Iterator[Hit | None]:
+    """None after some messages in vain, the newest first; a Hit is the last."""
+    order = (
+        "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ?"
+        " ORDER BY number DESC LIMIT ?"
+    )
+    below = 1 << 62
+    while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
+        for number, message, text, details in rows:
+            below = number
+            if (found := _with_words(_texts(text, details), words)) is not None:
+                yield Hit(chat, MessageId(message), excerpt(found, typed))
+                return
+        yield None
+
+
+def _rows(
+    order: str, values: tuple[Any, ...], codec: Codec, chat: str, db: sqlite3.Connection
+) -> list[tuple[int, str, str, str]]:
+    return [
+        (number, message, codec.open(text, *of_message("text", chat, message)),
+         codec.open(details, *of_message("details", chat, message)))
+        for number, message, text, details in db.execute(order, values).fetchall()
+    ]  # fmt: skip
+
+
+def _has(text: str, words: list[str]) -> bool:
+    low = folded(text)
+    return all(word in low for word in words)
+
+
+def folded(text: str) -> str:
+    """In small letters and without accents, as the index has it."""
+    low = text.casefold()
+    return low if low.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", low))
+
+
+def excerpt(text: str, words: list[str]) -> str:
+    """One line of `text` around the first of `words` that stands in it."""
+    low = text[:LOOKED_AT].casefold()
+    places = [place for word in words if (place := low.find(word.casefold())) >= 0]
+    place = min(places, default=0)
+    begin = max(0, place - EXCERPT_BEFORE)
+    if begin and (space := text.find(" ", begin, place)) >= 0:
+        begin = space + 1
+    line = " ".join(_MARKS.sub("", text[begin : place + EXCERPT_AFTER]).split())
+    return ("…" if begin else "") + line + ("…" if len(text) > place + EXCERPT_AFTER else "")
+
+
+def _every(column: str, words: list[str]) -> str:
+    """The condition that all words stand in it, each as `_like` has it."""
+    return "(" + " AND ".join(f"{column} LIKE ? ESCAPE '\\'" for _ in words) + ")"
+
+
+def _like(word: str) -> str:
+    for sign in "\\%_":
+        word = word.replace(sign, f"\\{sign}")
+    return f"%{word}%"

@@ -1,0 +1,1 @@
+"""The list of chats at the side: search, folders, rename, drag."""

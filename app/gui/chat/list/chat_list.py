@@ -1,0 +1,347 @@
+"""The list of chats at the side: search, folders, rename, drag, delete with undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
+
+from app.core.chat import ChatId, Heading
+from app.gui.app.app_context import Services
+from app.gui.chat.export.export import Format
+from app.gui.chat.export.export_actions import ExchangeDesk
+from app.gui.chat.history.chat_lock import CLOSED_FOLDERS
+from app.gui.chat.history.history import History
+from app.gui.chat.history.history_finding import Finding
+from app.gui.chat.history.history_search import Hit
+from app.gui.chat.list import chat_list_rows
+from app.gui.chat.list.chat_list_menu import ChatListMenu
+from app.gui.chat.list.chat_list_rows import Line, Row
+from app.gui.chat.list.chat_list_view import ChatListView
+from app.gui.chat.narrow_notice import NarrowNotice
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.escape_key import Escape
+from app.gui.widgets.layouts import column, row
+from app.gui.widgets.name_dialog import NameDialog
+
+SEARCH_MS = 150  # after the last key
+UNDO_MS = 15_000
+BETWEEN = "\n"  # no folder has it in its name
+
+
+class ChatList(QWidget):
+    """`opened` names the chat to show, `found` also the message in which a search found words, and these."""
+
+    opened = Signal(str)
+    found = Signal(str, str, str)
+
+    def __init__(self, services: Services, history: History, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._services, self._history = services, history
+        self._undo: Callable[[], None] | None = None
+        self._open: ChatId | None = None
+        self.search = QLineEdit()
+        self.view = ChatListView(services.theme, history)
+        self.notice = NarrowNotice(services.theme)
+        self._menu = ChatListMenu(services.theme, self, self)
+        self._desk = ExchangeDesk(history, self.notice, services, self)
+        self._finding = Finding(history, self)
+        self._finding.found.connect(self._show_found)
+        self._refresh_timer = self._timer(0, self.refresh)
+        self._search_timer = self._timer(SEARCH_MS, self._searched)
+        self._undo_timer = self._timer(UNDO_MS, self._forget_undo)
+        self._lay_out()
+        self._listen()
+        self.refresh()
+        self._offer_rescue()
+        history.troubled.connect(self._offer_rescue)
+
+    # what the page calls
+
+    def select(self, chat: str) -> None:
+        """Mark the chat that is shown; `opened` is not emitted."""
+        self._open = ChatId(chat)
+        self.view.mark(self._open)
+
+    def begin_search(self) -> None:
+        """Put the cursor into the search field."""
+        self.search.setFocus()
+        self.search.selectAll()
+
+    def refresh(self) -> None:
+        """Show what the history holds now."""
+        if self.view.busy:  # a name is being typed, or a chat dragged
+            self._refresh_timer.start(SEARCH_MS)
+            return
+        words = self.search.text().strip()
+        if words:
+            self._finding.begin(words)  # the chats that it finds are shown then
+            return
+        self._finding.stop()
+        current, archived = self._history.headings(), self._history.headings(archived=True)
+        rows = chat_list_rows.rows(current, archived, self._history.folders())
+        self._show_rows(rows, whole=True, empty=self._no_chats)
+
+    def _show_found(self, hits: list[Hit], over: bool) -> None:
+        """over: these are all. Before that, "nothing found" would be too early to say."""
+        if self.view.busy:  # they are looked for again then
+            self._refresh_timer.start(SEARCH_MS)
+        elif hits or over:
+            self._show_rows(chat_list_rows.found(hits), whole=False, empty=self._nothing_found)
+
+    def _show_rows(self, rows: tuple[Row, ...], *, whole: bool, empty: QWidget) -> None:
+        self.view.show_rows(rows, whole=whole)
+        self.view.mark(self._open)
+        self._stack.setCurrentWidget(self.view if self.view.rows else empty)
+
+    # what the menu and the keys do
+
+    def new_chat(self, folder: str = "") -> None:
+        """Begin one and open it."""
+        self.search.clear()
+        made = self._history.begin(folder)
+        self._open = made.id
+        self.view.mark(None)
+        self.opened.emit(made.id)
+
+    def rename(self) -> None:
+        """Type a new name in place."""
+        if self.view.currentIndex().isValid():
+            self.view.edit(self.view.currentIndex())
+
+    def pin(self, pinned: bool) -> None:
+        self._history.pin(self._ids(), pinned)
+
+    def move_to(self, folder: str) -> None:
+        self._history.move(self._ids(), folder)
+
+    def move_to_new_folder(self) -> None:
+        ids = self._ids()
+        self._ask_name(lambda name: self._history.move(ids, name))
+
+    def new_folder(self) -> None:
+        self._ask_name(self._history.make_folder)
+
+    def duplicate(self) -> None:
+        """The same chat once more; the copy is opened."""
+        for one in self.view.chosen()[:1]:
+            title = self.tr("{title} (copy)").format(title=one.title or self.tr("New chat"))
+            made = self._history.duplicate(one.id, title)
+            if made is not None:
+                self._open = made.id
+                self.opened.emit(made.id)
+
+    def archive(self, archived: bool) -> None:
+        self._forget_undo()
+        ids = self._ids()
+        self._history.archive(ids, archived)
+        words = self.tr("%n chat(s) archived.", "", len(ids))
+        if archived:
+            self._offer_undo(words, lambda: self._history.archive(ids, False))
+
+    def delete(self) -> None:
+        """The chosen chats, or the chosen folder without its chats; Undo is offered."""
+        self._forget_undo()
+        folder = self.view.folder()
+        if folder is not None:
+            self._delete_folder(folder)
+            return
+        chosen = self.view.chosen()
+        ids = [one.id for one in chosen]
+        if not ids:
+            return
+        was_open = self._open if self._open in ids else None
+        self._history.delete(ids)
+        words = self.tr("%n chat(s) deleted.", "", len(ids))
+        if len(chosen) == 1:
+            title = chosen[0].title or self.tr("New chat")
+            words = self.tr("Deleted “{title}”.").format(title=title)
+        self._offer_undo(words, lambda: self._restore(ids, was_open))
+
+    def export(self, form: Format) -> None:
+        """The chosen chats, or all of the chosen folder."""
+        folder = self.view.folder()
+        ids = self._history.inside(folder) if folder is not None else self._ids()
+        self._desk.export(form, ids, folder or self._one_title())
+
+    @property
+    def exports_thoughts(self) -> bool:
+        return self._desk.exports_thoughts
+
+    def export_thoughts(self, on: bool) -> None:
+        self._desk.export_thoughts(on)
+
+    def export_all(self, form: Format) -> None:
+        self._desk.export(form, None, "")
+
+    def import_chats(self) -> None:
+        self._desk.bring_in()
+
+    # inside
+
+    def _lay_out(self) -> None:
+        theme = self._services.theme
+        self.search.setPlaceholderText(self.tr("Search all chats"))
+        self.search.setAccessibleName(self.tr("Search all chats"))
+        self.search.setClearButtonEnabled(True)
+        self._new = button(self.tr("New chat"), self.new_chat)
+        self._new.setToolTip(self.tr("New chat ({key})").format(key="Ctrl+N"))
+        self._more = IconButton(theme, "more", self.tr("More for all chats"), self._show_more)
+        self._no_chats = EmptyState(
+            self.tr("No chats yet"),
+            self.tr("What you ask and what is answered is kept on this computer only."),
+            button(self.tr("Start one"), self.new_chat),
+        )
+        self._nothing_found = EmptyState(
+            self.tr("Nothing found"),
+            self.tr("No chat holds all of these words."),
+            button(self.tr("Show all chats"), self.search.clear),
+        )
+        self._stack = QStackedWidget()
+        for widget in (self.view, self._no_chats, self._nothing_found):
+            self._stack.addWidget(widget)
+        box = column(row(self._new, self._more), self.search, gap=sizes.S)
+        box.itemAt(0).layout().setStretch(0, 1)  # type: ignore[union-attr]
+        box.addWidget(self._stack, 1)
+        box.addWidget(self._desk)
+        box.addWidget(self.notice)
+        self.setLayout(box)
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    def _listen(self) -> None:
+        for news in (self._history.changed, self._history.removed):
+            news.connect(self._refresh_soon)  # no lambda: the history outlives the list
+        self.search.textChanged.connect(lambda _: self._search_timer.start())
+        for place in (self.search, self.view):
+            Escape(place, self._end_search, lambda: bool(self.search.text()))
+        self.search.returnPressed.connect(self.view.setFocus)
+        self.view.picked.connect(self._picked)
+        self.view.folded.connect(self._keep_folded)
+        self.view.customContextMenuRequested.connect(self._show_menu)
+        closed = self._services.preferences.text(CLOSED_FOLDERS)
+        self.view.closed = set(closed.split(BETWEEN)) if closed else set()
+        deletes = QShortcut(QKeySequence.StandardKey.Delete, self.view, self.delete)
+        deletes.setContext(Qt.ShortcutContext.WidgetShortcut)
+        # a chat that is opened gives its keys to the message
+        QShortcut(QKeySequence(Qt.Key.Key_F2), self, self.rename)
+        QShortcut(QKeySequence.StandardKey.New, self, self.new_chat)
+        QShortcut(QKeySequence.StandardKey.Find, self, self.begin_search)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether chats are written to a file, or read from one, or can be brought back still."""
+        return self._desk.busy or self._undo is not None
+
+    def _refresh_soon(self) -> None:
+        self._refresh_timer.start()
+
+    def _timer(self, wait_ms: int, act: Callable[[], None]) -> QTimer:
+        made = QTimer(self)
+        made.setSingleShot(True)
+        made.setInterval(wait_ms)
+        made.timeout.connect(act)
+        return made
+
+    def _paint(self) -> None:
+        theme = self._services.theme
+        side = theme.px(sizes.L)
+        self._new.setIcon(icon("add", theme.colours.text))
+        self._new.setIconSize(QSize(side, side))
+
+    def _searched(self) -> None:
+        self.refresh()
+
+    def _end_search(self) -> None:
+        """All chats again."""
+        self.search.clear()
+        self.search.setFocus()
+
+    def _picked(self, line: Line) -> None:
+        self._open = line.heading.id
+        if line.message is None:
+            self.opened.emit(line.heading.id)
+        else:
+            self.found.emit(line.heading.id, line.message, self.search.text())
+
+    def _ids(self) -> list[ChatId]:
+        return [one.id for one in self.view.chosen()]
+
+    def _one_title(self) -> str:
+        chosen: Sequence[Heading] = self.view.chosen()
+        return chosen[0].title if len(chosen) == 1 else ""
+
+    def _keep_folded(self) -> None:
+        if not self._history.codec.seals:  # else their names were readable there
+            self._services.preferences.keep(CLOSED_FOLDERS, BETWEEN.join(sorted(self.view.closed)))
+
+    def _show_menu(self, at: QPoint) -> None:
+        chosen, folder = self.view.chosen(), self.view.folder()
+        if chosen:
+            menu = self._menu.of_chats(chosen, self._history.folders())
+        elif folder is not None:
+            menu = self._menu.of_folder(folder)
+        else:
+            menu = self._menu.of_list(any_chats=bool(self.view.rows))
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.view.viewport().mapToGlobal(at))
+
+    def _show_more(self) -> None:
+        menu = self._menu.of_list(any_chats=bool(self._history.headings()))
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
+
+    def _ask_name(self, then: Callable[[str], None]) -> None:
+        title, asks = self.tr("New folder"), self.tr("Name of the folder")
+        NameDialog(self._services.theme, title, asks, then, self).open()
+
+    def _offer_rescue(self) -> None:
+        """Of a damaged history that was kept aside; that it was, the page says."""
+        trouble = self._history.trouble
+        if trouble is None or trouble.reason.code != "history_set_aside":
+            return
+        aside = Path(str(trouble.reason.facts["path"]))
+        words = self.tr("Some of the damaged chats may still be readable.")
+        act = (self.tr("Bring them back"), lambda: self._desk.rescue(aside))
+        self.notice.say(words, "warning", act)
+
+    def _restore(self, ids: Sequence[ChatId], was_open: ChatId | None) -> None:
+        self._history.restore(ids)
+        if was_open is not None:
+            self.opened.emit(was_open)
+
+    def _delete_folder(self, folder: str) -> None:
+        inside = self._history.delete_folder(folder)
+
+        def undo() -> None:
+            self._history.make_folder(folder)
+            self._history.move(inside, folder)
+
+        words = self.tr("Folder “{name}” deleted; its chats stay.").format(name=folder)
+        self._offer_undo(words, undo)
+
+    def _offer_undo(self, words: str, undo: Callable[[], None]) -> None:
+        self._undo = undo
+        self.notice.say(words, "info", (self.tr("Undo"), self._undo_now))
+        self._undo_timer.start()
+
+    def _undo_now(self) -> None:
+        undo, self._undo = self._undo, None
+        self._undo_timer.stop()
+        self.notice.clear()
+        if undo is not None:
+            undo()
+
+    def _forget_undo(self) -> None:
+        """Too late for Undo, before the next deletion at the latest: what was deleted leaves the file."""
+        self._undo_timer.stop()
+        if self._undo is not None:
+            self._undo = None
+            self.notice.clear()
+        self._history.purge()

@@ -1,0 +1,183 @@
+"""The list of chats as Qt's tree model: two levels, renamed in place, dragged into folders."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QByteArray,
+    QDateTime,
+    QLocale,
+    QMimeData,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+)
+
+from app.core.chat import ChatId
+from app.gui.chat.history.history import History
+from app.gui.chat.list.chat_list_rows import Line, Row, Section
+from app.gui.look.icons import icon
+from app.gui.look.theme import Theme
+
+Index = QModelIndex | QPersistentModelIndex
+ROW_ROLE = Qt.ItemDataRole.UserRole  # the Line or Section itself
+MIME = "application/x-poolhouse-chats"
+ROOT = QModelIndex()
+
+
+class ChatListModel(QAbstractItemModel):
+    """Shows `rows`; what a person changes in it goes to the history, whose answer changes the rows."""
+
+    def __init__(self, history: History, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._history, self._theme = history, theme
+        self._rows: tuple[Row, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self._rows
+
+    def show(self, rows: tuple[Row, ...]) -> None:
+        """Other rows than before; the view's selection is lost."""
+        self.beginResetModel()
+        self._rows = rows
+        self.endResetModel()
+
+    def row(self, index: Index) -> Row | None:
+        """What stands there."""
+        if not index.isValid():
+            return None
+        if index.internalId() == 0:
+            return self._rows[index.row()]
+        section = self._rows[index.internalId() - 1]
+        return section.lines[index.row()] if isinstance(section, Section) else None
+
+    def place(self, chat: ChatId) -> QModelIndex:
+        """Where a chat stands; not valid if it does not."""
+        for number, row in enumerate(self._rows):
+            if isinstance(row, Line) and row.heading.id == chat:
+                return self.createIndex(number, 0, 0)
+            if isinstance(row, Section):
+                for place, line in enumerate(row.lines):
+                    if line.heading.id == chat:
+                        return self.createIndex(place, 0, number + 1)
+        return QModelIndex()
+
+    # Qt's names from here on
+
+    def index(self, row: int, column: int, parent: Index = ROOT) -> QModelIndex:
+        if not self.hasIndex(row, column, parent):
+            return QModelIndex()
+        return self.createIndex(row, column, parent.row() + 1 if parent.isValid() else 0)
+
+    def parent(self, index: Index = ROOT) -> QModelIndex:  # type: ignore[override]
+        if not index.isValid() or index.internalId() == 0:
+            return QModelIndex()
+        return self.createIndex(index.internalId() - 1, 0, 0)
+
+    def rowCount(self, parent: Index = ROOT) -> int:  # noqa: N802
+        if not parent.isValid():
+            return len(self._rows)
+        row = self.row(parent)
+        return len(row.lines) if isinstance(row, Section) else 0
+
+    def columnCount(self, parent: Index = ROOT) -> int:  # noqa: N802
+        return 1
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row = self.row(index)
+        if row is None:
+            return None
+        if role == ROW_ROLE:
+            return row
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
+            return self.words(row)
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return self._read_aloud(row)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._tooltip(row)
+        if role == Qt.ItemDataRole.DecorationRole and isinstance(row, Section):
+            picture = "archive" if row.name is None else "folder"
+            return icon(picture, self._theme.colours.muted)
+        return None
+
+    def setData(  # noqa: N802
+        self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole
+    ) -> bool:
+        """Renamed in place."""
+        row, name = self.row(index), str(value).strip()
+        if row is None or name == self.words(row):
+            return False
+        if isinstance(row, Line):
+            self._history.rename(row.heading.id, name)
+        elif row.name is not None:
+            self._history.rename_folder(row.name, name)
+        return True
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        row, flag = self.row(index), Qt.ItemFlag
+        if row is None:
+            return flag.ItemIsDropEnabled
+        usual = flag.ItemIsEnabled | flag.ItemIsSelectable
+        if isinstance(row, Line):
+            return usual | flag.ItemIsEditable | flag.ItemIsDragEnabled | flag.ItemNeverHasChildren
+        return (
+            usual
+            | flag.ItemIsDropEnabled
+            | (flag.ItemIsEditable if row.name is not None else flag.NoItemFlags)
+        )
+
+    def supportedDropActions(self) -> Qt.DropAction:  # noqa: N802
+        return Qt.DropAction.MoveAction
+
+    def mimeTypes(self) -> list[str]:  # noqa: N802
+        return [MIME]
+
+    def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:  # noqa: N802
+        lines = [row for index in indexes if isinstance(row := self.row(index), Line)]
+        data = QMimeData()
+        data.setData(MIME, QByteArray("\n".join(line.heading.id for line in lines).encode()))
+        return data
+
+    def dropMimeData(  # noqa: N802
+        self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
+    ) -> bool:
+        """Into the folder, into the archive, or out of both."""
+        ids = [ChatId(one) for one in data.data(MIME).toStdString().split("\n") if one]
+        if not ids:
+            return False
+        target = self.row(parent)
+        if isinstance(target, Section) and target.name is None:
+            self._history.archive(ids, True)
+        else:
+            self._history.archive(ids, False)
+            folder = target.name if isinstance(target, Section) else ""
+            self._history.move(ids, folder or "")
+        return False  # the history's answer moves the rows, not the view
+
+    def words(self, row: Row) -> str:
+        """The title of a chat, the name of a folder."""
+        if isinstance(row, Line):
+            return row.heading.title or self.tr("New chat")
+        return self.tr("Archive") if row.name is None else row.name
+
+    def _read_aloud(self, row: Row) -> str:
+        words = self.words(row)
+        if isinstance(row, Section):
+            many = self.tr("%n chat(s)", "", len(row.lines))
+            return self.tr("Folder {name}, {chats}").format(name=words, chats=many)
+        if row.heading.pinned:
+            words = self.tr("{title}, pinned").format(title=words)
+        return f"{words}. {row.excerpt}" if row.excerpt else words
+
+    def _tooltip(self, row: Row) -> str:
+        """As HTML, so that a title which looks like HTML is shown as it is."""
+        lines = [self.words(row)]
+        if isinstance(row, Line):
+            when = QDateTime.fromSecsSinceEpoch(int(row.heading.changed_at))
+            lines.append(QLocale().toString(when, QLocale.FormatType.ShortFormat))
+        return "<br>".join(html.escape(line) for line in lines)

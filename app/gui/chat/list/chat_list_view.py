@@ -1,0 +1,179 @@
+"""The tree that shows the chats: keeps what is chosen and folded while its rows change."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import (
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QTreeView, QWidget
+
+from app.core.chat import ChatId, Heading
+from app.gui.chat.history.history import History
+from app.gui.chat.list.chat_list_delegate import ChatListDelegate
+from app.gui.chat.list.chat_list_model import ChatListModel
+from app.gui.chat.list.chat_list_rows import Line, Row, Section
+from app.gui.look import theme as sizes
+from app.gui.look.motion import may_move
+from app.gui.look.theme import Theme, set_role
+
+
+class ChatListView(QTreeView):
+    """`picked(Line)`: a chat was clicked, or Enter pressed on it."""
+
+    picked = Signal(object)
+    folded = Signal()
+
+    def __init__(self, theme: Theme, history: History, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.closed: set[str] = set()  # folders a person has folded
+        self._archive_open = False
+        self._whole, self._marking = True, False
+        self._theme = theme
+        self._rows_model = ChatListModel(history, theme, self)
+        self.setModel(self._rows_model)
+        self.setItemDelegate(ChatListDelegate(theme, self))
+        set_role(self, "plain")
+        self.setAccessibleName(self.tr("Chats"))
+        self.setHeaderHidden(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)
+        self.setDefaultDropAction(Qt.DropAction.MoveAction)
+        self.setDropIndicatorShown(True)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setExpandsOnDoubleClick(False)
+        self.clicked.connect(self._pick)
+        self.expanded.connect(lambda index: self._fold(index, open_now=True))
+        self.collapsed.connect(lambda index: self._fold(index, open_now=False))
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self._rows_model.rows
+
+    @property
+    def busy(self) -> bool:
+        """Whether a name is typed or a chat dragged, so that the rows must stay."""
+        usual = (QAbstractItemView.State.NoState, QAbstractItemView.State.AnimatingState)
+        return self.state() not in usual
+
+    def show_rows(self, rows: tuple[Row, ...], *, whole: bool) -> None:
+        """Other rows; whole: with folders, not what a search found."""
+        if rows == self.rows and whole == self._whole:
+            return
+        chosen, here = [one.id for one in self.chosen()], self.verticalScrollBar().value()
+        current = self._line_id(self.currentIndex())
+        self._marking, self._whole = True, whole
+        self.setAnimated(False)  # what a person did not fold is there at once
+        self.setUniformRowHeights(whole)
+        self.setRootIsDecorated(whole and any(isinstance(row, Section) for row in rows))
+        self._rows_model.show(rows)
+        for number, row in enumerate(rows):
+            if isinstance(row, Section):
+                self.setExpanded(self._rows_model.index(number, 0), self._is_open(row))
+        self._choose(chosen, current)
+        self.verticalScrollBar().setValue(here)
+        self._marking = False
+
+    def mark(self, chat: ChatId | None) -> None:
+        """Choose just this chat, or none, without telling anybody."""
+        if chat is None:
+            self.clearSelection()
+            self.setCurrentIndex(QModelIndex())
+        elif [one.id for one in self.chosen()] != [chat]:
+            self._choose([chat], chat)
+
+    def chosen(self) -> list[Heading]:
+        """The chats that are chosen, in the order of the list."""
+        found = [self._rows_model.row(index) for index in self.selectedIndexes()]
+        return [row.heading for row in found if isinstance(row, Line)]
+
+    def folder(self) -> str | None:
+        """The folder that is chosen, if no chat is."""
+        row = self._rows_model.row(self.currentIndex())
+        chosen = bool(self.selectedIndexes()) and not self.chosen()
+        return row.name if chosen and isinstance(row, Section) else None
+
+    def drawRow(  # noqa: N802  Qt's name
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        """On a ground of its own when it is chosen: the style's has no round corners."""
+        if self.selectionModel().isSelected(index):
+            radius = self._theme.px(sizes.CONTROL_RADIUS)
+            painter.save()
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.colour("selected"))
+            painter.drawRoundedRect(option.rect, radius, radius)
+            painter.restore()
+        super().drawRow(painter, option, index)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and self.state() != QAbstractItemView.State.EditingState:
+            self._pick(self.currentIndex())
+            return
+        self.setAnimated(may_move())
+        super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        self.setAnimated(may_move())
+        super().mousePressEvent(event)
+
+    def _pick(self, index: QModelIndex) -> None:
+        row = self._rows_model.row(index)
+        if isinstance(row, Section):
+            self.setExpanded(index, not self.isExpanded(index))
+        elif isinstance(row, Line) and self.chosen() == [row.heading]:
+            self.picked.emit(row)
+
+    def _choose(self, chats: list[ChatId], current: ChatId | None) -> None:
+        flag = QItemSelectionModel.SelectionFlag
+        selection = self.selectionModel()
+        selection.clearSelection()
+        for one in chats:
+            index = self._rows_model.place(one)
+            if index.isValid():
+                selection.select(index, flag.Select)
+        if current is not None:
+            index = self._rows_model.place(current)
+            if index.isValid():
+                selection.setCurrentIndex(index, flag.NoUpdate)
+
+    def _line_id(self, index: QModelIndex) -> ChatId | None:
+        row = self._rows_model.row(index)
+        return row.heading.id if isinstance(row, Line) else None
+
+    def _is_open(self, section: Section) -> bool:
+        return self._archive_open if section.name is None else section.name not in self.closed
+
+    def _fold(self, index: QModelIndex, *, open_now: bool) -> None:
+        row = self._rows_model.row(index)
+        if self._marking or not isinstance(row, Section):
+            return
+        if row.name is None:
+            self._archive_open = open_now
+        elif open_now:
+            self.closed.discard(row.name)
+            self.folded.emit()
+        else:
+            self.closed.add(row.name)
+            self.folded.emit()
+
+    def _paint(self) -> None:
+        side = self._theme.px(sizes.L)
+        self.setIndentation(self._theme.px(sizes.TITLE))
+        self.setIconSize(QSize(side, side))
+        self.scheduleDelayedItemsLayout()

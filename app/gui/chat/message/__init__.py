@@ -1,0 +1,1 @@
+"""The messages of a conversation, as they are shown and edited."""

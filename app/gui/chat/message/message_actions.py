@@ -1,0 +1,73 @@
+"""What is done with a message: copied, selected from, branched off; the rest is asked of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QWidget
+
+from app.core import chat as tree
+from app.core.chat import Chat, Message, MessageId, Role
+from app.gui.chat.history.history import History
+from app.gui.chat.message.link_question import ask_link
+from app.gui.chat.message.message_view import Deed
+from app.gui.chat.message.text_window import TextWindow, as_text
+from app.gui.chat.session import Session
+from app.gui.look.announce import announce
+from app.gui.look.theme import Theme
+
+
+class MessageDeeds(QObject):
+    """`opened(chat)` when a new chat was made. `window` is where questions are asked."""
+
+    def __init__(
+        self,
+        history: History,
+        session: Session,
+        theme: Theme,
+        opened: Callable[[str], object],
+        window: QWidget,
+    ) -> None:
+        super().__init__(window)
+        self._history, self._session, self._theme = history, session, theme
+        self._opened, self._window = opened, window
+
+    def do(self, chat: Chat, deed: Deed, message: str, text: str) -> None:
+        """`text` is the new text of an edit, or the version to switch to."""
+        found = chat.messages.get(MessageId(message))
+        if found is None:
+            return
+        match deed:
+            case Deed.COPY:
+                self._copy(as_text(found.text) if found.role is Role.ASSISTANT else found.text)
+            case Deed.COPY_MARKDOWN:
+                self._copy(found.text)
+            case Deed.SELECT:
+                TextWindow(self._theme, found.text, self._window).show()
+            case Deed.REGENERATE:
+                self._session.regenerate(chat.id, found.id)
+            case Deed.CONTINUE:
+                self._session.go_on(chat.id, found.id)
+            case Deed.EDIT:
+                self._session.edit(chat.id, found.id, text)
+            case Deed.SWITCH:
+                self._session.switch(chat.id, MessageId(text))
+            case Deed.FORK:
+                self._fork(chat, found)
+
+    def open_link(self, address: str) -> None:
+        """Nothing is opened before one has seen where it leads."""
+        ask_link(
+            self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address))
+        )
+
+    def _copy(self, text: str) -> None:
+        QGuiApplication.clipboard().setText(text)
+        announce(self._window, self.tr("Copied"))
+
+    def _fork(self, chat: Chat, message: Message) -> None:
+        title = self.tr("{title} (branch)").format(title=tree.title_of(chat))
+        made = self._history.adopt(tree.fork(chat, message.id, chat.id, title))
+        self._opened(made.id)

@@ -1,0 +1,419 @@
+"""One message: who said it, its text, what can be done with it, how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
+
+from app.core.chat import (
+    ATTACHMENTS,
+    ENDED,
+    FIGURES,
+    FULL,
+    MODEL,
+    NOTES,
+    THOUGHT,
+    THOUGHT_S,
+    UNFINISHED,
+    Message,
+    MessageId,
+    Role,
+)
+from app.gui.chat.composer import file_words
+from app.gui.chat.message import answer_stats
+from app.gui.chat.message.blocks import Look
+from app.gui.chat.message.body import Body
+from app.gui.chat.message.editor import Editor
+from app.gui.chat.message.thought_view import ThoughtView
+from app.gui.chat.message.wrapped import Wrapped
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.sentences import here, model_name
+from app.gui.look.theme import set_role
+from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import Chip, label, tooltip
+from app.gui.widgets.layouts import clear, column, row
+
+CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
+NAME_CHARACTERS = 80
+
+
+class Deed(StrEnum):
+    """What can be asked of a message."""
+
+    COPY = "copy"
+    COPY_MARKDOWN = "copy_markdown"
+    SELECT = "select"
+    REGENERATE = "regenerate"
+    CONTINUE = "continue"
+    FORK = "fork"
+    SWITCH = "switch"  # to the version named beside it
+    EDIT = "edit"  # to the text beside it
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message as it is shown now. `state`: what happens while it is under way, None at rest."""
+
+    message: Message
+    versions: tuple[MessageId, ...]
+    is_last: bool
+    is_busy: bool = False  # something in this chat is under way: nothing else can begin
+    state: str | None = None
+    is_told: bool = True  # to the model, with what follows: a question that got no answer is not
+    thinks: bool = False  # before it answers
+    thought_tokens: int | None = None  # while it comes
+
+
+class _Head(QWidget):
+    """Two lines where one has no room for all. Its height follows its width, as that of all in a message."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__()
+        self._flow = flow
+        self.setLayout(flow)
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
+        return False
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().event(event)
+
+    def _fit(self) -> None:
+        height = self._flow.heightForWidth(self.width())
+        if height != self.minimumHeight():
+            self.setFixedHeight(height)
+
+
+class MessageView(QFrame):
+    """`asked(deed, message id, text or version)` when a person wants something of it."""
+
+    asked = Signal(object, str, str)
+    editing = Signal()  # its text is being edited: it should be seen
+    refilled = Signal()  # its buttons are others
+
+    def __init__(self, look: Look, shown: Shown, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._look, self._shown = look, shown
+        self._is_answer = shown.message.role is Role.ASSISTANT
+        set_role(self, "answer" if self._is_answer else "question")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self._who = label("", "who")
+        self._tools = QWidget()
+        self._tools_row: QHBoxLayout | None = None
+        self._turn, self._versions = QWidget(), row(gap=0)
+        self._turn.setLayout(self._versions)
+        self._tools.hide()
+        self._head = _Head(Flow(self._who, self._turn, self._tools, right_from=2))
+        self._who.setMinimumHeight(look.theme.px(sizes.XXL))
+        self.body = Body(look, is_markdown=self._is_answer)
+        self.thought = ThoughtView(look)
+        self._files = row(gap=sizes.S)
+        self._foot = column(gap=sizes.XS)
+        self._editor: Editor | None = None
+        self._more: QPushButton | None = None  # goes on with an answer that was cut
+        box = column(self._head, self.thought, self.body, self._files, self._foot, gap=sizes.XS)
+        box.setContentsMargins(sizes.M, sizes.XS, sizes.M, sizes.M)
+        self.setLayout(box)
+        self.show_message(shown, first=True)
+
+    @property
+    def message(self) -> Message:
+        return self._shown.message
+
+    @property
+    def is_editing(self) -> bool:
+        return self._editor is not None
+
+    def show_message(self, shown: Shown, *, first: bool = False) -> None:
+        """The same message in another state, or with another text."""
+        before, self._shown = self._shown, shown
+        growing = shown.state is not None
+        if first or growing or shown.message.text != before.message.text or before.state:
+            self.body.show_text(shown.message.text, growing=growing)
+        if self._is_answer:
+            self._tell_thought()
+        if self._editor is not None:
+            self._editor.accept.setEnabled(not shown.is_busy)
+        if not first and replace(before, is_busy=shown.is_busy) == shown:
+            if before != shown:  # of all messages of a long chat, whenever an answer begins or ends
+                self._tell_buttons()
+        else:
+            self._tell()
+
+    def grow(self, text: str) -> None:
+        """More text of an answer under way."""
+        self.body.show_text(text, growing=True)
+
+    def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
+        """More of what is thought before it; growing: the answer itself has not begun."""
+        if text:
+            self.thought.show_thought(text, seconds, n_tokens, growing=growing)
+
+    def tell_state(self, state: str) -> None:
+        """What happens while nothing comes yet."""
+        if self._state.text() != state:
+            self._state.setText(state)
+            self._state.setVisible(bool(state))
+
+    def _tell_thought(self) -> None:
+        details, shown = self.message.details, self._shown
+        self.thought.show_thought(
+            str(details.get(THOUGHT) or ""),
+            float(details.get(THOUGHT_S) or 0),
+            shown.thought_tokens,
+            growing=shown.thinks,
+        )
+
+    def restyle(self) -> None:
+        self.thought.restyle()
+        self._who.setMinimumHeight(self._look.theme.px(sizes.XXL))
+        self.body.restyle()
+
+    def edit(self) -> None:
+        """In place of the text."""
+        if self._editor is None:
+            accept = self.tr("Save as a version") if self._is_answer else self.tr("Send again")
+            self._editor = Editor(
+                self._look.theme, self.message.text, accept, self._edited, self._end_edit,
+                same_too=self._shown.is_last and not self._is_answer,  # nobody has answered it
+            )  # fmt: skip
+            box = self.layout()
+            assert box is not None
+            box.replaceWidget(self.body, self._editor)
+            self.body.hide()
+            self._editor.accept.setEnabled(not self._shown.is_busy)
+            self._editor.begin()
+            self.editing.emit()
+
+    # What it shows
+
+    def _tell(self) -> None:
+        message, model = self.message, self.message.details.get(MODEL)
+        self._who.setText(
+            (model_name(str(model)) if model else self.tr("Answer"))
+            if self._is_answer
+            else self.tr("You")
+        )
+        beginning = " ".join(message.text[: 2 * NAME_CHARACTERS].split())[:NAME_CHARACTERS]
+        self.setAccessibleName(f"{self._who.text()}: {beginning}")
+        self._tell_files()
+        self._tell_foot()
+        self._tell_buttons()
+        if self._shown.is_last:
+            self._show_tools()
+
+    def _tell_buttons(self) -> None:
+        """What can be pressed now."""
+        inside = QApplication.focusWidget()
+        if inside is not None and self._head.isAncestorOf(inside):
+            self.setFocus()  # the button that has it goes
+        self._tell_versions()
+        if self._more is not None:
+            self._more.setEnabled(not self._shown.is_busy)
+        if self._tools_row is not None:
+            clear(self._tools_row)
+            self._fill_tools(self._tools_row)
+
+    def _tell_versions(self) -> None:
+        clear(self._versions)
+        known = self._shown.versions
+        self._turn.setVisible(len(known) > 1)
+        if len(known) < 2:
+            return
+        place = known.index(self.message.id)
+        before = self._tool("left", self.tr("Version before"), Deed.SWITCH, known[place - 1])
+        after = self._tool(
+            "right", self.tr("Next version"), Deed.SWITCH, known[(place + 1) % len(known)]
+        )
+        before.setEnabled(place > 0 and not self._shown.is_busy)
+        after.setEnabled(place + 1 < len(known) and not self._shown.is_busy)
+        count = label(f"{place + 1}/{len(known)}", "caption")
+        words = self.tr("Version {number} of {count}")
+        count.setAccessibleName(words.format(number=place + 1, count=len(known)))
+        for widget in (before, count, after):
+            self._versions.addWidget(widget)
+
+    def _tell_files(self) -> None:
+        clear(self._files)
+        files = self.message.details.get(ATTACHMENTS) or ()
+        for one in files:
+            self._files.addWidget(Chip(file_words(one)))
+        if files:
+            self._files.addStretch(1)
+
+    def _tell_foot(self) -> None:
+        if self._more is not None and self._more is QApplication.focusWidget():
+            self.setFocus()  # the button goes
+        self._more = None
+        clear(self._foot)
+        details = self.message.details
+        self._state = label("", "caption")
+        self._foot.addWidget(self._state)
+        self._state.hide()
+        if self._shown.state is not None:
+            self.tell_state(self._shown.state)
+            return
+        known = details.get(FIGURES) or {}
+        if text := answer_stats.caption(known):
+            self._foot.addWidget(_caption(text, answer_stats.details(known)))
+        of_chat = [here(str(sentence)) for sentence in known.get("notes") or ()]
+        for note in (*answer_stats.recovered(known), *of_chat, *(details.get(NOTES) or ())):
+            self._foot.addLayout(self._note(str(note)))
+        if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
+            self._foot.addWidget(Wrapped(words, "caption"))
+        if not self._shown.is_told:
+            words = self.tr("No answer came to this, so it is not sent with what follows.")
+            self._foot.addWidget(Wrapped(words, "caption"))
+        if self._is_answer and details.get(ENDED) in CUT and self._shown.is_last:
+            self._more = button(self.tr("Continue"), lambda: self._ask(Deed.CONTINUE))
+            self._more.setAccessibleName(self._more.text())
+            self._foot.addLayout(row(self._more, None))
+
+    def _ending(self, ended: str) -> str:
+        return {
+            "length": self.tr("Cut at the longest answer allowed."),
+            FULL: self.tr("The context is full, so the answer ends here."),
+            "stopped": self.tr("Stopped by you."),
+            UNFINISHED: self.tr("Poolhouse ended before this answer did."),
+        }.get(ended, "")
+
+    def _note(self, sentence: str) -> QHBoxLayout:
+        picture = label()
+        side = self._look.theme.px(sizes.L)
+        picture.setPixmap(icon("info", self._look.theme.colours.muted).pixmap(side, side))
+        made = row(picture, gap=sizes.S)
+        made.setAlignment(picture, Qt.AlignmentFlag.AlignTop)
+        made.addWidget(Wrapped(sentence, "caption"), 1)
+        return made
+
+    # What can be done with it
+
+    def _show_tools(self) -> None:
+        if self._tools_row is None:
+            self._tools_row = row(gap=0)
+            self._tools.setLayout(self._tools_row)
+            self._fill_tools(self._tools_row)
+        self._tools.show()
+
+    def _hide_tools(self) -> None:
+        inside = QApplication.focusWidget()
+        has_focus = inside is not None and (inside is self or self.isAncestorOf(inside))
+        if not self._shown.is_last and not has_focus and not self.underMouse():
+            self._tools.hide()
+
+    def _fill_tools(self, box: QHBoxLayout) -> None:
+        self.refilled.emit()
+        if self._shown.state is not None:
+            return
+        free = not self._shown.is_busy
+        made: list[IconButton] = []
+        if not self._is_answer:
+            made.append(IconButton(self._look.theme, "edit", self.tr("Edit"), self.edit))
+            made[0].setEnabled(free)
+        made.append(self._tool("copy", self.tr("Copy"), Deed.COPY))
+        if self._is_answer:
+            made.append(self._tool("refresh", self.tr("Regenerate"), Deed.REGENERATE, free=free))
+        more = IconButton(self._look.theme, "more", self.tr("More"))
+        more.clicked.connect(lambda: self._menu().popup(more.mapToGlobal(more.rect().bottomLeft())))
+        for one in (*made, more):
+            box.addWidget(one)
+
+    def _tool(
+        self, picture: str, name: str, deed: Deed, text: str = "", *, free: bool = True
+    ) -> IconButton:
+        made = IconButton(self._look.theme, picture, name, lambda: self._ask(deed, text))
+        made.setEnabled(free)
+        return made
+
+    def _menu(self) -> QMenu:
+        """All there is to do, for the button and the context menu."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        free = not self._shown.is_busy
+        entries: list[tuple[str, Callable[[], object], bool]] = [
+            (self.tr("Copy"), lambda: self._ask(Deed.COPY), True),
+            (self.tr("Copy as Markdown"), lambda: self._ask(Deed.COPY_MARKDOWN), True),
+            (self.tr("Select as text…"), lambda: self._ask(Deed.SELECT), True),
+            (self.tr("Edit"), self.edit, free),
+            (self.tr("New chat from here"), lambda: self._ask(Deed.FORK), free),
+        ]
+        for words, act, enabled in entries:
+            menu.addAction(words, act).setEnabled(enabled)
+        known = self.message.details.get(FIGURES) or {}
+        for lines in (answer_stats.machines(known), answer_stats.details(known)):
+            if lines:
+                menu.addSeparator()
+            for line in lines:
+                menu.addAction(line).setEnabled(False)
+        return menu
+
+    def _ask(self, deed: Deed, text: str = "") -> None:
+        self.asked.emit(deed, self.message.id, text)
+
+    def _edited(self, text: str) -> None:
+        if self._shown.is_busy:  # it stays to be edited until the answer has ended
+            return
+        self._end_edit()
+        self._ask(Deed.EDIT, text)
+
+    def _end_edit(self) -> None:
+        editor, self._editor = self._editor, None
+        if editor is not None:
+            box = self.layout()
+            assert box is not None
+            box.replaceWidget(editor, self.body)
+            self.body.show()
+            editor.hide()
+            editor.deleteLater()
+            self.setFocus()
+
+    # Tools come with the pointer and with the keyboard
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
+        self._menu().popup(event.globalPos())
+
+    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802  Qt's name
+        super().enterEvent(event)
+        self._show_tools()
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802  Qt's name
+        super().leaveEvent(event)
+        self._hide_tools()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802  Qt's name
+        super().focusInEvent(event)
+        self._show_tools()
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802  Qt's name
+        super().focusOutEvent(event)
+        self._hide_tools()
+
+
+def _caption(text: str, details: list[str]) -> Wrapped:
+    made = Wrapped(text, "caption")
+    made.setToolTip(tooltip(*details))
+    made.setAccessibleDescription("\n".join(details))
+    return made

@@ -1,0 +1,33 @@
+"""The ways to the dialogs of diagnostics and pairing, for any page; each is imported when it is needed."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from app.gui.app.app_context import Services
+
+
+def why_unseen(services: Services, parent: QWidget | None = None, joins: bool = False) -> None:
+    """Why can it not see my other computer? Tests at once. `joins`: asked while joining a household."""
+    from app.gui.diagnostics.doctor_dialog import DoctorDialog
+
+    dialog = DoctorDialog(services, parent, joins)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+def save_diagnostics(services: Services, parent: QWidget | None = None) -> None:
+    """One file for whoever helps."""
+    from app.gui.diagnostics.save_dialog import SaveDialog
+
+    dialog = SaveDialog(services, parent)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+def add_a_machine(services: Services, parent: QWidget) -> None:
+    """Shows a code for the other computer."""
+    from app.gui.pool.dialogs.add_dialog import AddSheet
+
+    AddSheet(services, parent).open()

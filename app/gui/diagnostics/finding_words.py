@@ -1,0 +1,187 @@
+"""What a finding means in the window: a headline, what to do, and which cure its one button offers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+
+from app.core.check import Check
+from app.gui.app.mending_places import PLACES
+from app.gui.look.sentences import here
+
+
+class Cure(StrEnum):
+    """What the one button does. None of them changes the system."""
+
+    AGAIN = "again"
+    COMMAND = "command"  # copy the command for a firewall
+    ADDRESS = "address"  # say where the machine is
+    PAIR = "pair"
+    LEAVE = "leave"  # the household, with a new identity
+    START = "start"  # the node
+    SYSTEM = "system"  # open the system's own page
+    LINK = "link"  # shown on the page Pool
+    PLACE = "place"  # the page of the window where it is mended
+
+
+CURES = {
+    "node_away": Cure.START,
+    "peer_silent": Cure.COMMAND,
+    "discovery_no_multicast": Cure.COMMAND,
+    "port_closed": Cure.COMMAND,
+    "one_way_here": Cure.COMMAND,
+    "one_way_there": Cure.COMMAND,
+    "peer_unreachable": Cure.ADDRESS,
+    "peer_offline": Cure.ADDRESS,
+    "peer_address_unknown": Cure.ADDRESS,
+    "other_network": Cure.ADDRESS,
+    "only_this_machine": Cure.PAIR,
+    "discovery_alone": Cure.PAIR,
+    "removed_needs_reset": Cure.LEAVE,
+    "discovery_identity_copied": Cure.LEAVE,
+    "identity_copied": Cure.LEAVE,
+    "peer_refused_us": Cure.LEAVE,
+    "discovery_no_network": Cure.SYSTEM,
+    "peer_held_back": Cure.SYSTEM,
+    "vpn_up": Cure.SYSTEM,
+    "link_slow": Cure.LINK,
+}
+
+_HEADLINES = {
+    "node_away": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on this computer"),
+    "removed_needs_reset": QT_TRANSLATE_NOOP(
+        "Doctor", "This computer was removed from the household"
+    ),
+    "discovery_no_network": QT_TRANSLATE_NOOP("Doctor", "This computer is on no network"),
+    "discovery_identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
+    "identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
+    "version_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
+    "protocol_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
+    "peer_is_another": QT_TRANSLATE_NOOP(
+        "Doctor", "Another computer answers in place of {machine}"
+    ),
+    "peer_refused_us": QT_TRANSLATE_NOOP(
+        "Doctor", "{machine} does not know this computer any more"
+    ),
+    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS blocks your local network"),
+    "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine}"),
+    "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
+    "port_closed": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
+    "discovery_failed": QT_TRANSLATE_NOOP("Doctor", "Computers nearby cannot be looked for"),
+    "peer_unreachable": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on {machine}"),
+    "other_network": QT_TRANSLATE_NOOP("Doctor", "{machine} is on another network"),
+    "peer_offline": QT_TRANSLATE_NOOP("Doctor", "{machine} is off, asleep or elsewhere"),
+    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "It is not known where {machine} is"),
+    "only_this_machine": QT_TRANSLATE_NOOP("Doctor", "No other computer is paired yet"),
+    "discovery_alone": QT_TRANSLATE_NOOP("Doctor", "No other computer is heard"),
+    "one_way_here": QT_TRANSLATE_NOOP("Doctor", "This computer does not hear {machine}"),
+    "one_way_there": QT_TRANSLATE_NOOP("Doctor", "{machine} does not hear this computer"),
+    "vpn_up": QT_TRANSLATE_NOOP("Doctor", "A VPN may be in the way"),
+    "virtual_chosen": QT_TRANSLATE_NOOP("Doctor", "A network inside this computer is used"),
+    "link_slow": QT_TRANSLATE_NOOP("Doctor", "The link to {machine} is slow"),
+    "models_folder_away": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
+    "models_folder_other": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not there"),
+    "models_folder_unusable": QT_TRANSLATE_NOOP("Doctor", "The folder of models takes no files"),
+    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Looking for computers nearby is off"),
+}
+_ADVICE = {
+    "only_this_machine": QT_TRANSLATE_NOOP(
+        "Doctor", "Start Poolhouse on the other computer, then add it: one shows a code, the other takes it."
+    ),
+    "peer_silent": QT_TRANSLATE_NOOP(
+        "Doctor", "Copy the command and run it on {machine}. Poolhouse itself changes no firewall."
+    ),
+    "discovery_no_multicast": QT_TRANSLATE_NOOP(
+        "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
+    ),
+    "port_closed": QT_TRANSLATE_NOOP(
+        "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
+    ),
+    "peer_held_back": QT_TRANSLATE_NOOP(
+        "Doctor", "Poolhouse itself changes nothing there."
+    ),
+    "peer_unreachable": QT_TRANSLATE_NOOP(
+        "Doctor", "Start Poolhouse there. If it runs and has another address now, say which."
+    ),
+    "peer_address_unknown": QT_TRANSLATE_NOOP(
+        "Doctor", "Its page Settings, Network shows the address."
+    ),
+    "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "The page This computer shows the rules."),
+    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings, Network."),
+    "removed_needs_reset": QT_TRANSLATE_NOOP(
+        "Doctor", "Leave the household here too; then it can be paired again."
+    ),
+    "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Install Poolhouse again, then test again."),
+    "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space where models are kept."),
+    "home_unwritable": QT_TRANSLATE_NOOP(
+        "Doctor", "Make this folder writable for you, then test again."
+    ),
+}  # fmt: skip
+NAMES = {
+    "Listening": QT_TRANSLATE_NOOP("Doctor", "Listening"),
+    "Discovery": QT_TRANSLATE_NOOP("Doctor", "Machines nearby"),
+    "Version": QT_TRANSLATE_NOOP("Doctor", "Version"),
+    "Network": QT_TRANSLATE_NOOP("Doctor", "Network"),
+    "From outside": QT_TRANSLATE_NOOP("Doctor", "From outside"),
+    "Both ways": QT_TRANSLATE_NOOP("Doctor", "Both ways"),
+    "VPN": QT_TRANSLATE_NOOP("Doctor", "VPN"),
+    "Virtual": QT_TRANSLATE_NOOP("Doctor", "Virtual networks"),
+    "Link": QT_TRANSLATE_NOOP("Doctor", "Link"),
+    "IPv6": QT_TRANSLATE_NOOP("Doctor", "IPv6"),
+    "Household": QT_TRANSLATE_NOOP("Doctor", "Household"),
+    "Lending": QT_TRANSLATE_NOOP("Doctor", "Lending"),
+    "Model": QT_TRANSLATE_NOOP("Doctor", "Model"),
+    "Engine": QT_TRANSLATE_NOOP("Doctor", "Engine"),
+    "Sandbox": QT_TRANSLATE_NOOP("Doctor", "Model files"),
+    "Device": QT_TRANSLATE_NOOP("Doctor", "Graphics"),
+    "Disk": QT_TRANSLATE_NOOP("Doctor", "Disk"),
+    "Memory": QT_TRANSLATE_NOOP("Doctor", "Memory"),
+    "Power": QT_TRANSLATE_NOOP("Doctor", "Power supply"),
+    "Home": QT_TRANSLATE_NOOP("Doctor", "Data folder"),
+    "Key": QT_TRANSLATE_NOOP("Doctor", "Key"),
+}
+
+
+def name_of(check: Check) -> str:
+    """What was looked at: one of the app's own words, or a machine's name."""
+    found = None if check.name == check.machine else NAMES.get(check.name)
+    return _said(found, check) if found else check.name
+
+
+def cause(check: Check) -> str:
+    """What was found."""
+    return here(check.cause)
+
+
+def headline(check: Check) -> str:
+    """What is wrong, in a few words."""
+    found = _HEADLINES.get(check.code)
+    return _said(found, check) if found else name_of(check)
+
+
+def advice(check: Check) -> str:
+    """What to do about it: the window's own words where it offers a button, else those of the check."""
+    found = _ADVICE.get(check.code)
+    return _said(found, check) if found else here(check.cure)
+
+
+def cure_of(check: Check) -> Cure:
+    usual = Cure.PLACE if check.code in PLACES else Cure.AGAIN
+    return CURES.get(check.code, usual)
+
+
+def word(check: Check) -> tuple[str, str, str]:
+    """How a check ended: an icon, a colour and a word."""
+    if not check.tested:
+        return "info", "muted", QCoreApplication.translate("Doctor", "Could not test")
+    if check.ok is None:
+        return "info", "muted", QCoreApplication.translate("Doctor", "Note")
+    if check.ok:
+        return "check", "good", QCoreApplication.translate("Doctor", "Pass")
+    return "error", "error", QCoreApplication.translate("Doctor", "Fail")
+
+
+def _said(text: object, check: Check) -> str:
+    machine = check.machine or QCoreApplication.translate("Doctor", "the other computer")
+    return QCoreApplication.translate("Doctor", str(text)).format(machine=machine)

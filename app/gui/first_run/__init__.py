@@ -1,1 +1,0 @@
-"""The first minutes: a name, what this computer has, what it is for, and the first answer."""

@@ -1,0 +1,248 @@
+"""The look: two palettes, sizes on a 4 px grid, and the style sheet filled from them.
+
+The only file with colours and pixel sizes in it. Contrasts are computed in tests (text at least 4.5:1,
+control borders at least 3:1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from string import Template
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.gui.look.repolish import Repolish
+
+SHEET = Path(__file__).resolve().parents[2] / "resources" / "gui" / "style.qss"
+PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both palettes
+
+# Steps of the grid, at 100 % text size.
+XS, S, M, L, XL, XXL = 4, 8, 12, 16, 24, 32
+CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
+CONTROL_INNER, ITEM = 34, 28  # of the style sheet: without borders
+CODE_INNER = 46  # of the field for a code
+RADIO_RING, HANDLE = 5, 20
+LINE, RING, SCROLL_BAR = (
+    1,
+    2,
+    12,
+)  # borders, that of the focus, and what scrolls: at every text size
+KEPT = 3  # pixels beside the words of a cell, by Qt's Fusion, at every text size
+CHAT_WIDTH = 760
+SIDEBAR_WIDTH = 200
+CAPTION, BODY, SECTION, TITLE, FIGURE, CODE_SIZE = 12, 14, 16, 20, 28, 13
+MIN_SCALE, MAX_SCALE = 1.0, 2.0
+HOVER_MS, PAGE_MS = 120, 200
+TABULAR = QFont.Tag("tnum")
+
+
+class Scheme(StrEnum):
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """Named tokens; `code_*` colour highlighted code."""
+
+    window: str
+    card: str
+    code: str
+    text: str
+    muted: str
+    accent: str
+    on_accent: str
+    accent_hover: str
+    selected: str  # behind text: a chosen row, the current page
+    good: str
+    warning: str
+    error: str
+    border: str
+    hairline: str
+    code_keyword: str
+    code_function: str
+    code_string: str
+    code_number: str
+    code_comment: str
+
+
+LIGHT = Colours(
+    window="#f5f7fa", card="#ffffff", code="#eef2f7", text="#1b2430", muted="#566273",
+    accent="#2563eb", on_accent="#ffffff", accent_hover="#1d4fc4", selected="#dfe8fb",
+    good="#14743a", warning="#974a06", error="#b91c1c", border="#7a8798", hairline="#dde3ea",
+    code_keyword="#7c2fb0", code_function="#1d4ed8", code_string="#146c3c",
+    code_number="#9a4a04", code_comment="#566273",
+)  # fmt: skip
+DARK = Colours(
+    window="#14171c", card="#1e232b", code="#0f1217", text="#e6e9ee", muted="#9aa7b6",
+    accent="#7db0ff", on_accent="#0c1a33", accent_hover="#9cc3ff", selected="#2a3750",
+    good="#4ade80", warning="#fbbf24", error="#ff8a80", border="#748192", hairline="#2c333d",
+    code_keyword="#d58cf0", code_function="#7db0ff", code_string="#86d992",
+    code_number="#f0b46a", code_comment="#94a1b1",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def contrasting(colours: Colours) -> Colours:
+    """For a system that asks for high contrast: what only frames is as plain as text."""
+    return replace(colours, border=colours.text, hairline=colours.text, muted=colours.text)
+
+
+class Theme(QObject):
+    """The colours and the text size in use; `changed` when either is another."""
+
+    changed = Signal()
+
+    def __init__(self, app: QApplication, scheme: Scheme, scale: float) -> None:
+        super().__init__(app)
+        self._app, self.scheme, self.scale = app, scheme, scale
+        self._repolish = Repolish(app, self)
+        self._repolish.resized.connect(self.changed)
+        self._family = app.font().family()
+        app.setStyle("Fusion")
+        self._hints = QGuiApplication.styleHints()
+        self._hints.colorSchemeChanged.connect(self._system_changed)
+        self._needs = self._hints.accessibility()
+        self._needs.contrastPreferenceChanged.connect(self._contrast_changed)
+        self._contrast = self._needs.contrastPreference()
+        self._apply(is_resized=True)
+
+    @property
+    def is_dark(self) -> bool:
+        if self.scheme is Scheme.SYSTEM:
+            return self._hints.colorScheme() is Qt.ColorScheme.Dark
+        return self.scheme is Scheme.DARK
+
+    @property
+    def colours(self) -> Colours:
+        usual = DARK if self.is_dark else LIGHT
+        wanted = self._contrast is Qt.ContrastPreference.HighContrast
+        return contrasting(usual) if wanted else usual
+
+    def colour(self, token: str) -> QColor:
+        """A token by its name in Colours."""
+        return QColor(getattr(self.colours, token))
+
+    def px(self, size: float) -> int:
+        """A size of the grid at the text size in use."""
+        return round(size * self.scale)
+
+    @property
+    def cell(self) -> int:
+        """From the edge of a table's cell to its words: its padding, and what Qt keeps for the focus.
+
+        That is not asked of the style: each sheet makes a new one, and what Python knew of the old one stays.
+        """
+        return self.px(XS) + KEPT
+
+    def font(self, size: int = BODY, *, bold: bool = False) -> QFont:
+        font = QFont(self._family)
+        font.setPixelSize(self.px(size))
+        font.setFeature(
+            TABULAR, 1
+        )  # figures stand below each other, also where digits differ in width
+        if bold:
+            font.setWeight(QFont.Weight.DemiBold)
+        return font
+
+    def code_font(self) -> QFont:
+        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setPixelSize(self.px(CODE_SIZE))
+        return font
+
+    def choose(self, scheme: Scheme, scale: float) -> None:
+        """Show everything in another scheme, or with larger text."""
+        scale, before = min(MAX_SCALE, max(MIN_SCALE, scale)), self.scale
+        self.scheme, self.scale = scheme, scale
+        self._apply(is_resized=scale != before)
+        self.changed.emit()
+
+    def dress(self, page: QWidget) -> None:
+        """A page came to the front: it has the look of now, also right after a change."""
+        self._repolish.finish(page)
+
+    def _system_changed(self) -> None:
+        if self.scheme is Scheme.SYSTEM:
+            self._apply()
+            self.changed.emit()
+
+    def _contrast_changed(self, wanted: Qt.ContrastPreference) -> None:
+        self._contrast = wanted
+        self._apply()
+        self.changed.emit()
+
+    def _apply(self, *, is_resized: bool = False) -> None:
+        if is_resized:
+            self._app.setFont(self.font())
+        handle, groove = self.px(HANDLE), self.px(XS)
+        sizes = {
+            name.lower(): f"{self.px(value)}px"
+            for name, value in globals().items()
+            if name.isupper() and isinstance(value, int)
+        }
+        radius = self.px(L) // 2 + 1  # with its border; a larger one would make it square
+        mark = SHEET.parent / "icons" / f"mark-{'dark' if self.is_dark else 'light'}.svg"
+        filled = Template(SHEET.read_text(encoding="utf-8")).substitute(
+            asdict(self.colours)
+            | sizes
+            | {
+                "line": f"{LINE}px",
+                "ring": f"{RING}px",
+                "scroll_bar": f"{SCROLL_BAR}px",
+                "scroll_radius": f"{SCROLL_BAR // 2 - RING}px",
+                "hover_time": HOVER_MS,
+                # one pixel thicker is the border of the focus, and nothing is larger for it
+                "inner_focused": f"{self.px(CONTROL_INNER) - 2}px",
+                "l_focused": f"{self.px(L) - 1}px",
+                "s_focused": f"{self.px(S) - 1}px",
+                "s_in_ring": f"{self.px(S) - RING}px",
+                "m_in_ring": f"{self.px(M) - RING}px",
+                "handle_radius": f"{handle // 2}px",
+                "handle_over": f"{(groove - handle) // 2}px",
+                "groove_radius": f"{groove // 2}px",
+                "title_line": f"{self.px(CONTROL_INNER) + 4}px",  # of the highest button beside it
+                "radio_radius": f"{radius}px",
+                "cell": f"{self.cell}px",
+                "code_family": self.code_font().family(),
+                "check_mark": mark.as_posix(),
+                "pictures": PICTURES.as_posix(),
+            }
+        )
+        self._repolish.apply(filled, _palette(self.colours), is_resized=is_resized)
+
+
+def _palette(colours: Colours) -> QPalette:
+    palette = QPalette()
+    role, group = QPalette.ColorRole, QPalette.ColorGroup
+    for where, token in (
+        (role.Window, colours.window), (role.WindowText, colours.text),
+        (role.Base, colours.card), (role.AlternateBase, colours.window),
+        (role.Text, colours.text), (role.PlaceholderText, colours.muted),
+        (role.Button, colours.card), (role.ButtonText, colours.text),
+        (role.BrightText, colours.error), (role.Highlight, colours.accent),
+        (role.HighlightedText, colours.on_accent), (role.Link, colours.accent),
+        (role.LinkVisited, colours.accent), (role.ToolTipBase, colours.card),
+        (role.ToolTipText, colours.text), (role.Mid, colours.hairline),
+        (role.Accent, colours.accent),
+    ):  # fmt: skip
+        palette.setColor(where, QColor(token))
+    for where in (role.WindowText, role.Text, role.ButtonText):
+        palette.setColor(group.Disabled, where, QColor(colours.muted))
+    return palette
+
+
+def set_role(widget: QWidget, role: str) -> None:
+    """Give a widget a part in the style sheet (`[role="muted"]`), also when it had another."""
+    if widget.property("role") != role:
+        widget.setProperty("role", role)
+        if widget.testAttribute(
+            Qt.WidgetAttribute.WA_WState_Polished
+        ):  # else it is when it is shown
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)

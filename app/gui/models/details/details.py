@@ -1,0 +1,337 @@
+"""The right side: the chosen model, whether it fits, how it would run, and its buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
+
+from app.core.errors import AppError
+from app.gui.app.app_context import Services
+from app.gui.app.mending_places import inner_of
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import here, reason_of, trouble
+from app.gui.look.theme import set_role
+from app.gui.models.card_scrolling import Inside
+from app.gui.models.details.about_view import AboutView
+from app.gui.models.details.action_bar import ActionBar
+from app.gui.models.details.beside_view import BesideView
+from app.gui.models.details.copies import Copies
+from app.gui.models.details.file_choice import FileChoice
+from app.gui.models.details.forecast_view import ForecastView
+from app.gui.models.details.kv_choice import EXACT
+from app.gui.models.details.load_steps import LoadSteps
+from app.gui.models.details.model_actions import Now, actions
+from app.gui.models.details.plan_loader import Planning, Setup
+from app.gui.models.details.setup_form import SetupForm
+from app.gui.models.details.verdict_view import VerdictView
+from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_loading import Loading
+from app.gui.models.token_field import TokenField
+from app.gui.models.verdict_loader import Judging
+from app.gui.widgets.buttons import button
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.field_remark import Remark
+from app.gui.widgets.height_for_width import Whole
+from app.gui.widgets.layouts import column, line
+
+Json = dict[str, Any]
+LEAST_HEIGHT = 2 * sizes.XXL  # of what is told: three lines; the page scrolls before fewer are seen
+
+
+class Details(Whole):
+    """Shows one item; `pressed` with what to do and its setup."""
+
+    pressed = Signal(object, object)  # Do, Setup
+    recommend = Signal()
+    smaller = Signal(object, str)  # Item that is here, and the quantisation to show in its place
+
+    def __init__(
+        self, services: Services, judging: Judging, planning: Planning, loading: Loading
+    ) -> None:
+        super().__init__()
+        self._services, self._judging = services, judging
+        self._planning, self._loading = planning, loading
+        self.copies = Copies(services, self)
+        self.item: Item | None = None
+        self._need_bytes = 0  # of what does not fit
+        self._make_form()
+
+    def missing(self) -> tuple[Callable[[], object], ...]:
+        """Steps that make the rest: all at once would hold the window for a moment."""
+        return self._make_words, self._make, self._wire, lambda: self.show_item(None)
+
+    @property
+    def setup(self) -> Setup | None:
+        """The chosen model as it would be loaded."""
+        if self.item is None:
+            return None
+        pool = self._services.pool
+        joins = self.item.is_here and bool(pool.models) and pool.model(self.item.name) is None
+        return replace(self.form.setup(self.item, self.files.file), may_join=joins)
+
+    def show_item(self, item: Item | None) -> None:
+        """Another model, or the same one with news of it."""
+        same = item is not None and self.item is not None and item.key == self.item.key
+        self.item = item
+        self._stack.setCurrentIndex(0 if item is None else 1)
+        if item is None:
+            self._planning.forget()
+            return
+        kept = self.files.file if same else None
+        self.about.show_item(item)
+        self.files.show_item(item, kept)
+        self.token.setVisible(bool(item.facts.get("gated")))
+        if not same:
+            self._begin(item)
+            self.plan()
+        else:
+            self.plan_again()
+        self.copies.ask(item, item.file(self.files.file))
+        self.tell_actions()
+
+    def plan(self) -> None:
+        """Ask what would come of the setup as it is."""
+        setup = self.setup
+        if setup is None:
+            return
+        if setup.item.kind is Kind.FOUND and not setup.item.files:
+            self._planning.forget()  # nothing of the one before is to arrive here
+        else:
+            self._planning.ask(setup)
+
+    def plan_again(self) -> None:
+        """News that nobody chose: a measurement goes on, and a plan follows it."""
+        if not self._planning.measuring:
+            self.plan()
+
+    def ask_token(self) -> None:
+        """A download was refused for want of one."""
+        self.token.show()
+        self.token.look()
+
+    def tell_actions(self) -> None:
+        """What can be done may be another."""
+        setup = self.setup
+        if setup is None:
+            return
+        mine = self._loading.model == setup.item.name
+        self.steps.setVisible(mine)
+        self._body.setVisible(not mine)
+        self._foot.setVisible(not mine)
+        if mine:
+            self.steps.show_steps(setup.item.name, self._loading.steps)
+        self.beside.setVisible(setup.may_join and self.beside.judgement is not None)
+        self.bar.show_actions(actions(setup, self._now()))
+        self._tell_lost(setup.item)
+        loaded = self._services.pool.model(setup.item.name)
+        self.about.tell_notes(setup.item, None if setup.item.is_guide else loaded)
+
+    def shown_layout(self) -> QLayout | None:
+        shown = self._stack.currentWidget() if self.layout() is not None else None
+        return shown.layout() if shown is not None else None
+
+    # inside
+
+    def _make_form(self) -> None:
+        self.about, self.files = AboutView(), FileChoice()
+        self.token = TokenField(self._services.client)
+        self.form = SetupForm(self._services.pool)
+
+    def _make_words(self) -> None:
+        theme, planning = self._services.theme, self._planning
+        self.verdict = VerdictView(theme, self.form.context.choose, self._use_file)
+        self.forecast = ForecastView(planning.measure, planning.stop_measuring)
+        self.steps = LoadSteps(self._loading.cancel)
+        self.lost = Remark(theme, self._services.go)
+        self.beside, self.bar = BesideView(), ActionBar()
+
+    def _make(self) -> None:
+        set_role(self, "card")
+        self._body = QWidget()
+        parts = column(self.verdict, self.forecast, line(), self.form, gap=sizes.L)
+        for one in (self.verdict.memory, self.forecast.reasons):
+            parts.addWidget(one)
+        self._body.setLayout(parts)
+        inner = QWidget()
+        box = column(self.about, self.files, self.token, self.lost, self.steps, self._body)
+        box.setSpacing(sizes.L)
+        box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
+        box.addStretch(1)
+        self._area = Inside(inner)
+        inner.setLayout(box)
+        self._foot = QWidget()
+        below = column(self.beside, self.bar, gap=sizes.S)
+        below.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
+        self._foot.setLayout(column(line(), below, gap=0))
+        whole = QWidget()
+        halves = column(self._area, self._foot, gap=0)
+        halves.setStretch(0, 1)
+        whole.setLayout(halves)
+        words = self.tr("Choose a model on the left to see whether it fits and how fast it runs.")
+        self._stack = QStackedWidget()
+        set_role(self._stack, "inside")
+        one = button(self.tr("Look for one that fits"), self.recommend.emit)
+        self._stack.addWidget(EmptyState(self.tr("No model chosen"), words, one))
+        self._stack.addWidget(whole)
+        self.setLayout(column(self._stack))
+        self._services.theme.changed.connect(self._size)
+        self._size()
+
+    def _size(self) -> None:
+        """It scrolls; what is pressed below it does not."""
+        self._area.setMinimumHeight(self._services.theme.px(LEAST_HEIGHT))
+
+    def _wire(self) -> None:
+        self.form.changed.connect(self._set_up)
+        self.files.changed.connect(self._file_chosen)
+        self._judging.changed.connect(self._tell_smaller)
+        self.bar.pressed.connect(lambda do: self.pressed.emit(do, self.setup))
+        self.about.recommend.connect(self.recommend)
+        planning = self._planning
+        planning.planned.connect(self._planned)
+        planning.refused.connect(self._refused)
+        planning.estimated.connect(self._estimated)
+        planning.joined.connect(self._joined)
+        planning.step.connect(self.forecast.show_step)
+        planning.measuring_changed.connect(self._measuring)
+        self._loading.changed.connect(self.tell_actions)
+        self.copies.changed.connect(self.tell_actions)
+
+    def _begin(self, item: Item) -> None:
+        """Nothing is known of it yet."""
+        was = (self._services.pool.model(item.name) or {}) if item.is_here else {}
+        self.form.show_item(item, was.get("context"), was.get("kv"), was.get("shape_ordered"))
+        known = self._judging.of(item)
+        asks = item.kind is Kind.FOUND and not item.files
+        words = self.tr("Asking which files there are…") if asks else self._unsized(item)
+        if known is None or not item.is_here:
+            self.verdict.clear(words)
+            self.forecast.clear()
+        self._need_bytes = 0
+        if item.facts.get("gated"):
+            self.token.look()
+        self._area.verticalScrollBar().setValue(0)
+
+    def _unsized(self, item: Item) -> str:
+        """Why nothing is said of whether it fits."""
+        file = item.file()
+        if item.kind is not Kind.OFFER or file is None or file.get("size_bytes"):
+            return ""
+        return self.tr("The size of its file is not known yet, so nobody can say whether it fits.")
+
+    def _set_up(self) -> None:
+        self.plan()
+        self.tell_actions()
+
+    def _file_chosen(self) -> None:
+        self.plan()
+        if self.item is not None:
+            self.copies.ask(self.item, self.item.file(self.files.file))
+        self.tell_actions()
+
+    def _planned(self, plan: Json) -> None:
+        judgement = self.verdict.show_plan(plan)
+        self.form.kv.show_bytes(plan.get("kv_bytes"))
+        self.form.shape.show_plan(plan)
+        gone = self.item is not None and bool(self.item.facts.get("missing"))
+        self.forecast.show_plan(plan, missing=gone)
+        self._need_bytes = 0
+        if self.item is not None and self._is_usual():
+            self._judging.put(self.item, judgement)
+        self.tell_actions()
+
+    def _refused(self, error: AppError) -> None:
+        judgement = self.verdict.show_error(error)
+        self.form.kv.show_bytes(None)
+        self.form.shape.show_plan(None)
+        self.forecast.clear()
+        self._need_bytes = int(error.reason.facts.get("need_bytes") or 0)
+        self._tell_smaller()
+        if judgement is not None and self.item is not None and self._is_usual():
+            self._judging.put(self.item, judgement)
+        self.tell_actions()
+
+    def _tell_smaller(self) -> None:
+        """Of a model that is here and too big: which file of it would fit was found out for the list."""
+        known = self._judging.of(self.item) if self.item and self.item.is_here else None
+        if known is not None and self._is_usual():
+            self.verdict.show_smaller(known.quantisation)
+
+    def _use_file(self, quantisation: str) -> None:
+        if self.item is not None and self.item.is_here:
+            self.smaller.emit(self.item, quantisation)
+        else:
+            self.files.choose(quantisation)
+
+    def _estimated(self, found: Json) -> None:
+        if self.item is None:
+            return
+        known, best = self._judging.of(self.item), self.item.file() or {}
+        smaller = known.quantisation if known and self.files.file == best.get("file") else ""
+        splits = self.item.facts.get("splits") is not False
+        self.verdict.show_estimate(found, smaller, splits=splits)
+        self.form.kv.show_bytes((found["plan"] or {}).get("kv_bytes"))
+        if found["plan"] is not None:
+            self.forecast.show_estimate(found["plan"], found["unforecast"])
+        else:
+            self.forecast.clear()
+        self.tell_actions()
+
+    def _joined(self, found: Json | AppError | None) -> None:
+        self.beside.show_found(found)
+        self.tell_actions()
+
+    def _measuring(self) -> None:
+        self.forecast.show_measuring(self._planning.measuring)
+        if not self._planning.measuring:
+            self.plan()
+
+    def _is_usual(self) -> bool:
+        """Whether the list would judge it with the same setup."""
+        setup = self.setup
+        return (
+            setup is not None
+            and setup.users == 1
+            and not setup.without
+            and setup.kv == EXACT
+            and setup.shape is None
+            and self._usual_context()
+        )
+
+    def _usual_context(self) -> bool:
+        slider = self.form.context
+        return slider.context == slider.usual
+
+    def _now(self) -> Now:
+        pool = self._services.pool
+        this = next((one for one in pool.machines if one.get("this")), {})
+        may_try = 0 < self._need_bytes <= int(this.get("total_bytes") or 0)
+        chosen = pool.model(self.item.name) if self.item is not None else None
+        return Now(
+            chosen or pool.loaded,
+            bool(self._loading.model),
+            self.verdict.judgement,
+            may_try,
+            pool.snapshot.get("downloads") or {},
+            pool.embeds,
+            self.beside.judgement,
+            self.copies.machines,
+        )
+
+    def _tell_lost(self, item: Item) -> None:
+        pool = self._services.pool
+        loaded = pool.model(item.name) or {}
+        lost = loaded.get("state") in ("lost", "failed")
+        words = trouble(loaded)
+        if not loaded and item.is_here and item.name == pool.load_failed:  # it fits, and yet failed
+            lost = True
+            words = self.tr("The last try to load it failed. {why}").format(
+                why=here(pool.why_load_failed)
+            )
+        self.lost.say(words, details=inner_of(reason_of(loaded)))
+        self.lost.setVisible(bool(lost and self.lost.text()))
+        self.forecast.show_fact(loaded.get("last_answer") if item.is_here else None)

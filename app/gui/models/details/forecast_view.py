@@ -1,0 +1,191 @@
+"""How it would run: two figures, the shape with its reason, and what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.core.planner.machine_speed import is_rough
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import here
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import Elided, label, paragraph
+from app.gui.widgets.layouts import clear, column, row
+from app.gui.widgets.progress import Progress
+
+Json = dict[str, Any]
+
+
+class Figure(QWidget):
+    """A number, large, with what it is below it."""
+
+    def __init__(self, caption: str) -> None:
+        super().__init__()
+        self._figure, self._caption = label("", "figure"), Elided(caption, "caption")
+        self.setLayout(column(self._figure, self._caption, gap=0))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+
+    def say(self, figure: str, caption: str) -> None:
+        self._figure.setText(figure)
+        self._caption.say(caption)
+        self.updateGeometry()
+        self._figure.setAccessibleName(f"{caption}: {figure}")
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """So wide that the caption is whole, where there is room."""
+        words = self._caption.fontMetrics().horizontalAdvance(self._caption.whole())
+        hint = super().sizeHint()
+        return QSize(max(hint.width(), words + 1), hint.height())
+
+    @property
+    def text(self) -> str:
+        return self._figure.text()
+
+
+class ForecastView(QWidget):
+    """`measure` and `stop` begin and end a measurement; `reasons` stands elsewhere on the page."""
+
+    def __init__(self, measure: Callable[[], object], stop: Callable[[], object]) -> None:
+        super().__init__()
+        self.rate, self.first = Figure(self.tr("forecast")), Figure(self.tr("first token"))
+        self._figures = QWidget()
+        self._figures.setLayout(Flow(self.rate, self.first, gap=sizes.L))
+        self.fact = paragraph("", "muted")
+        self.fact.hide()
+        self._last: Json | None = None
+        self._unmeasured = paragraph("", "muted")
+        self.measure = button(self.tr("Measure now"), measure)
+        self._stop = button(self.tr("Cancel"), stop)
+        self._bar = Progress(self.tr("Measuring"))
+        self._step = label("", "caption")
+        self._reasons, self._advice = column(gap=sizes.S), column(gap=sizes.S)
+        self._said: tuple[list[str], list[str]] = ([], [])
+        self._why = label(self.tr("Why this way"), "section")
+        self._help = label(self.tr("What would help"), "section")
+        actions = row(self.measure, self._stop, None)
+        self.setLayout(
+            column(self._figures, self.fact, self._unmeasured, actions, self._step, self._bar)
+        )
+        self.reasons = QWidget()
+        self.reasons.setLayout(column(self._why, self._reasons, self._help, self._advice))
+        self.show_measuring(False)
+
+    def show_plan(self, plan: Json, *, missing: bool = False) -> None:
+        """Of a model that is here; of one whose file is missing nothing can be measured."""
+        codes = [str(one["code"]) for one in plan.get("why") or []]
+        never = any(code.startswith("unforecast") for code in codes)
+        self._show(plan, [], possible=not never and not missing)
+
+    def show_estimate(self, plan: Json, unforecast: str | None) -> None:
+        """Of a model that is not here: where it would go, and how fast; or why that is not said."""
+        more = [unforecast] if unforecast else []
+        self._show(plan, more, possible=not more)
+
+    def _show(self, plan: Json, more: list[str], *, possible: bool) -> None:
+        forecast = plan.get("forecast")
+        asks = forecast is None and possible and not self._stop.isVisibleTo(self)
+        self._figures.setVisible(forecast is not None)
+        self._unmeasured.setVisible(asks)
+        self.measure.setVisible(asks)
+        if forecast is not None:
+            self._show_figures(forecast, plan)
+        self.show_fact(self._last)
+        codes = [one["code"] for one in plan.get("why") or []]
+        lines = [
+            here(str(sentence))
+            for code, sentence in zip(codes, plan["reasons"], strict=False)
+            if forecast is not None or not str(code).startswith("plan_unmeasured")
+        ]
+        lines += more
+        self._say(lines, [here(str(one["sentence"])) for one in plan.get("advice") or []])
+        self.show()
+
+    def show_fact(self, last: Json | None) -> None:
+        """What the last answer was, beside what was forecast for just that one."""
+        self._last = last
+        self.fact.setVisible(last is not None)
+        unmeasured = self.tr("Not measured yet. A test of about ten seconds makes a forecast.")
+        if last is not None:
+            unmeasured = self.tr(
+                "As it is set here it is not measured yet. A test of about ten seconds makes a forecast."
+            )
+        self._unmeasured.setText(unmeasured)
+        if last is not None:
+            words = self.tr(
+                "Last answer: {rate}, first token after {first}. For just its prompt and its length, on the "
+                "machines that gave it, {rate_before} and {first_before} were forecast."
+            )
+            told = words.format(
+                rate=formats.speed(last["tok_s"]),
+                rate_before=formats.speed(last["forecast_tok_s"]),
+                first=formats.seconds(last["ttft_s"]),
+                first_before=formats.seconds(last["forecast_ttft_s"]),
+            )
+            if last.get("interruptions"):
+                told += " " + self.tr(
+                    "A machine was lost or changed during it, which took part of its time."
+                )
+            if not self._figures.isHidden():
+                told += " " + self.tr("The figures above are for a typical request, as set here.")
+            self.fact.setText(told)
+
+    def show_measuring(self, on: bool) -> None:
+        self._stop.setVisible(on)
+        self._bar.setVisible(on)
+        self._step.setVisible(on)
+        if on:
+            self._unmeasured.hide()
+            self.measure.hide()
+            self._bar.tell(None)
+            self._step.setText(self.tr("Measuring…"))
+
+    def show_step(self, progress: Json) -> None:
+        """Where a measurement stands."""
+        done, total = int(progress.get("done") or 0), int(progress.get("total") or 0)
+        self._bar.tell(done / total if total else None)
+        name = progress.get("machine")
+        words = self.tr("Measuring {machine}…") if name else self.tr("Measuring…")
+        self._step.setText(words.format(machine=name))
+
+    def _show_figures(self, forecast: Json, plan: Json) -> None:
+        users = int(plan["users"])
+        rate = forecast["together_tok_s"] if users > 1 else forecast["decode_tok_s"]
+        if forecast.get("estimated"):
+            many, one = self.tr("estimate, {count} people together"), self.tr("estimate")
+        elif is_rough(rate):
+            many, one = (
+                self.tr("rough forecast, {count} people together"),
+                self.tr("rough forecast"),
+            )
+        else:
+            many, one = self.tr("forecast, {count} people together"), self.tr("forecast")
+        caption = many if users > 1 else one
+        self.rate.say(formats.speed(rate), caption.format(count=users))
+        known = plan["first_token"]
+        count = formats.number(known["prompt_tokens"])
+        first = self.tr("first token (prompt of {count})").format(count=count)
+        self.first.say(formats.seconds(known["ttft_s"]), first)
+
+    def _say(self, reasons: list[str], advice: list[str]) -> None:
+        if (reasons, advice) != self._said:
+            self._said = (reasons, advice)
+            for box, sentences, role in (
+                (self._reasons, reasons, "muted"),
+                (self._advice, advice, ""),
+            ):
+                clear(box)
+                for sentence in sentences:
+                    box.addWidget(paragraph(sentence, role))
+        self._why.setVisible(bool(reasons))
+        self._help.setVisible(bool(advice))
+        self.reasons.setVisible(bool(reasons or advice))
+
+    def clear(self) -> None:
+        """Nothing is known."""
+        self.hide()
+        self.reasons.hide()

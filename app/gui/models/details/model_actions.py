@@ -1,0 +1,148 @@
+"""What can be done with the chosen model now; the first is what a person most likely wants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+
+from app.gui.look import formats
+from app.gui.models.details.plan_loader import Setup
+from app.gui.models.model_item import Item, Kind
+from app.gui.models.verdicts import Judgement
+
+Json = dict[str, Any]
+translate = QCoreApplication.translate
+
+
+class Do(StrEnum):
+    """What a button does."""
+
+    LOAD = "load"
+    BESIDE = "beside"  # load it, and keep what is loaded
+    ANYWAY = "anyway"
+    UNLOAD = "unload"
+    CHAT = "chat"
+    DOWNLOAD = "download"
+    COPY = "copy"  # from a machine of the household that has it
+    SHOW = "show"  # the same model on the shelf
+    TAKE_IN = "take in"
+    REMOVE = "remove"  # from the shelf; its file stays
+    DELETE = "delete"  # with its file
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A button. role: primary, danger or nothing."""
+
+    do: Do
+    text: str
+    role: str = ""
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """How the pool stands with the chosen model."""
+
+    loaded: Json | None  # the chosen model, if it is loaded, or else whatever is
+    is_loading: bool  # some model is on its way
+    judgement: Judgement | None
+    may_try: bool  # it could run on this machine alone, beyond what it is meant to give
+    downloads: Json
+    vectors: Json | None = None  # the model of vectors, as far as it is loaded
+    beside: Judgement | None = None  # of a load that leaves the others their memory
+    copies: tuple[Json, ...] = ()  # the machines that have this very file, and give it
+
+
+def actions(setup: Setup, now: Now) -> list[Action]:
+    """In the order of the buttons."""
+    item = setup.item
+    match item.kind:
+        case Kind.SHELF:
+            return [*_running(setup, now), *_removal(item, now)]
+        case Kind.OTHER_APP:
+            return [_one(Do.TAKE_IN, translate("Models", "Use this file"), item.facts["usable"])]
+        case _:
+            return _getting(item.file(setup.file), now)
+
+
+def _one(do: Do, text: str, enabled: bool = True) -> Action:
+    return Action(do, text, "primary", bool(enabled))
+
+
+def _running(setup: Setup, now: Now) -> list[Action]:
+    loaded = now.loaded or {}
+    state = loaded.get("state") if loaded.get("model") == setup.item.name else None
+    unload = Action(Do.UNLOAD, translate("Models", "Unload"))
+    if _gives_vectors(setup.item, now) and not setup.item.facts.get("writes", True):
+        return [unload]
+    if state == "ready":
+        again = Action(Do.LOAD, translate("Models", "Load with these settings"))
+        other = _differs(setup, loaded)
+        return [
+            _one(Do.CHAT, translate("Models", "Open chat")),
+            *([again] if other else []),
+            unload,
+        ]
+    if state == "recovering":
+        return [_one(Do.CHAT, translate("Models", "Open chat")), unload]
+    if state == "lost":
+        return [_one(Do.LOAD, translate("Models", "Load again"), not now.is_loading), unload]
+    gone = bool(setup.item.facts.get("missing"))
+    fits = now.judgement is None or now.judgement.fits
+    load = _one(Do.LOAD, translate("Models", "Load"), fits and not gone and not now.is_loading)
+    if loaded and load.enabled:
+        fits = now.beside is None or now.beside.fits
+        return [load, Action(Do.BESIDE, translate("Models", "Load as well"), enabled=fits)]
+    if fits or gone or not now.may_try or now.is_loading:
+        return [load]
+    return [load, Action(Do.ANYWAY, translate("Models", "Try anyway"))]
+
+
+def _differs(setup: Setup, loaded: Json) -> bool:
+    """Whether the loaded model was set up for something else."""
+    used = {str(stage["id"]) for stage in loaded.get("stages") or []}
+    same = (setup.context, setup.users) == (loaded.get("context"), loaded.get("users"))
+    same = same and setup.kv == loaded.get("kv", setup.kv)
+    same = same and setup.shape == loaded.get("shape_ordered")
+    return not same or bool(used & set(setup.without))
+
+
+def _gives_vectors(item: Item, now: Now) -> bool:
+    return (now.vectors or {}).get("model") == item.name
+
+
+def _removal(item: Item, now: Now) -> list[Action]:
+    loaded = now.loaded or {}
+    if item.is_guide or loaded.get("model") == item.name or _gives_vectors(item, now):
+        return []
+    if item.facts.get("downloaded"):
+        size = formats.size(item.facts["file_bytes"])
+        return [Action(Do.DELETE, translate("Models", "Delete {size}").format(size=size), "danger")]
+    return [Action(Do.REMOVE, translate("Models", "Remove from the list"))]
+
+
+def _getting(file: Json | None, now: Now) -> list[Action]:
+    if file is None:
+        return []
+    if file.get("on_shelf"):
+        return [_one(Do.SHOW, translate("Models", "Show it"))]
+    download = now.downloads.get(str(file.get("download")))
+    if download is not None and download["state"] not in ("done", "failed", "paused"):
+        return [_one(Do.DOWNLOAD, translate("Models", "Downloading…"), enabled=False)]
+    text = translate("Models", "Download")
+    if file.get("size_bytes"):
+        size = formats.size(file["size_bytes"])
+        text = translate("Models", "Download {size}").format(size=size)
+    if download is not None and download["state"] != "done" and download.get("done_bytes"):
+        done, total = (formats.size(download[f"{what}_bytes"] or 0) for what in ("done", "total"))
+        text = translate("Models", "Resume at {done} of {total}").format(done=done, total=total)
+    role = "primary" if now.judgement is None or now.judgement.fits else ""
+    usable = bool(file.get("usable"))
+    if now.copies and usable:
+        words = translate("Models", "Copy from {machine}").format(machine=now.copies[0]["name"])
+        return [Action(Do.COPY, words, role), Action(Do.DOWNLOAD, text)]
+    return [Action(Do.DOWNLOAD, text, role, usable)]

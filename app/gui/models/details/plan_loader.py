@@ -1,0 +1,188 @@
+"""Plans the chosen model as it is set up now: quickly while a slider moves, or after a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core.errors import AppError
+from app.gui.api.node_client import NodeClient
+from app.gui.models.model_item import Item
+from app.gui.models.model_sketches import sketch
+from app.gui.models.node_calls import Calls
+
+Json = dict[str, Any]
+PAUSE_MS = 60  # of a moving slider, before the node is asked
+PLAN, MEASURE, BESIDE = "plan", "measure", "beside"
+KEY = "chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a model would be loaded for. context None: what the node takes by itself."""
+
+    item: Item
+    file: str | None = None
+    context: int | None = None
+    users: int = 1
+    without: tuple[str, ...] = ()
+    kv: str = "f16"  # how the context is kept
+    shape: str | None = None  # None: the planner chooses
+    may_join: bool = False  # others are loaded, beside which it could be too
+
+    def order(self) -> Json:
+        """The body of a plan or a load."""
+        return {
+            "model": self.item.name,
+            "context": self.context,
+            "users": self.users,
+            "without": list(self.without),
+            "kv": self.kv,
+            "shape": self.shape,
+        }
+
+
+class Planning(QObject):
+    """The newest setup counts; what was asked before is not heard any more."""
+
+    planned = Signal(object)  # a Plan, as the node's /plan answers
+    refused = Signal(object)  # AppError
+    joined = Signal(
+        object
+    )  # the same beside what is loaded: a Plan, an AppError, or None for not asked
+    estimated = Signal(object)  # a verdict with its plan, of what is not here
+    step = Signal(object)  # progress of a measurement
+    measuring_changed = Signal()
+
+    def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._client, self._calls = client, Calls()
+        self._setup: Setup | None = None
+        self._again = False  # another setup came while one was planned
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(PAUSE_MS)
+        self._soon.timeout.connect(self._ask)
+
+    @property
+    def measuring(self) -> bool:
+        return self._calls.running(MEASURE)
+
+    def ask(self, setup: Setup) -> None:
+        """Plan this, in a moment; while a slider moves, now and then."""
+        self.stop_measuring()
+        if self._setup is None or self._setup.item.key != setup.item.key:
+            self._calls.end(PLAN)
+            self._calls.end(BESIDE)
+            self.joined.emit(None)
+        self._setup = setup
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def forget(self) -> None:
+        """Nothing is chosen."""
+        self._setup = None
+        self._soon.stop()
+        self._calls.end_all()
+
+    def measure(self) -> None:
+        """Measure every machine with the chosen model, or with layers like those of one that is not here:
+        some ten seconds; and plan with that."""
+        setup = self._setup
+        if setup is None:
+            return
+        here = setup.item.is_here
+        order = setup.order() if here else self._sketched(setup)
+        if order is None:
+            return
+        self._soon.stop()
+        self._calls.end(PLAN)
+        call = self._client.call(
+            "POST", "/plan" if here else "/verdicts", order | {"measure": True},
+            self._measured, self._not_measured, self._stepped,
+        )  # fmt: skip
+        self._calls.keep(MEASURE, call)
+        self.measuring_changed.emit()
+
+    def stop_measuring(self) -> None:
+        if self.measuring:
+            self._calls.end(MEASURE)
+            self.measuring_changed.emit()
+
+    def _ask(self) -> None:
+        setup, self._again = self._setup, self._calls.running(PLAN)
+        if setup is None or self._again:
+            return
+        if setup.item.is_here:
+            body = setup.order() | {"measure": False}
+            call = self._client.call("POST", "/plan", body, self._planned, self._refused)
+            self._calls.keep(PLAN, call)
+            return
+        made = self._sketched(setup)
+        if made is not None:
+            call = self._client.post("/verdicts", made, self._judged, self._refused)
+            self._calls.keep(PLAN, call)
+
+    def _sketched(self, setup: Setup) -> Json | None:
+        """What is asked of a model that is not here."""
+        made = sketch(setup.item, setup.item.file(setup.file), KEY)
+        if made is None:
+            return None
+        body = {"sketches": [made], "place": True} | setup.order()
+        del body["model"], body["shape"]  # of what is not here, the best is told
+        return body
+
+    def _planned(self, plan: Json) -> None:
+        self._over()
+        self.planned.emit(plan)
+        self._ask_beside()
+
+    def _refused(self, error: AppError) -> None:
+        self._over()
+        self.refused.emit(error)
+        self._calls.end(BESIDE)
+        self.joined.emit(None)  # what needs all of it alone has no room beside others
+
+    def _ask_beside(self) -> None:
+        """What a load would be that leaves the others their memory; as fast as is known by now."""
+        setup = self._setup
+        self._calls.end(BESIDE)
+        if setup is None or not setup.may_join or not setup.item.is_here:
+            self.joined.emit(None)
+            return
+        body = setup.order() | {"measure": False, "beside": True}
+        call = self._client.call("POST", "/plan", body, self._joined, self._joined)
+        self._calls.keep(BESIDE, call)
+
+    def _joined(self, found: Json | AppError) -> None:
+        self._calls.done(BESIDE)
+        self.joined.emit(found)
+
+    def _judged(self, answer: Json) -> None:
+        self._over()
+        self.estimated.emit(answer["verdicts"][KEY])
+
+    def _over(self) -> None:
+        self._calls.done(PLAN)
+        if self._again:
+            self._soon.start()
+
+    def _stepped(self, line: Json) -> None:
+        if "progress" in line:
+            self.step.emit(line["progress"])
+
+    def _measured(self, answer: Json) -> None:
+        self._calls.done(MEASURE)
+        self.measuring_changed.emit()
+        if "verdicts" in answer:
+            self.estimated.emit(answer["verdicts"][KEY])
+        else:
+            self.planned.emit(answer)
+            self._ask_beside()
+
+    def _not_measured(self, error: AppError) -> None:
+        self._calls.done(MEASURE)
+        self.measuring_changed.emit()
+        self.refused.emit(error)

@@ -1,0 +1,153 @@
+"""The verdict in words, and under `memory` its sum and the bar of each machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtWidgets import QWidget
+
+from app.core.errors import AppError
+from app.core.planner.verdict import Word
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.icons import icon
+from app.gui.look.theme import Theme, set_role
+from app.gui.models import verdicts
+from app.gui.models.details import memory_sums
+from app.gui.models.details.memory_bars import MemoryBars
+from app.gui.models.verdicts import Judgement
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import Elided, label, paragraph
+from app.gui.widgets.layouts import column, held, row
+
+Json = dict[str, Any]
+
+
+class VerdictView(QWidget):
+    """`use_context` and `use_file` are asked to choose what would fit."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        use_context: Callable[[int], object],
+        use_file: Callable[[str], object],
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        self.judgement: Judgement | None = None
+        self._picture = label()
+        self.title = label("", "section")
+        self._beside = Elided("", "muted")
+        self.words = paragraph("", "muted")
+        self.sum = paragraph("", "muted")
+        self.bars = MemoryBars(theme)
+        self.memory = QWidget()
+        self.memory.setLayout(column(label(self.tr("Memory"), "section"), self.sum, self.bars))
+        self._use_context, self._use_file = use_context, use_file
+        self.use = button("", self._take, "inline")
+        self._fitting = ""  # the quantisation that fits
+        use = row(self.use, None)
+        head = row(self._picture, self.title, self._beside, gap=sizes.S)
+        head.setStretch(2, 1)
+        self._head = held(head)
+        self.setLayout(column(self._head, self.words, use, gap=sizes.S))
+        theme.changed.connect(self._paint)
+        self.clear()
+
+    def clear(self, sentence: str = "") -> None:
+        """Nothing is known: it is being asked for, or cannot be."""
+        self.judgement = None
+        self.title.setText("")
+        self._beside.say("")
+        self._picture.clear()
+        self._head.setVisible(not sentence)  # else its room is kept for what is being asked
+        self._tell(sentence, None)
+        self.use.hide()
+
+    def show_plan(self, plan: Json) -> Judgement:
+        """A model that is here."""
+        judgement = verdicts.of_plan(plan)
+        self._show(judgement, "", plan)
+        return judgement
+
+    def show_estimate(self, found: Json, quantisation: str, *, splits: bool) -> Judgement:
+        """A model that is not here yet. quantisation: a smaller one that fits."""
+        judgement = verdicts.of_estimate(found)
+        plan = found["plan"]
+        words = ""
+        if plan is None and judgement.quantisation:
+            words = self.tr("{quantisation} would fit.").format(quantisation=judgement.quantisation)
+        elif plan is None and not splits:
+            words = self.tr("It runs whole on one machine, so only what this one gives counts.")
+        elif plan is None and judgement.verdict.word is Word.SMALLER:
+            words = self.tr("With this context it needs more than the machines lend now.")
+        elif plan is None:
+            words = self.tr("Its file and a short context need more than the machines lend now.")
+        self._show(judgement, words, plan, "" if plan else quantisation)
+        return judgement
+
+    def show_error(self, error: AppError) -> Judgement | None:
+        """It does not fit, or cannot be planned at all."""
+        judgement = verdicts.of_error(error)
+        if judgement is None:
+            self.clear(verdicts.sentence(error))
+        else:
+            self._show(judgement, verdicts.sentence(error), None)
+        return judgement
+
+    def show_smaller(self, quantisation: str) -> None:
+        """Beside a verdict that it is too big: a file of the same model that would fit."""
+        judgement = self.judgement
+        if judgement is None or judgement.verdict.word is not Word.TOO_BIG or judgement.estimate:
+            return
+        self.judgement = replace(judgement, quantisation=quantisation)
+        self._offer(quantisation)
+        self._paint()
+
+    def _show(self, judgement: Judgement, words: str, plan: Json | None, fitting: str = "") -> None:
+        was = self.judgement.verdict.word if self.judgement else None
+        self.judgement = judgement
+        self.title.setText(verdicts.title(judgement))
+        self._beside.say(verdicts.beside(judgement))
+        self._head.show()
+        self._tell(words, plan)
+        self._offer(fitting)
+        self._paint()
+        if was is not None and was is not judgement.verdict.word:
+            announce(self, self.title.text())
+
+    def _offer(self, fitting: str) -> None:
+        """A way out: another file, or the context that the verdict names."""
+        judgement = self.judgement
+        smaller = judgement is not None and judgement.verdict.word is Word.SMALLER
+        self._fitting = fitting
+        self.use.setVisible(bool(fitting) or smaller)
+        show = self.tr("Show {quantisation}").format(quantisation=fitting)
+        self.use.setText(show if fitting else self.tr("Use the smaller context"))
+
+    def _take(self) -> None:
+        if self._fitting:
+            self._use_file(self._fitting)
+        elif self.judgement is not None:
+            self._use_context(self.judgement.verdict.context)
+
+    def _tell(self, words: str, plan: Json | None) -> None:
+        self.words.setText(words)
+        self.words.setVisible(bool(words))
+        parts = self.judgement.verdict.parts if self.judgement else None
+        self.memory.setVisible(plan is not None or parts is not None)
+        self.sum.setText(
+            memory_sums.whole_sum(plan) if plan else memory_sums.short_sum(parts) if parts else ""
+        )
+        self.bars.show_parts(memory_sums.memories(plan) if plan else [])
+
+    def _paint(self) -> None:
+        if self.judgement is None:
+            return
+        colour = self.judgement.colour
+        side = self._theme.px(sizes.TITLE)
+        picture = icon(self.judgement.icon, getattr(self._theme.colours, colour))
+        self._picture.setPixmap(picture.pixmap(side, side))
+        set_role(self.title, f"verdict-{colour}")

@@ -1,0 +1,115 @@
+"""Choosing another folder for models: the system's dialog, then what it would mean, then it is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import paragraph
+
+HELPED = frozenset(  # by another folder
+    {"download_no_room", "disk_full", "models_folder_away", "models_folder_other"}
+)
+
+
+def choose_folder(services: Services, parent: QWidget) -> None:
+    """Ask for a folder of this computer, then whether models go along."""
+    dialog = QFileDialog(parent, choose_words(), str(Path.home()))
+    dialog.setFileMode(QFileDialog.FileMode.Directory)
+    dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(lambda path: FolderSheet(services, path, parent).open())
+    dialog.open()
+
+
+def choose_words() -> str:
+    """What the buttons that lead here say."""
+    return _tr("Choose another folder…")
+
+
+class FolderSheet(Sheet):
+    """`path` as the dialog gave it; "" is the folder in the home."""
+
+    def __init__(self, services: Services, path: str, parent: QWidget) -> None:
+        title = _tr("Keep models in another folder")
+        if not path:
+            title = _tr("Keep models in Poolhouse's own folder")
+        super().__init__(services, title, _tr("Looking at that folder…"), parent)
+        self._path, self._is_first = path, True
+        self.along = QCheckBox()
+        self.along.hide()
+        self.about = paragraph("", "caption")
+        self.about.hide()
+        self.add(self.along, self.about)
+        self.act = button(_tr("Keep models there"), self.choose, "primary")
+        self.act.setEnabled(False)
+        self.offer(_tr("Cancel"), self.act)
+        self._look()
+
+    def came_back(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        body = {"path": self._path}
+        self.keep(self.services.client.post("/folder/look", body, self._tell, self._refused))
+
+    def choose(self) -> None:
+        self.act.setEnabled(False)
+        self.notice.clear()
+        body = {"path": self._path, "move": self.along.isChecked()}
+        call = self.services.client.post("/folder", body, lambda _: self.accept(), self._again)
+        self.keep(call)
+
+    def _tell(self, seen: Json) -> None:
+        free = formats.size(seen["free_bytes"])
+        words = _tr("New models go to {folder}. {free} are free there.")
+        if seen["same"]:
+            words = _tr("Models are kept in {folder} already. {free} are free there.")
+        words = words.format(folder=seen["folder"], free=free)
+        if seen["room_bytes"] == 0:
+            words += " " + _tr("5 GiB stay free, so nothing can be downloaded to it now.")
+        self.sentence.setText(words)
+        models = int(seen["models"])
+        self.along.setVisible(models > 0)
+        self.along.setText(
+            QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", models)
+            .replace("{size}", formats.size(seen["bytes"]))
+        )  # fmt: skip
+        wanted = self._is_first or self.along.isChecked()  # afterwards it is as it was left
+        self._is_first = False
+        self.along.setChecked(wanted and models > 0 and bool(seen["fits"]))
+        self.along.setEnabled(bool(seen["fits"]))
+        self.about.setVisible(models > 0)
+        self.about.setText(
+            _tr(
+                "Each is used where it is until it is whole there and was read back. Without the tick "
+                "they stay where they are, and can still be used."
+            )
+            if seen["fits"]
+            else _tr(
+                "There is not enough room for them. They stay where they are, and can be used."
+            )
+        )
+        self.act.setEnabled(not seen["same"] or models > 0)
+        self.fit()
+
+    def _refused(self, error: AppError) -> None:
+        """This folder cannot be used at all."""
+        self.sentence.setText(self._path)
+        self.fail(error)
+
+    def _again(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        self.fail(error)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Models", text)

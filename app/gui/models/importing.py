@@ -1,0 +1,166 @@
+"""Puts files on the shelf, one after another; each is checked and hashed first."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.core.errors import AppError
+from app.decoding import decode
+from app.gui.api.node_state import Link, Pool
+from app.gui.app.preferences import Preferences
+from app.gui.models.node_calls import Calls
+
+Json = dict[str, Any]
+IMPORT = "import"
+KEPT = "shelf/importing"
+BROKEN_OFF = ("node_away", "node_went_away")
+LEAST_S = 0.5  # of reading, before a pace is told
+
+
+class Importing(QObject):
+    """`path` is the file that is taken in now; empty: none is. Pages come and go meanwhile: hashing takes minutes.
+
+    What breaks off, with the window or the node, is kept: it begins anew as soon as a node is there.
+    """
+
+    changed = Signal()
+    imported = Signal(object)  # Json, the model
+    failed = Signal()  # `unseen` says why
+    ended = Signal(str, object)  # path, AppError or None
+
+    def __init__(self, pool: Pool, preferences: Preferences, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool, self._preferences, self._calls = pool, preferences, Calls()
+        self._waiting = _kept(preferences)
+        self._name: str | None = None  # on the shelf, of `path`
+        self._unseen: AppError | None = None
+        self.path = ""
+        self.done_bytes = self.total_bytes = 0
+        self._began = (0.0, 0)  # when, and at how many bytes, it was first heard of
+        pool.link_changed.connect(self._link_changed)
+
+    @property
+    def name(self) -> str:
+        return Path(next(iter(self.paths), "")).name
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it broke off, and nothing has gone on with it."""
+        return not self.path and bool(self._waiting)
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """None while that is not known."""
+        at, done = self._began
+        passed = time.monotonic() - at
+        return (self.done_bytes - done) / passed if at and passed >= LEAST_S else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        pace = self.bytes_per_s
+        return (self.total_bytes - self.done_bytes) / pace if pace else None
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that are taken in now and next."""
+        return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
+
+    def unseen(self) -> AppError | None:
+        """Why a file was refused, once, to whoever shows it: no page may be there when it ends."""
+        error, self._unseen = self._unseen, None
+        return error
+
+    def add(self, path: str, name: str | None = None) -> None:
+        """Take in this file too, under a name of the shelf or its own."""
+        self._waiting.append((path, name))
+        if not self.path:
+            self.resume()
+        else:
+            self._keep()
+
+    def resume(self) -> None:
+        """Begin with what waits."""
+        self._next()
+
+    def cancel(self) -> None:
+        """Stop the one under way, or leave the one that broke off; the others that wait are taken in."""
+        self._calls.end(IMPORT)
+        if not self.path:
+            del self._waiting[:1]
+        self._next()
+
+    def leave(self, paths: Collection[str]) -> None:
+        """Take in none of these any more."""
+        self._waiting = [one for one in self._waiting if one[0] not in paths]
+        if self.path in paths:
+            self.cancel()
+        else:
+            self._keep()
+            self.changed.emit()
+
+    def _next(self) -> None:
+        self.path, self.done_bytes, self.total_bytes = "", 0, 0
+        self._began = (0.0, 0)
+        if self._waiting:
+            self.path, self._name = self._waiting.pop(0)
+            body = {"path": self.path, "name": self._name}
+            call = self._pool.client.call(
+                "POST", "/models", body, self._done, self._refused, self._stepped
+            )
+            self._calls.keep(IMPORT, call)
+        self._keep()
+        self.changed.emit()
+
+    def _keep(self) -> None:
+        """What is not on the shelf yet, for a window that comes after this one."""
+        now = [(self.path, self._name)] if self.path else []
+        text = json.dumps([*now, *self._waiting])
+        if text != self._preferences.text(KEPT, "[]"):
+            self._preferences.keep(KEPT, text)
+
+    def _link_changed(self) -> None:
+        if self._pool.link is Link.THERE and self.is_broken:
+            self.resume()
+
+    def _stepped(self, line: Json) -> None:
+        step = line.get("progress") or {}
+        self.done_bytes, self.total_bytes = int(step.get("done") or 0), int(step.get("total") or 0)
+        if not self._began[0]:
+            self._began = (time.monotonic(), self.done_bytes)
+        self.changed.emit()
+
+    def _ended(self, error: AppError | None) -> None:
+        """Told before the next one begins: who looks then finds what became of this one."""
+        path, self.path = self.path, ""
+        self.ended.emit(path, error)
+        self._next()
+
+    def _done(self, answer: Json) -> None:
+        self._calls.done(IMPORT)
+        self._ended(None)
+        self.imported.emit(answer["model"])
+
+    def _refused(self, error: AppError) -> None:
+        self._calls.done(IMPORT)
+        self._unseen = error
+        if error.reason.code in BROKEN_OFF:
+            self._waiting.insert(0, (self.path, self._name))
+            self.path = ""
+            self.changed.emit()
+        else:
+            self._ended(error)
+        self.failed.emit()
+
+
+def _kept(preferences: Preferences) -> list[tuple[str, str | None]]:
+    """What the window before this one left."""
+    try:
+        return decode(preferences.text(KEPT, "[]"), list[tuple[str, str | None]])
+    except ValueError:
+        return []

@@ -1,0 +1,168 @@
+"""All models that can be named: the shelf, other apps' files, the catalogue, what a search found."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from PySide6.QtCore import QObject, Signal
+
+from app.core.errors import AppError
+from app.gui.api.node_client import NodeClient
+from app.gui.models.model_item import Item, found_item, matches, offer_item, other_item, shelf_item
+from app.gui.models.node_calls import Calls
+
+Json = dict[str, Any]
+SEARCH, FILES, FOUND, CATALOGUE, SHELF = "search", "files", "found", "catalogue", "shelf"
+STARTER = "starter"
+MOST_FOUND = 30
+
+
+class Library(QObject):
+    """Asks the node for them, each list when it is needed."""
+
+    changed = Signal()
+    failed = Signal(object)  # AppError of what a person asked for
+    starter_changed = Signal()  # another model is recommended, or its figures are others
+    search_changed = Signal()  # it began, ended or failed
+    files_came = Signal(object)  # Item, with its files now
+
+    def __init__(self, client: NodeClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._client, self._calls = client, Calls()
+        self.shelf: list[Item] = []
+        self.others: list[Item] = []
+        self.offers: list[Item] = []
+        self.found: list[Item] = []
+        self.starter: Json | None = None  # what the node recommends to this household today
+        self.none_fits = False  # it answered, and has none to recommend
+        self.searched = ""  # the words of `found`
+        self.has_shelf = False
+        self._complained = False  # about a catalogue that cannot be read
+        self._files_of: Item | None = None
+
+    @property
+    def searching(self) -> bool:
+        return self._calls.running(SEARCH)
+
+    def item(self, key: str) -> Item | None:
+        """A line by its key."""
+        every = (*self.shelf, *self.others, *self.offers, *self.found)
+        return next((item for item in every if item.key == key), None)
+
+    def look(self) -> None:
+        """What is on the shelf, and how that shows in the catalogue."""
+        client, calls = self._client, self._calls
+        calls.keep(SHELF, client.get("/models", self._shelf_came, self.failed.emit))
+        calls.keep(CATALOGUE, client.get("/catalogue", self._offers_came, self._no_offers))
+        self.ask_starter()
+
+    def ask_starter(self) -> None:
+        """Which model suits what is lent now. Without an answer none is recommended."""
+        call = self._client.get("/starter", self._starter_came, self._no_starter)
+        self._calls.keep(STARTER, call)
+
+    def recommended(self) -> Item | None:
+        """The line of the catalogue that is recommended; None where it is here already."""
+        item = self.item(f"offer:{self.starter['id']}") if self.starter is not None else None
+        if item is None or any(file.get("on_shelf") for file in item.files):
+            return None
+        return item
+
+    def look_in_other_apps(self) -> None:
+        """Takes some seconds. A failure is none of the person's: the section stays away."""
+        self._calls.keep(FOUND, self._client.get("/found", self._others_came))
+
+    def search(self, words: str) -> None:
+        """Ask the network."""
+        path = f"/search?q={quote(words, safe='')}&limit={MOST_FOUND}"
+        self.searched, self.found = words, []
+        call = self._client.get(path, self._found_came, self._search_failed)
+        self._calls.keep(SEARCH, call)
+        self.search_changed.emit()
+        self.changed.emit()
+
+    def stop_search(self) -> None:
+        self._calls.end(SEARCH)
+        self.none_fits = False  # it answered, and has none to recommend
+        self.searched = ""
+        self.found = []
+        self.search_changed.emit()
+        self.changed.emit()
+
+    def ask_files(self, item: Item) -> None:
+        """The quantisations of what a search found."""
+        self._files_of = item
+        path = f"/search/files?repo={quote(str(item.facts['repository']), safe='')}"
+        self._calls.keep(FILES, self._client.get(path, self._files_listed, self.failed.emit))
+
+    def end(self) -> None:
+        self._calls.end_all()
+
+    # what the node answers
+
+    def _shelf_came(self, answer: Json) -> None:
+        self._calls.done(SHELF)
+        items = [shelf_item(model) for model in answer["models"]]
+        self.shelf = sorted(items, key=lambda item: (item.is_guide, item.name.casefold()))
+        self.has_shelf = True
+        self.changed.emit()
+
+    def _offers_came(self, answer: Json) -> None:
+        self._calls.done(CATALOGUE)
+        self.offers = [offer_item(offer) for offer in answer["models"]]
+        self.changed.emit()
+
+    def _starter_came(self, answer: Json) -> None:
+        self._calls.done(STARTER)
+        self._keep_starter(answer["starter"], none_fits=answer["starter"] is None)
+
+    def _no_starter(self, _: AppError) -> None:
+        self._calls.done(STARTER)
+        self._keep_starter(None, none_fits=False)
+
+    def _keep_starter(self, starter: Json | None, *, none_fits: bool) -> None:
+        before = self.starter, self.none_fits
+        self.starter, self.none_fits = starter, none_fits
+        if (starter, none_fits) != before:
+            self.starter_changed.emit()
+
+    def _no_offers(self, error: AppError) -> None:
+        """Said once: the rest of the page works without it."""
+        self._calls.done(CATALOGUE)
+        if not self._complained:
+            self._complained = True
+            self.failed.emit(error)
+
+    def _others_came(self, answer: Json) -> None:
+        self._calls.done(FOUND)
+        self.others = [other_item(file) for file in answer["files"] if not file["on_shelf"]]
+        self.changed.emit()
+
+    def _found_came(self, answer: Json) -> None:
+        self._calls.done(SEARCH)
+        self.found = [found_item(found) for found in answer["models"]]
+        self.search_changed.emit()
+        self.changed.emit()
+
+    def _search_failed(self, error: AppError) -> None:
+        self._calls.done(SEARCH)
+        self.none_fits = False  # it answered, and has none to recommend
+        self.searched = ""
+        self.search_changed.emit()
+        self.failed.emit(error)
+
+    def _files_listed(self, answer: Json) -> None:
+        self._calls.done(FILES)
+        item = self._files_of
+        if item is None:
+            return
+        known = {name: value for name, value in answer.items() if value is not None}
+        whole = Item(item.kind, item.key, item.name, {**item.facts, **known})
+        self.found = [whole if one.key == item.key else one for one in self.found]
+        self.files_came.emit(whole)
+
+
+def chosen(items: list[Item], words: str) -> list[Item]:
+    """Those that match the search field."""
+    return [item for item in items if matches(item, words)] if words.strip() else items

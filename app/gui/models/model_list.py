@@ -1,0 +1,300 @@
+"""The left side: search, filter, and the list of models in its sections."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QSize, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QLineEdit,
+    QListView,
+    QStackedWidget,
+)
+
+from app.gui.app.app_context import Services
+from app.gui.app.mending_places import LOG
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.models.library import Library, chosen
+from app.gui.models.model_item import Item
+from app.gui.models.model_rows import ITEM_ROLE, Row, Rows
+from app.gui.models.row_painter import LINE_HEIGHT, RowPainter
+from app.gui.models.size_filter import CLASSES, SizeClass
+from app.gui.models.verdict_loader import Judging
+from app.gui.widgets.buttons import button
+from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.height_for_width import Whole
+from app.gui.widgets.layouts import column, row
+
+ALL, FITS, HERE = "all", "fits", "here"
+SEARCH_SIGNS = 48  # the glass before it, and the cross behind it
+LEAST_WORDS = 2  # characters of an online search
+LEAST_ROWS = 2  # of the list, whole: the page scrolls before it shows fewer
+
+
+class _Stack(QStackedWidget):
+    """It needs the room of what it shows: a hidden page still tells that of another size of text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.currentChanged.connect(self.updateGeometry)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        if (shown := self.currentWidget()) is None:
+            return super().minimumSizeHint()
+        hint = shown.minimumSizeHint()
+        return QSize(hint.width(), shown.minimumHeight() or hint.height())
+
+
+class ModelList(Whole):
+    """`picked` when another model is chosen; None: there is nothing to choose."""
+
+    picked = Signal(object)  # Item | None
+    entered = Signal()  # Enter or a double click on a line
+
+    def __init__(self, services: Services, library: Library, judging: Judging) -> None:
+        super().__init__()
+        self._services, self._library, self._judging = services, library, judging
+        self.chosen_key = ""
+        self._make_fields()
+        self._make_list()
+        self._online = button("", self._search_online, "link")
+        self._online.hide()
+        self._all = button(self.tr("Show all"), self.show_all)
+        self._log = button(self.tr("Show its log"), lambda: services.go(LOG))
+        self._empty = EmptyState("", "", self._all, self._log)
+        self._stack = _Stack()
+        self._stack.addWidget(self.view)
+        self._stack.addWidget(self._empty)
+        box = column(Flow(self.search, self.filter, self.size_filter, gap=sizes.S), gap=sizes.S)
+        box.addLayout(row(self._online, None))
+        box.addWidget(self._stack, 1)
+        self.setLayout(box)
+        library.changed.connect(self.refresh)
+        library.starter_changed.connect(self.refresh)
+        library.search_changed.connect(self._tell_search)
+        judging.changed.connect(self.refresh)
+        services.pool.changed.connect(self.refresh_marks)
+        services.pool.link_changed.connect(
+            self.refresh_marks
+        )  # what was being loaded is loaded by nobody
+        self._marked = ""
+        self._recommended: Item | None = None  # of the offers, the one that suits this household
+        self.refresh()
+        self._tell_search()
+        services.theme.changed.connect(self._paint)
+        self._paint()
+
+    def select(self, key: str) -> bool:
+        """Choose a model by its key."""
+        place = self.rows.place(key)
+        if not place.isValid():
+            return False
+        self.view.setCurrentIndex(place)
+        self.view.scrollTo(place)
+        return True
+
+    def show_all(self) -> None:
+        self.search.clear()
+        self.filter.setCurrentIndex(0)
+        self.size_filter.setCurrentIndex(0)
+
+    def items(self) -> list[Item]:
+        """Every model there is, shown or not."""
+        library = self._library
+        return [*library.shelf, *library.others, *library.offers, *library.found]
+
+    def refresh(self) -> None:
+        """Show what the library and the verdicts say now; the choice stays."""
+        sought = self._services.sought
+        sought.words, sought.kind = self.search.text(), self.filter.currentIndex()
+        sought.size = self.size_filter.currentIndex()
+        rows = self._sections()
+        blocked = self.view.selectionModel().blockSignals(True)
+        self.rows.show(rows)
+        place = self.rows.place(self.chosen_key)
+        self.view.setCurrentIndex(place)
+        self.view.selectionModel().blockSignals(blocked)
+        self.view.viewport().update()
+        shown = [one.item for one in rows if one.item is not None]
+        self._stack.setCurrentIndex(0 if shown else 1)
+        self._tell_empty()
+        if not place.isValid() and shown and not self.chosen_key and self._library.has_shelf:
+            self.select(shown[0].key)
+
+    def refresh_marks(self) -> None:
+        """Another model is loaded."""
+        both = *self._services.pool.models, self._services.pool.embeds or {}
+        now = " ".join(f"{one.get('model')} {one.get('state')}" for one in both)
+        now += f" {self._services.pool.load_failed}"
+        if now != self._marked:
+            self._marked = now
+            self.refresh()
+
+    # inside
+
+    def _make_fields(self) -> None:
+        self.search = QLineEdit()
+        self.search.setPlaceholderText(self.tr("Search"))
+        self.search.setAccessibleName(self.tr("Search models"))
+        self.search.setClearButtonEnabled(True)
+        self.search.setMaxLength(200)
+        self.search.returnPressed.connect(self._search_online)
+        self._glass = self.search.addAction(
+            icon("search", self._services.theme.colours.muted),
+            QLineEdit.ActionPosition.LeadingPosition,
+        )
+        self.filter = DropDown()
+        self.filter.setAccessibleName(self.tr("Which models"))
+        self.filter.addItem(self.tr("All models"), ALL)
+        self.filter.addItem(self.tr("What fits"), FITS)
+        self.filter.addItem(self.tr("On this computer"), HERE)
+        self.size_filter = DropDown()
+        self.size_filter.setAccessibleName(self.tr("Size"))
+        self.size_filter.addItem(self.tr("Any size"), None)
+        for one in CLASSES:
+            self.size_filter.addItem(one.words, one)
+        sought = self._services.sought
+        self.search.setText(sought.words)
+        for box, place in ((self.filter, sought.kind), (self.size_filter, sought.size)):
+            box.setCurrentIndex(place)
+            box.currentIndexChanged.connect(lambda _: self.refresh())
+        self.search.textChanged.connect(self._searched)
+        find = QShortcut(QKeySequence.StandardKey.Find, self, self.search.setFocus)
+        find.setContext(Qt.ShortcutContext.WindowShortcut)
+
+    def _fit_search(self) -> None:
+        """As narrow as its own word before the filters go on in a second line."""
+        words = self.search.fontMetrics().horizontalAdvance(self.search.placeholderText())
+        self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_SIGNS))
+
+    def _make_list(self) -> None:
+        self.rows = Rows(self)
+        self.view = QListView()
+        self.view.setAccessibleName(self.tr("Models"))
+        self.view.setModel(self.rows)
+        self.view.setItemDelegate(RowPainter(self._services.theme, self.view))
+        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view.setMouseTracking(True)
+        self.view.setLayoutMode(QListView.LayoutMode.Batched)  # there may be thousands
+        self.view.selectionModel().currentChanged.connect(self._current)
+        self.view.activated.connect(lambda _: self.entered.emit())
+
+    def _sections(self) -> list[Row]:
+        library, words = self._library, self.search.text()
+        kind = str(self.filter.currentData())
+        size: SizeClass | None = self.size_filter.currentData()
+        self._recommended = best = library.recommended()
+        elsewhere = [] if kind == HERE else _first(best, library.offers)
+        others = self.tr("Found in other apps: {count}")
+        sections = [
+            (self.tr("On this computer"), chosen(library.shelf, words)),
+            (others.format(count=len(library.others)), chosen(library.others, words)),
+            (self.tr("Catalogue"), chosen(elsewhere, words)),
+            (self.tr("On Hugging Face"), [] if kind == HERE else library.found),
+        ]
+        rows: list[Row] = []
+        for heading, items in sections:
+            shown = [self._row(item) for item in items]
+            if kind == FITS:
+                shown = [one for one in shown if _may_fit(one)]
+            if size is not None:
+                shown = [one for one in shown if one.item is not None and size.holds(one.item)]
+            if shown:
+                rows += [Row(heading), *shown]
+        return rows
+
+    def _tell_empty(self) -> None:
+        """Why there is no line, and what to press."""
+        here, words = self._library.has_shelf, self.search.text().strip()
+        self._all.setVisible(here)
+        self._log.setVisible(not here)
+        if not here:
+            title = self.tr("No models to show yet")
+            sentence = self.tr("They appear as soon as the background service runs.")
+        else:
+            title = self.tr("No model matches")
+            sentence = self._why_none(words)
+        self._empty.title.setText(title)
+        self._empty.sentence.setText(sentence)
+
+    def _why_none(self, words: str) -> str:
+        has_size = self.size_filter.currentData() is not None
+        if words and not (has_size and chosen(self.items(), words)):
+            return self.tr("Nothing here is called so. Search online for it, or show all models.")
+        if has_size:
+            return self.tr("Nothing of this size is here. Choose another size, or show all models.")
+        return self.tr("Nothing here fits the memory that is free for models now.")
+
+    def _row(self, item: Item) -> Row:
+        both = *self._services.pool.models, self._services.pool.embeds or {}
+        loaded = next((one for one in both if one.get("model") == item.name), {})
+        mark = ""
+        if item.is_here and loaded:
+            words = {
+                "ready": self.tr("Loaded"),
+                "loading": self.tr("Loading…"),
+                "recovering": self.tr("Being rebuilt"),
+            }
+            mark = words.get(str(loaded.get("state")), self.tr("Lost"))
+        elif item.is_here and item.name == self._services.pool.load_failed:
+            mark = self.tr("Could not be loaded")
+        elif item.facts.get("away"):
+            mark = self.tr("Disk not there")
+        elif item.facts.get("missing"):
+            mark = self.tr("File is gone")
+        elif self._recommended is not None and item.key == self._recommended.key:
+            mark = self.tr("Recommended")
+        return Row(item=item, judgement=self._judging.of(item), mark=mark)
+
+    def _current(self, index: QModelIndex, _: QModelIndex) -> None:
+        one: Row | None = index.data(ITEM_ROLE) if index.isValid() else None
+        if one is not None and one.item is not None:
+            self.chosen_key = one.item.key
+            self.picked.emit(one.item)
+
+    def _searched(self, words: str) -> None:
+        if self._library.searched and words.strip() != self._library.searched:
+            self._library.stop_search()
+        self._tell_search()
+        self.refresh()
+
+    def _search_online(self) -> None:
+        words = self.search.text().strip()
+        if self._library.searching:
+            self._library.stop_search()
+        elif len(words) >= LEAST_WORDS and words != self._library.searched:
+            self._library.search(words)
+
+    def _tell_search(self) -> None:
+        words = self.search.text().strip()
+        if self._library.searching:
+            text = self.tr("Searching huggingface.co… Stop")
+        elif self._library.searched == words and words:
+            none = not self._library.found
+            text = self.tr("Nothing found on Hugging Face") if none else ""
+        else:
+            text = self.tr("Search Hugging Face for “{words}”").format(words=words)
+        self._online.setText(text)
+        self._online.setEnabled(self._library.searched != words or self._library.searching)
+        self._online.setVisible(len(words) >= LEAST_WORDS and bool(text))
+
+    def _paint(self) -> None:
+        self._glass.setIcon(icon("search", self._services.theme.colours.muted))
+        self._fit_search()
+        self.view.setMinimumHeight(LEAST_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
+        self.view.doItemsLayout()
+        self.view.viewport().update()
+
+
+def _first(item: Item | None, items: list[Item]) -> list[Item]:
+    """The others in their order."""
+    return [item, *(one for one in items if one.key != item.key)] if item is not None else items
+
+
+def _may_fit(one: Row) -> bool:
+    judgement = one.judgement
+    return judgement is not None and (judgement.fits or bool(judgement.quantisation))

@@ -1,0 +1,389 @@
+"""The page of models: a list at the left, the chosen one at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QSplitter
+
+from app.core.errors import AppError
+from app.gui.app import page_names
+from app.gui.app.app_context import Services
+from app.gui.app.mending_places import LOG
+from app.gui.app.page import Page
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.sentences import model_name
+from app.gui.look.theme import set_role
+from app.gui.models.details.details import Details
+from app.gui.models.details.model_actions import Do
+from app.gui.models.details.plan_loader import Planning, Setup
+from app.gui.models.folder_dialog import HELPED, choose_folder, choose_words
+from app.gui.models.library import Library
+from app.gui.models.model_item import Item, Kind
+from app.gui.models.model_list import ModelList
+from app.gui.models.model_loading import Loading
+from app.gui.models.removal import Removal
+from app.gui.models.snapshot_watch import Watch
+from app.gui.models.starter_card import StarterCard
+from app.gui.models.transfers import Transfers
+from app.gui.models.verdict_loader import Judging, offer_of, recommended
+from app.gui.widgets.buttons import button
+from app.gui.widgets.file_drops import Drops
+from app.gui.widgets.height_for_width import Whole
+from app.gui.widgets.labels import paragraph
+from app.gui.widgets.last_folder import LastFolder
+from app.gui.widgets.layouts import column, scrolled
+
+Json = dict[str, Any]
+NARROW = 560  # at the usual size of text: below, the halves stand one above the other
+SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
+ABOVE = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # fields stand over the list
+TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
+
+
+class ModelsPage(Page):
+    """Wires list, details and what is under way; each of them asks the node itself."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, "")
+        self.title.setText(self.tr("Models"))
+        client, pool = services.client, services.pool
+        self.library, self.judging = Library(client, self), Judging(client, self)
+        self.planning, self.loading = Planning(client, self), Loading(pool, self)
+        self.importing, self.watch = services.importing, Watch(pool, self)
+        self.removal = Removal(self, client, self.importing)
+        self._wanted = ""  # the model to choose as soon as it is in the list
+        self._was_there = False
+        self._looked = False
+        Drops(self, self.tr("Let go to add this model")).dropped.connect(self.take_in)
+        self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
+        self.later(self._make_list, self._make_details)
+
+    def shown(self) -> None:
+        """Ask for everything, the first time and whenever the node was away."""
+        if self.services.pool.is_there and not self._looked:
+            self._looked = True
+            self.library.look()
+            self.library.look_in_other_apps()
+        else:
+            self._judge()
+        if self.focusWidget() is None:
+            self.list.view.setFocus()
+        self._tell_refused()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        """A window that was hidden, or started hidden, comes up with this page."""
+        super().showEvent(event)
+        self.shown()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._turn()
+
+    def choose_file(self) -> None:
+        """Ask for a GGUF file of this computer."""
+        last = LastFolder(self.services.preferences, "models")
+        dialog = QFileDialog(self, self.tr("Import a model"), last.folder())
+        dialog.setNameFilter(self.tr("GGUF models (*.gguf)"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.filesSelected.connect(lambda paths: last.keep(Path(paths[0])))
+        dialog.filesSelected.connect(self.take_in)
+        dialog.open()
+
+    def take_in(self, paths: list[str]) -> None:
+        """Put these files on the shelf."""
+        self.notice.clear()
+        for path in paths:
+            self.importing.add(path)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.planning.measuring or self.loading.is_ours
+
+    def end(self) -> None:
+        for one in (self.library, self.judging, self.loading, self.transfers):
+            one.end()
+        self.planning.forget()
+        self.details.token.end()
+        self.details.copies.end()
+        self.removal.end()
+
+    # inside
+
+    def _make_list(self) -> None:
+        self.list = ModelList(self.services, self.library, self.judging)
+        self.starter = StarterCard()
+        self.none_fits = paragraph(
+            self.tr(
+                "No catalogue model fits with room to spare. Close large programs, let models use more memory, or add a"
+                " computer."
+            ),
+            "muted",
+        )
+        self.none_fits.hide()
+        self.transfers = Transfers(self.services, self.importing)
+
+    def _make_details(self) -> None:
+        self.details = Details(self.services, self.judging, self.planning, self.loading)
+        self.later(*self.details.missing(), self._place_halves, self._wire)
+
+    def _place_halves(self) -> None:
+        left = Whole()
+        inner = column(self.starter, self.none_fits, self.list, self.transfers, gap=sizes.M)
+        inner.setStretchFactor(self.list, 1)
+        left.setLayout(inner)
+        self._split = halves = QSplitter(Qt.Orientation.Horizontal)
+        self._area = scrolled(halves)  # where text is large and the window is not
+        halves.setAutoFillBackground(False)  # the page shows through
+        self.content.addWidget(self._area, 1)  # first: Qt dresses anew what is placed anew
+        halves.addWidget(left)
+        halves.addWidget(self.details)
+        set_role(halves, "apart")
+        halves.setHandleWidth(sizes.XL)
+        halves.setChildrenCollapsible(False)
+        halves.setSizes(SIDE_BY_SIDE)
+        halves.setStretchFactor(0, 6)
+        halves.setStretchFactor(1, 5)
+        self.services.theme.changed.connect(self._turn)
+
+    def _turn(self) -> None:
+        """Side by side, or one above the other where text is large and the window is not."""
+        across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        wanted = across if self.width() >= self.services.theme.px(NARROW) else down
+        if wanted != self._split.orientation():
+            self._split.setOrientation(wanted)
+            self._split.setSizes(SIDE_BY_SIDE if wanted is across else ABOVE)
+
+    def _wire(self) -> None:
+        self.list.picked.connect(self._picked)
+        self.list.entered.connect(self._to_buttons)
+        self.details.pressed.connect(self._do)
+        self.details.recommend.connect(self._recommend)
+        self.details.smaller.connect(self._show_smaller)
+        self.library.changed.connect(self._listed)
+        self.library.files_came.connect(self._files_came)
+        self.library.starter_changed.connect(self._tell_starter)
+        self.starter.wanted.connect(self._download)
+        self.starter.looked_at.connect(lambda item: self._show(item.key))
+        self.watch.shelf.connect(self._look_again)
+        self.watch.downloads.connect(self._look_at_offers)
+        self.watch.memory.connect(self._judge)
+        self.watch.memory.connect(self._ask_starter)
+        self.watch.ended.connect(self._download_ended)
+        self.loading.loaded.connect(self._loaded)
+        self.loading.failed.connect(self._load_failed)
+        self.importing.imported.connect(self._imported)
+        self.details.token.kept.connect(self._token_kept)
+        self.importing.failed.connect(self._tell_refused)
+        for one in (self.library, self.transfers, self.removal):
+            one.failed.connect(self.fail)
+        self.details.token.failed.connect(self.fail)
+        self.transfers.cancel_asked.connect(self._ask_cancel)
+        self.services.pool.link_changed.connect(self._link)
+        delete = QShortcut(QKeySequence.StandardKey.Delete, self.list.view, self._delete_key)
+        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
+
+    def _link(self) -> None:
+        """The node came back: all of it may be another."""
+        there = self.services.pool.is_there
+        if there and not self._was_there:
+            self._looked = False
+            if self.isVisible():
+                self.shown()
+        self._was_there = there
+
+    def _look_again(self) -> None:
+        if self._looked:
+            self.library.look()
+
+    def _look_at_offers(self) -> None:
+        """A download began or ended: the catalogue says so beside its file."""
+        self.details.tell_actions()
+        self._look_again()
+
+    def _listed(self) -> None:
+        """The lists are others now."""
+        if self._wanted and self.list.select(self._wanted):
+            self._wanted = ""
+        now = self.library.item(self.list.chosen_key)
+        if now is None and self.library.has_shelf:
+            self.list.chosen_key = ""
+            self.list.refresh()
+        elif now is not None and now != self.details.item:
+            self.details.show_item(now)
+        self._tell_starter()
+        self._judge()
+
+    def _judge(self) -> None:
+        """Memory may have changed; a page that nobody sees waits until it is shown."""
+        if self._looked and self.isVisible():
+            self.judging.ask(self.list.items())
+            self.details.plan_again()
+
+    def _ask_starter(self) -> None:
+        if self._looked and self.isVisible():
+            self.library.ask_starter()
+
+    def _tell_starter(self) -> None:
+        """Above the list until a model beside the Guide is here, or on its way."""
+        own = any(not item.is_guide for item in self.library.shelf)
+        begins = self.library.has_shelf and not own
+        is_guest = self.services.pool.hosts is not None  # its models are others'
+        self.none_fits.setVisible(begins and self.library.none_fits and not is_guest)
+        item = self.library.recommended() if begins else None
+        if item is not None and any(file.get("download") for file in item.files):
+            item = None  # its line of the downloads says how far it is
+        self.starter.show_starter(self.library.starter, item)
+
+    def _to_buttons(self) -> None:
+        self.details.bar.focus()
+        self._area.ensureWidgetVisible(self.details.bar)
+
+    def _picked(self, item: Item) -> None:
+        self.details.show_item(item)
+        if item.kind is Kind.FOUND and not item.files:
+            self.library.ask_files(item)
+
+    def _show(self, key: str) -> None:
+        """Choose it, as soon as it is in the list."""
+        self.list.show_all()
+        if not self.list.select(key):
+            self._wanted = key
+            self.library.look()
+
+    def _show_smaller(self, item: Item, quantisation: str) -> None:
+        """Another file of a model that is here and too big."""
+        if (offer := offer_of(item, self.list.items())) is not None:
+            self._show(offer.key)
+            self.details.files.choose(quantisation)
+
+    def _files_came(self, item: Item) -> None:
+        if item.key == self.list.chosen_key:
+            self.details.show_item(item)
+
+    def _do(self, what: Do, setup: Setup) -> None:
+        item = setup.item
+        match what:
+            case Do.LOAD | Do.BESIDE:
+                self.notice.clear()
+                self.loading.start(setup, beside=what is Do.BESIDE or self._has_others(item))
+            case Do.ANYWAY:
+                self.removal.ask_anyway(item.name, lambda: self.loading.start(setup, anyway=True))
+            case Do.UNLOAD:
+                self.loading.unload(item.name)
+            case Do.CHAT:
+                self.services.go(f"{page_names.CHAT}/{item.name}")
+            case Do.DOWNLOAD:
+                self._download(item, setup.file)
+            case Do.COPY:
+                self._download(item, setup.file, self.details.copies.machines)
+            case Do.SHOW:
+                file = item.file(setup.file) or {}
+                self._show(f"shelf:{file.get('on_shelf')}")
+            case Do.TAKE_IN:
+                self.notice.clear()
+                self.importing.add(str(item.facts["path"]), str(item.facts["name"]))
+            case Do.REMOVE | Do.DELETE:
+                self.removal.ask(item)
+
+    def _has_others(self, item: Item) -> bool:
+        """Whether it is loaded, and others beside it: to load it anew takes nothing from them."""
+        pool = self.services.pool
+        return len(pool.models) > 1 and pool.model(item.name) is not None
+
+    def _delete_key(self) -> None:
+        found = {Do.DELETE, Do.REMOVE} & set(self.details.bar.buttons)
+        if found and self.details.item is not None:
+            self.removal.ask(self.details.item)
+
+    def _download(self, item: Item, name: str | None, copies: Sequence[Json] = ()) -> None:
+        """copies: the machines of the household that have it; the first one gives it."""
+        file = item.file(name)
+        if file is None:
+            return
+        self.notice.clear()
+        body = {
+            "repository": item.facts["repository"],
+            "file": file["file"],
+            "revision": item.facts.get("revision"),
+        }
+        if copies:
+            body |= {"machine": copies[0]["id"], "sha256": file.get("sha256")}
+        self.transfers.begin(body)
+
+    def _download_ended(self, download: Json) -> None:
+        if download["state"] == "done":
+            copied = self.tr("{name} is copied and checked.")
+            words = (
+                copied if download.get("machine") else self.tr("{name} is downloaded and checked.")
+            )
+            words = words.format(name=download["name"])
+            key = f"shelf:{download['model']}"
+            self.notice.say(words, "info", (self.tr("Show it"), lambda: self._show(key)))
+        elif download.get("code") in TOKEN_CODES:
+            self.details.ask_token()
+
+    def _token_kept(self) -> None:
+        """Downloads that wanted it go on."""
+        for one in self.transfers.downloads():
+            if one.get("code") in TOKEN_CODES:
+                self.transfers.resume(str(one["id"]))
+
+    def _tell_refused(self) -> None:
+        """To a person who sees the page; until then it waits."""
+        if self.isVisible() and (error := self.importing.unseen()):
+            self.fail(error)
+
+    def _imported(self, model: Json) -> None:
+        self._show(f"shelf:{model['name']}")
+        if model.get("from") or self.library.others:
+            self.library.look_in_other_apps()
+
+    def _loaded(self, loaded: Json) -> None:
+        words = self.tr("{model} is ready.").format(model=model_name(loaded["model"]))
+        announce(self, words)
+        self.notice.clear()
+
+    def _load_failed(self, error: AppError) -> None:
+        """With the context that would fit, where one does."""
+        context = int(error.reason.facts.get("fits_context") or 0)
+        choose = self.details.form.context.choose
+        smaller = (self.tr("Use a smaller context"), lambda: choose(context))
+        self.fail(error, *([smaller] if context else []))
+        self.details.plan()
+
+    def _ask_cancel(self, download: Json) -> None:
+        ident = str(download["id"])
+        self.removal.ask_cancel(download, lambda: self.transfers.drop(ident))
+
+    def _recommend(self) -> None:
+        """A model beside the Guide that fits: one that is here, or one of the catalogue."""
+        item = recommended(self.library, self.judging)
+        if item is not None:
+            self._show(item.key)
+            return
+        if not self.library.has_shelf:
+            self.fail(
+                AppError("node_away"), (self.tr("Show its log"), lambda: self.services.go(LOG))
+            )
+            return
+        self.notice.say(
+            self.tr(
+                "No larger model fits the memory that models may use now. Add a machine, or let them use more."
+            ),
+            "info",
+            (self.tr("Add a machine"), lambda: self.services.go(page_names.POOL)),
+        )
+
+    def fail(self, error: AppError, *actions: Any) -> None:
+        if error.reason.code in HELPED:
+            actions = (*actions, (choose_words(), lambda: choose_folder(self.services, self)))
+        super().fail(error, *actions)
+        if error.reason.code in TOKEN_CODES:
+            self.details.ask_token()

@@ -1,0 +1,77 @@
+"""The model that suits this household today, above the list: why it does, and a button to download it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, Signal
+from PySide6.QtWidgets import QFrame
+
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import set_role
+from app.gui.models.model_item import Item
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import Elided, label, paragraph
+from app.gui.widgets.layouts import column
+
+Json = dict[str, Any]
+translate = QCoreApplication.translate
+
+
+class StarterCard(QFrame):
+    """Hidden where nothing is recommended. `wanted` with the item and its file; `looked_at` with the item."""
+
+    wanted = Signal(object, str)
+    looked_at = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        set_role(self, "card")
+        self._item: Item | None = None
+        self._file = ""
+        self.name, self.why = Elided("", "section"), paragraph("", "muted")
+        self.get = button("", self._get, "primary")
+        self.details = button(self.tr("Show details"), self._look, "link")
+        head = label(self.tr("Recommended for your household"), "caption")
+        box = column(head, self.name, self.why, gap=sizes.XS)
+        box.addSpacing(sizes.XS)
+        box.addLayout(Flow(self.get, self.details, gap=sizes.S))
+        box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
+        self.setLayout(box)
+        self.hide()
+
+    def show_starter(self, starter: Json | None, item: Item | None) -> None:
+        """Show what the node recommends, and its line of the catalogue; None: hide, there is nothing to say."""
+        self._item = item if starter is not None else None
+        self.setVisible(self._item is not None)
+        if starter is None or item is None:
+            return
+        self._file = str(starter["file"])
+        self.name.say(item.title)
+        self.why.setText(why(starter))
+        words = self.tr("Download {size}")
+        self.get.setText(words.format(size=formats.size(starter["size_bytes"])))
+
+    def _get(self) -> None:
+        if self._item is not None:
+            self.wanted.emit(self._item, self._file)
+
+    def _look(self) -> None:
+        if self._item is not None:
+            self.looked_at.emit(self._item)
+
+
+def why(starter: Json) -> str:
+    """Say what it needs of what is there, and how fast it will be where that is known."""
+    words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
+        needs=formats.size(starter["needs_bytes"]), lends=formats.size(starter["lends_bytes"])
+    )
+    if starter["tok_s"]:
+        speed = translate("Models", "Forecast: about {speed}.").format(
+            speed=formats.speed(starter["tok_s"])
+        )
+    else:
+        speed = translate("Models", "Its speed here has not been measured yet.")
+    return f"{words} {speed}"

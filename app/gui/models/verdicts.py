@@ -1,0 +1,141 @@
+"""What is known of whether a model fits, and its words: from a plan, from a refusal, from an estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+
+from app.core.errors import AppError, DoesNotFit
+from app.core.planner.verdict import Parts, Verdict, Word, verdict_of
+from app.gui.look import formats
+from app.gui.look.sentences import here, said
+
+Json = dict[str, Any]
+translate = QCoreApplication.translate
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict with what the list shows beside it."""
+
+    verdict: Verdict
+    estimate: bool = False  # made from a file's size, not from the file
+    tok_s: float | None = None
+    quantisation: str = ""  # a smaller one that fits, where this one does not
+
+    @property
+    def fits(self) -> bool:
+        return self.verdict.word in (Word.FITS, Word.TIGHT)
+
+    @property
+    def icon(self) -> str:
+        if self.quantisation:
+            return "info"
+        icons = {Word.FITS: "check", Word.TIGHT: "warning", Word.SMALLER: "info"}
+        return icons.get(self.verdict.word, "error")
+
+    @property
+    def colour(self) -> str:
+        if self.quantisation:
+            return "warning"
+        colours = {Word.FITS: "good", Word.TOO_BIG: "error"}
+        return colours.get(self.verdict.word, "warning")
+
+
+def of_plan(plan: Json) -> Judgement:
+    """The model fits as this plan places it."""
+    machines = [(one["needs_bytes"], one["lends_bytes"]) for one in plan["machines"]]
+    forecast = plan.get("forecast") or {}
+    return Judgement(verdict_of(machines), tok_s=forecast.get("decode_tok_s"))
+
+
+def of_error(error: AppError) -> Judgement | None:
+    """A refusal for want of memory; None for any other."""
+    if not isinstance(error, DoesNotFit):
+        return None
+    facts = error.reason.facts
+    need = int(facts.get("need_bytes") or 0)
+    have = int(facts.get("lent_bytes") or facts.get("free_bytes") or 0)
+    context = int(facts.get("fits_context") or 0)
+    word = Word.SMALLER if context else Word.TOO_BIG
+    parts = None
+    if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(facts):
+        weights, kv = int(facts["weight_bytes"]), int(facts["kv_bytes"])
+        parts = Parts(weights, kv, int(facts["work_bytes"]), have)
+    # the amount that the sentence names, where it names one
+    short = int(facts.get("short_bytes") or 0) or max(0, need - have)
+    return Judgement(Verdict(word, short_bytes=short, context=context, parts=parts))
+
+
+def of_estimate(found: Json, quantisation: str = "") -> Judgement:
+    """What the node said of a sketch; of one that it placed, its plan."""
+    if found.get("plan"):
+        return replace(of_plan(found["plan"]), estimate=True)
+    parts = found.get("parts")
+    verdict = Verdict(
+        Word(found["word"]), found["spare_bytes"], found["short_bytes"], found["context"],
+        Parts(**parts) if parts else None,
+    )  # fmt: skip
+    return Judgement(verdict, estimate=True, quantisation=quantisation)
+
+
+def short(judgement: Judgement) -> str:
+    """For the list."""
+    verdict = judgement.verdict
+    match verdict.word:
+        case Word.FITS:
+            return translate("Models", "Fits")
+        case Word.TIGHT:
+            return translate("Models", "Tight")
+        case Word.SMALLER:
+            count = formats.number(verdict.context)
+            return translate("Models", "Fits with {count} tokens").format(count=count)
+        case Word.TOO_BIG if judgement.quantisation:
+            return translate("Models", "{quantisation} fits").format(
+                quantisation=judgement.quantisation
+            )
+        case Word.TOO_BIG if verdict.short_bytes:
+            size = formats.size(verdict.short_bytes)
+            return translate("Models", "Too big by {size}").format(size=size)
+        case _:
+            return translate("Models", "Too big")
+
+
+def title(judgement: Judgement) -> str:
+    """For the details."""
+    verdict = judgement.verdict
+    if verdict.word is Word.SMALLER:
+        return translate("Models", "Fits with a smaller context")
+    if verdict.word is Word.TOO_BIG and verdict.short_bytes:
+        size = formats.size(verdict.short_bytes)
+        return translate("Models", "Too big by {size}").format(size=size)
+    return short(judgement)
+
+
+def beside(judgement: Judgement) -> str:
+    """The number that goes with the title."""
+    verdict = judgement.verdict
+    match verdict.word:
+        case Word.FITS:
+            size = formats.size(verdict.spare_bytes)
+            text = translate("Models", "{size} to spare").format(size=size)
+        case Word.TIGHT:
+            size = formats.size(verdict.spare_bytes)
+            text = translate("Models", "only {size} to spare").format(size=size)
+        case Word.SMALLER:
+            count = formats.number(verdict.context)
+            text = translate("Models", "{count} tokens").format(count=count)
+        case _:
+            text = ""
+    if judgement.estimate:
+        estimate = translate("Models", "estimate")
+        text = f"{text} · {estimate}" if text else estimate
+    return text
+
+
+def sentence(error: AppError) -> str:
+    """What a refusal says that the title does not."""
+    helps = here(str(error.reason.facts.get("what_helps") or ""))
+    return helps if isinstance(error, DoesNotFit) and helps else said(error)

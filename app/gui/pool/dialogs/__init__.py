@@ -1,0 +1,1 @@
+"""Dialogs about machines: added, joined, renamed, removed, left."""

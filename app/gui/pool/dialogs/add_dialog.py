@@ -1,0 +1,220 @@
+"""Add a machine: six digits to type there, the time and the tries left, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QProgressBar, QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_client import Call
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.pool import machine_words
+from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.pool.dialogs.trust_sentence import trust
+from app.gui.pool.machine_facts import machines_of
+from app.gui.widgets.buttons import button
+from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import column, row
+
+Json = dict[str, Any]
+DIGITS = 6
+TICK_MS = 250
+NOT_ADMIN = "not_admin"
+ROLE_ORDER = (
+    machine_words.USE_AND_LEND,
+    machine_words.LEND,
+    machine_words.GUEST,
+    machine_words.ADMIN,
+)
+
+
+class AddSheet(Sheet):
+    """A pairing window is open for as long as this dialog shows a code."""
+
+    def __init__(self, services: Services, parent: QWidget) -> None:
+        super().__init__(services, "", "", parent)
+        self.setWindowTitle(self.tr("Add a machine"))
+        self.heading.setText(self.tr("Add a machine"))
+        self.sentence.setText(
+            self.tr(
+                "Start Poolhouse on the machine to add, press “Join a household” there, and type this code."
+            )
+        )
+        self.sentence.show()
+        self.code = ""
+        self._ends_at = 0.0
+        self._tries = 0
+        self._waiting: Call | None = None
+        self._is_asking = False  # for a code, or for the end of one: its answer comes first
+        self._digits = [label("", "digit") for _ in range(DIGITS)]
+        self.address = paragraph("", "muted")
+        self.address.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("Time left"))
+        self.left = label("", "muted")
+        self.role = DropDown()
+        self._fill_open()
+        self.again = button(self.tr("New code"), self.open_window, "primary")
+        self._close = self.offer(self.tr("Cancel"), self.again)
+        self._tick = QTimer(self)
+        self._tick.setInterval(TICK_MS)
+        self._tick.timeout.connect(self._count)
+        self.finished.connect(self._close_window)
+        self.open_window()
+
+    def open_window(self) -> None:
+        """Ask for a code."""
+        self.notice.clear()
+        self.again.hide()
+        self._say_code("")
+        role, self._is_asking = self.role.currentIndex(), True
+        body, opened = {"role": ROLE_ORDER[role]}, partial(self._opened, role)
+        self.keep(self.services.client.post("/pairing", body, opened, self._ended))
+
+    def came_back(self) -> None:
+        """Its code was the other node's: nobody can use it any more. Only a person opens the household again."""
+        if self._open.isHidden():
+            return
+        self._stop_waiting()
+        gone = self.tr("The background service started again: a code from before opens nothing.")
+        self.notice.say(gone, closable=False)
+        self.again.show()
+
+    # Inside
+
+    def _fill_open(self) -> None:
+        for one in self._digits:
+            one.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            one.setFixedSize(*[self.services.theme.px(size) for size in (48, 60)])
+        boxes = row(None, *self._digits[:3], gap=sizes.S)
+        boxes.addSpacing(sizes.L)
+        for one in self._digits[3:]:
+            boxes.addWidget(one)
+        boxes.addStretch(1)
+        for name in ROLE_ORDER:
+            self.role.addItem(machine_words.may(name), name)
+        self.role.setAccessibleName(self.tr("The new machine may"))
+        self.role.activated.connect(lambda _: self._other_role())
+        may = Flow(label(self.tr("The new machine may")), self.role)
+        self._open = QWidget()
+        counted = row(None, self.left, None)
+        box = column(
+            boxes, self.address, self._bar, counted, may, paragraph(trust(), "caption"), gap=sizes.M
+        )
+        self._open.setLayout(box)
+        self.add(self._open)
+
+    def _opened(self, role: int, answer: Json) -> None:
+        self._is_asking = False
+        if role != self.role.currentIndex():  # chosen meanwhile
+            self._other_role()
+            return
+        self._say_code(str(answer["code"]))
+        text = self.tr("Address, if it does not find this machine: {address}")
+        self.address.setText(text.format(address=answer["address"]))
+        self.fit()
+        self._ends_at = time.monotonic() + float(answer["seconds"])
+        self._tries = int(answer["tries"])
+        self._bar.setRange(0, int(answer["seconds"]))
+        self._count()
+        self._tick.start()
+        announce(self, self.tr("The code is {code}.").format(code=" ".join(self.code)))
+        self._waiting = self.services.client.call(
+            "GET", "/pairing/wait", None, self._paired, self._ended, self._heard
+        )
+        self.keep(self._waiting)
+
+    def _heard(self, line: Json) -> None:
+        left = int((line.get("progress") or {}).get("tries_left", self._tries))
+        if left < self._tries:
+            wrong = self.tr("A wrong code was typed. Tries left: {tries}.").format(tries=left)
+            self.notice.say(wrong, "warning", closable=False)
+            self.fit()
+            announce(self, wrong)
+        self._tries = left
+        self._count()
+
+    def _count(self) -> None:
+        left = max(0.0, self._ends_at - time.monotonic())
+        self._bar.setValue(round(left))
+        text = self.tr("{time} left, tries left: {tries}")
+        self.left.setText(text.format(time=formats.whole_seconds(left), tries=self._tries))
+
+    def _say_code(self, code: str) -> None:
+        self.code = code
+        for one, digit in zip(self._digits, code.ljust(DIGITS), strict=True):
+            one.setText(digit)
+            one.setAccessibleName(digit)
+        self.address.setVisible(bool(code))  # with nothing to tell it would be a stop of the keys
+        if not code:
+            self.left.setText("")
+
+    def _other_role(self) -> None:
+        """A code stands for what the new machine may do: another role, another code, if there is one."""
+        if not self.again.isHidden() or self._is_asking:
+            return  # the next code is asked for with it
+        self._stop_waiting()
+        self._is_asking = True
+        self.keep(
+            self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended)
+        )
+
+    def _stop_waiting(self) -> None:
+        """Its code is none any more."""
+        self._tick.stop()
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        self._say_code("")
+        self._bar.setValue(0)
+
+    def _paired(self, answer: Json) -> None:
+        self._tick.stop()
+        self._waiting = None
+        name = str((answer.get("machine") or {}).get("name"))
+        self.notice.clear()  # a wrong code before the right one
+        self._open.hide()
+        self.heading.setText(self.tr("Paired with {name}").format(name=name))
+        self.sentence.setText(trust())
+        self._close.setText(self.tr("Done"))
+        self._close.setFocus()
+        announce(self, self.heading.text())
+        self.fit()
+
+    def _ended(self, error: AppError) -> None:
+        """It expired, wrong codes closed it, or it could not be opened."""
+        self._is_asking = False
+        self._tick.stop()
+        self._waiting = None
+        self._say_code("")
+        self._bar.setValue(0)
+        self._close.setText(self.tr("Close"))
+        if error.reason.code != NOT_ADMIN or not self._name_who_may():
+            self.fail(error)
+            self.again.show()
+
+    def _name_who_may(self) -> bool:
+        """Another code would not help here. False where nobody is known who may."""
+        machines = machines_of(self.services.pool.snapshot)
+        if not any("admin" in one.roles and not one.this for one in machines):
+            return False
+        self._open.hide()
+        self.notice.say(machine_words.no_right(machines), "error", closable=False)
+        self.fit()
+        return True
+
+    def _close_window(self) -> None:
+        """Whoever closes the dialog closes the window."""
+        self._tick.stop()
+        if self.code or self._is_asking:
+            self.services.client.delete("/pairing", lambda _: None, lambda _: None)

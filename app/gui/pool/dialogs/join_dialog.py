@@ -1,0 +1,189 @@
+"""Join a household: who lets a machine in nearby, or an address; the code; how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QRegularExpression, Qt
+from PySide6.QtGui import QRegularExpressionValidator
+from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
+
+from app.core.errors import AppError
+from app.core.household.pairing import ALL_WRONG
+from app.gui.app.app_context import Services
+from app.gui.diagnostics.dialogs import why_unseen
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.sentences import here
+from app.gui.look.theme import set_role
+from app.gui.pool import machine_words
+from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.pool.dialogs.trust_sentence import trust
+from app.gui.pool.machine_facts import strangers_of
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import label, paragraph, tooltip
+from app.gui.widgets.layouts import column, row
+
+Json = dict[str, Any]
+DIGITS = 6
+TYPED = QRegularExpression("[0-9 -]*")  # a code is read out in two halves
+MOST_SHOWN = 8  # whoever announces more wants the screen
+ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
+
+
+class JoinSheet(Sheet):
+    """`address`: of somebody nearby who was chosen already."""
+
+    def __init__(self, services: Services, parent: QWidget, address: str = "") -> None:
+        super().__init__(services, "", "", parent)
+        self.setWindowTitle(self.tr("Join a household"))
+        self.heading.setText(self.tr("Join a household"))
+        self.sentence.setText(
+            self.tr("On a machine of the household press “Add a machine”. It shows a code.")
+        )
+        self.sentence.show()
+        self.near = QListWidget()
+        self.near.setAccessibleName(self.tr("Households nearby"))
+        self.near.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.near.currentItemChanged.connect(lambda *_: self._chosen())
+        self.nobody = paragraph("", "muted")
+        find = self.tr("Find out why")
+        self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
+        self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
+        self.address, self.code = QLineEdit(address), QLineEdit()
+        self._near = (
+            ""  # the address of one that is listed: it goes with it, for each code has its own
+        )
+        self._fill()
+        self.act = button(self.tr("Join"), self.join, "primary")
+        self._close = self.offer(self.tr("Cancel"), self.act)
+        self.address.textChanged.connect(self._judge)
+        self.code.textChanged.connect(self._judge)
+        services.pool.changed.connect(self._show_near)
+        self._show_near()
+        self._judge()
+        self._first_field().setFocus()
+
+    @property
+    def digits(self) -> str:
+        return "".join(sign for sign in self.code.text() if sign.isdecimal() and sign.isascii())
+
+    def join(self) -> None:
+        """Try the code."""
+        if not self.act.isEnabled():
+            return
+        self.notice.clear()
+        self.act.setEnabled(False)
+        self.act.setText(self.tr("Joining…"))
+        body = {"address": self.address.text().strip(), "code": self.digits}
+        self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed))
+
+    # Inside
+
+    def _first_field(self) -> QWidget:
+        """What is left to do first: the code, once it is known who lets this machine in."""
+        if self.address.text():
+            return self.code
+        return self.near if self.near.count() else self.address
+
+    def _fill(self) -> None:
+        self.address.setPlaceholderText(self.tr("For example 192.168.1.20:4242"))
+        self.address.setAccessibleName(self.tr("Address"))
+        self.code.setAccessibleName(self.tr("Code, six digits"))
+        self.code.setPlaceholderText("000 000")
+        self.code.setMaxLength(DIGITS + 2)
+        self.code.setValidator(QRegularExpressionValidator(TYPED, self.code))
+        set_role(self.code, "code")
+        self.code.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.code.returnPressed.connect(self.join)
+        self._form = QWidget()
+        self._form.setLayout(
+            column(
+                label(self.tr("Nearby")), self.near, self.nobody, row(self.why, None),
+                label(self.tr("Address")), self.address,
+                label(self.tr("Code")), self.code,
+                paragraph(trust(), "caption"),
+                gap=sizes.S,
+            )
+        )  # fmt: skip
+        self.add(self._form)
+
+    def _show_near(self) -> None:
+        """Those who let a machine in; the choice stays while it is there."""
+        found = [one for one in strangers_of(self.services.pool.snapshot) if one.pairing_address]
+        if self._near and self._near not in [one.pairing_address for one in found]:
+            if self.address.text() == self._near:
+                self.address.clear()
+            self._near = ""
+        chosen = self.address.text()
+        self.near.blockSignals(True)
+        self.near.clear()
+        for one in found[:MOST_SHOWN]:
+            address = str(one.pairing_address)
+            # the longest comes last: a line that has no room ends in …
+            parts = (one.name or machine_words.nameless(), address, one.claims)
+            item = QListWidgetItem("    ".join(filter(None, parts)))
+            if one.claims:
+                told = self.tr("{claims}: so it says itself").format(claims=one.claims)
+                item.setToolTip(tooltip(told))
+            item.setData(ADDRESS_ROLE, address)
+            self.near.addItem(item)
+            if address == chosen:
+                self._near = address
+            if address == chosen or (not chosen and len(found) == 1):
+                self.near.setCurrentItem(item)
+        self.near.blockSignals(False)
+        self.near.setVisible(bool(found))
+        self.nobody.setVisible(not found)
+        self.why.setVisible(not found)
+        self.nobody.setText(self._why_nobody())
+        rows = min(3, max(1, len(found)))
+        self.near.setFixedHeight(self.services.theme.px(sizes.XXL) * rows + 2 * sizes.RING)
+        if not chosen:
+            self._chosen()
+
+    def _why_nobody(self) -> str:
+        discovery = self.services.pool.snapshot.get("discovery") or {}
+        why = self.tr("Nobody nearby lets a machine in just now.")
+        if not discovery.get("on"):
+            why = self.tr("Machines nearby are not looked for here, as chosen in the settings.")
+        elif discovery.get("reason"):
+            why = here(str(discovery["reason"]))
+        return f"{why} {self.tr('Type the address shown beside the code.')}"
+
+    def _chosen(self) -> None:
+        item = self.near.currentItem()
+        if item is not None:
+            self._near = str(item.data(ADDRESS_ROLE))
+            self.address.setText(self._near)
+
+    def _judge(self) -> None:
+        ready = bool(self.address.text().strip()) and len(self.digits) == DIGITS
+        self.act.setEnabled(ready)
+        needed = self.tr("It needs the address, and the six digits of the code.")
+        self.act.setToolTip("" if ready else tooltip(needed))
+
+    def _joined(self, answer: Json) -> None:
+        name = str((answer.get("machine") or {}).get("name"))
+        self._form.hide()
+        self.act.hide()
+        self.heading.setText(self.tr("Paired with {name}").format(name=name))
+        called = self.tr(
+            "Another machine there has the name of this one, which is called {name} from now on."
+        )
+        renamed = answer.get("called")
+        told = (called.format(name=renamed), trust()) if renamed else (trust(),)
+        self.sentence.setText(" ".join(told))
+        self._close.setText(self.tr("Done"))
+        self._close.setFocus()
+        announce(self, self.heading.text())
+        self.fit()
+
+    def _failed(self, error: AppError) -> None:
+        self.act.setText(self.tr("Join"))
+        self._judge()
+        self.fail(error)
+        if error.reason.code == ALL_WRONG.code:  # it opens nothing any more
+            self.code.clear()
+        self.code.selectAll()
+        self.code.setFocus()

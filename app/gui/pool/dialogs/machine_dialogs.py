@@ -1,0 +1,172 @@
+"""Dialogs about one machine: another name, what it may do, its removal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QButtonGroup, QPushButton, QRadioButton, QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_client import segment
+from app.gui.app.app_context import Services
+from app.gui.pool import machine_words
+from app.gui.pool.dialogs.machine_dialog import MachineSheet, Said
+from app.gui.pool.machine_facts import MachineFacts
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import paragraph
+from app.gui.widgets.machine_name import MachineName
+
+Json = dict[str, Any]
+
+
+class RenameSheet(MachineSheet):
+    """Asks for another name."""
+
+    def __init__(
+        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+    ) -> None:
+        title = _tr("Rename {name}").format(name=machine.name)
+        super().__init__(services, machine, done, parent, title)
+        self.name = MachineName(_tr("Name"), machine.name)
+        self.name.selectAll()
+        self.add(self.name, self.name.problem)
+        self.act = button(_tr("Rename"), self.rename, "primary")
+        self.offer(_tr("Cancel"), self.act)
+        self.name.judged.connect(lambda: self.act.setEnabled(self.name.fits))
+
+    def rename(self) -> None:
+        path = f"/machines/{segment(self._machine.id)}/name"
+        body = {"name": self.name.name}
+        self.keep(self.services.client.post(path, body, self._renamed, self.fail))
+
+    def _renamed(self, answer: Json) -> None:
+        done = answer.get("renamed") or {}
+        text = _tr("{was} is called {now} now.")
+        self.finish(text.format(was=done.get("was"), now=done.get("name")))
+
+
+class RolesSheet(MachineSheet):
+    """Asks what a machine may do."""
+
+    def __init__(
+        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+    ) -> None:
+        title = _tr("What {name} may do").format(name=machine.name)
+        super().__init__(services, machine, done, parent, title)
+        self.choice = RoleChoice(machine.roles)
+        self.add(*self.choice.buttons)
+        self.choice.focus()
+        self.act = button(_tr("Save"), self.save, "primary")
+        self.act.setEnabled(bool(self.choice.chosen))
+        self.choice.changed.connect(lambda *_: self.act.setEnabled(True))
+        if "admin" in machine.roles:
+            self.choice.setEnabled(False)
+            text = _tr("Only its removal takes the right to change the household away.")
+            self.add(paragraph(text, "muted"))
+            self.offer(_tr("Close"))
+        else:
+            self.offer(_tr("Cancel"), self.act)
+
+    def save(self) -> None:
+        path = f"/machines/{segment(self._machine.id)}/roles"
+        body = {"roles": list(machine_words.ROLES[self.choice.chosen])}
+        self.keep(self.services.client.post(path, body, self._saved, self.fail))
+
+    def _saved(self, answer: Json) -> None:
+        told = machine_words.roles((answer.get("machine") or {}).get("roles") or ())
+        self.finish(_tr("{name} may now: {roles}.").format(name=self._machine.name, roles=told))
+
+
+class RoleChoice:
+    """Radio buttons: lend, use and lend, use only, change the household too."""
+
+    def __init__(self, roles: frozenset[str]) -> None:
+        self._group = QButtonGroup()
+        self._names = list(machine_words.ROLES)
+        self.buttons = [QRadioButton(machine_words.may(name)) for name in self._names]
+        for number, one in enumerate(self.buttons):
+            self._group.addButton(one, number)
+        self.changed = self._group.idToggled
+        given = {frozenset(some): name for name, some in machine_words.ROLES.items()}
+        now = machine_words.ADMIN if "admin" in roles else given.get(roles)
+        if now is not None:
+            self.choose(now)
+
+    @property
+    def chosen(self) -> str:
+        """ "" where none is what it may now, as the command line can have it."""
+        at = self._group.checkedId()
+        return self._names[at] if at >= 0 else ""
+
+    def focus(self) -> None:
+        """On what is chosen: the space bar would else choose what stands first."""
+        self.buttons[max(0, self._group.checkedId())].setFocus()
+
+    def choose(self, role: str) -> None:
+        self.buttons[self._names.index(role)].setChecked(True)
+
+    def setEnabled(self, enabled: bool) -> None:  # noqa: N802  as of a widget
+        for one in self.buttons:
+            one.setEnabled(enabled)
+
+
+class RemoveSheet(MachineSheet):
+    """Says what a removal does and cannot undo; asks what becomes of machines it added."""
+
+    def __init__(
+        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+    ) -> None:
+        title = _tr("Remove {name} from the household").format(name=machine.name)
+        sentence = _tr(
+            "It is cut off at once. Machines that are off learn of this when they next meet another one."
+        )
+        super().__init__(services, machine, done, parent, title, sentence)
+        self.add(
+            paragraph(
+                _tr(
+                    "Removal cannot undo what {name} has already seen, and the layers of models on its "
+                    "disk stay there. To come back it needs a new identity and a new code."
+                ).format(name=machine.name)
+            )
+        )
+        self.others: QButtonGroup | None = None
+        self.act: QPushButton = button(
+            _tr("Remove {name}").format(name=machine.name), self.remove, "danger"
+        )
+        self.offer(_tr("Cancel"), self.act)
+
+    def remove(self) -> None:
+        path = f"/machines/{segment(self._machine.id)}"
+        if self.others is not None:
+            path += "?added=" + ("keep" if self.others.checkedId() == 0 else "remove")
+        self.act.setEnabled(False)
+        self.keep(self.services.client.delete(path, self._removed, self._refused))
+
+    def _refused(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        if error.reason.code != "remove_added":
+            self.fail(error)
+            return
+        added = str(error.reason.facts.get("added"))
+        text = _tr("{name} added {added} to the household. What becomes of that?")
+        self.others = QButtonGroup(self)
+        keep, also = QRadioButton(_tr("Keep: {added}")), QRadioButton(_tr("Remove too: {added}"))
+        keep.setChecked(True)
+        self.add(paragraph(text.format(name=self._machine.name, added=added)))
+        for number, one in enumerate((keep, also)):
+            one.setText(one.text().format(added=added))
+            self.others.addButton(one, number)
+            self.add(one)
+        self.fit()
+
+    def _removed(self, answer: Json) -> None:
+        also = ", ".join(answer.get("also_removed") or ())
+        text = _tr("{name} is no longer part of the household.").format(name=self._machine.name)
+        if also:
+            text += " " + _tr("With it went {others}.").format(others=also)
+        self.finish(text)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Household", text)

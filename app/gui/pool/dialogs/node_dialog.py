@@ -1,0 +1,79 @@
+"""A small dialog over the node: a line for what went wrong, and its calls, which end with it."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_client import Call
+from app.gui.api.node_state import Link
+from app.gui.app.app_context import Services
+from app.gui.widgets.dialog import Compact
+from app.gui.widgets.notice import Notice
+
+LOST = (Link.STARTING, Link.AWAY, Link.OTHER_VERSION)
+
+
+class Sheet(Compact):
+    """`needs_node`: nothing in it can be done without one."""
+
+    needs_node = True
+
+    def __init__(self, services: Services, title: str, sentence: str, parent: QWidget) -> None:
+        super().__init__(services.theme, title, sentence, parent)
+        self.services = services
+        self._calls: list[Call] = []
+        self._told = ""
+        self.notice = Notice(services.theme)
+        self._inner.addWidget(self.notice)
+        self._inner.addStretch(1)
+        self.finished.connect(self._end)
+        self._is_lost = False
+        services.pool.link_changed.connect(self._link_changed)
+
+    def keep(self, call: Call | None) -> None:
+        """A call whose answer is for this dialog only."""
+        if call is not None:
+            self._calls.append(call)
+
+    def fail(self, error: AppError) -> None:
+        self.notice.fail(error, self._leave_for, closable=False)
+        self.fit()
+
+    def fit(self) -> None:
+        """And what was said just now is seen, where not all of it is."""
+        super().fit()
+        if self.notice.sentence != self._told:
+            self._told = self.notice.sentence
+            self._view.ensureWidgetVisible(self.notice, 0, 0)
+
+    def _leave_for(self, page: str) -> None:
+        """This dialog is in front of every page."""
+        self.reject()
+        self.services.go(page)
+
+    def came_back(self) -> None:
+        """The node is there again: what was asked of the one before is asked anew, if need be."""
+
+    def _link_changed(self) -> None:
+        """Nothing can be done here while the node is lost; the window behind cannot be reached to say so."""
+        pool = self.services.pool
+        if self.needs_node and pool.link in LOST:
+            self._is_lost = True
+            waits = self.tr(
+                "The background service does not run just now. This waits until it is back."
+            )
+            again = (self.tr("Start again"), pool.try_again)
+            actions = (again,) if pool.link is Link.AWAY else ()
+            self.notice.say(pool.problem or waits, "error", *actions, closable=False)
+            self.fit()
+        elif pool.link is Link.THERE and self._is_lost:
+            self._is_lost = False
+            self.notice.clear()
+            self.came_back()
+            self.fit()
+
+    def _end(self) -> None:
+        for call in self._calls:
+            call.cancel()
+        self._calls.clear()

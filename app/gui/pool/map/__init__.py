@@ -1,0 +1,1 @@
+"""The live map of the household: cards, links, traffic."""

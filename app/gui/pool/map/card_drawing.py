@@ -1,0 +1,92 @@
+"""What cards and plates are drawn with: one line of text, an icon, a bar, a rounded surface."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from PySide6.QtCore import QByteArray, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+from PySide6.QtSvg import QSvgRenderer
+
+from app.gui.look.icons import FOLDER
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+CENTRE = Qt.AlignmentFlag.AlignCenter
+
+
+def text(
+    painter: QPainter,
+    where: QRectF,
+    words: str,
+    font: QFont,
+    colour: QColor,
+    align: Qt.AlignmentFlag = LEFT,
+) -> None:
+    """One line, shortened with … where it is too long."""
+    fits = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, where.width())
+    painter.setFont(font)
+    painter.setPen(colour)
+    painter.drawText(where, int(align) | int(Qt.TextFlag.TextSingleLine), fits)
+
+
+def picture(painter: QPainter, where: QRectF, name: str, colour: QColor) -> None:
+    """An icon of the set."""
+    _renderer(name, colour.name()).render(painter, where)
+
+
+@lru_cache(maxsize=64)
+def _renderer(name: str, colour: str) -> QSvgRenderer:
+    """Sharp at any zoom, as a pixmap would not be."""
+    svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", colour)
+    return QSvgRenderer(QByteArray(svg.encode()))
+
+
+def surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:
+    """A rounded rectangle whose border lies inside `where`."""
+    inner = pen.widthF() / 2
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(fill)
+    painter.setPen(pen)
+    painter.drawRoundedRect(where.adjusted(inner, inner, -inner, -inner), radius, radius)
+
+
+def bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QColor) -> None:
+    """How much of a whole; something is always seen of what is not nothing."""
+    radius = where.height() / 2
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(track)
+    painter.drawRoundedRect(where, radius, radius)
+    if share > 0:
+        width = max(where.height(), where.width() * min(1.0, share))
+        painter.setBrush(fill)
+        painter.drawRoundedRect(
+            QRectF(where.topLeft(), QPointF(where.x() + width, where.bottom())), radius, radius
+        )
+
+
+def width(words: str, font: QFont) -> float:
+    return QFontMetricsF(font).horizontalAdvance(words)
+
+
+def height(font: QFont) -> float:
+    return QFontMetricsF(font).height()
+
+
+def short(words: str, font: QFont, most: float) -> str:
+    """At most so wide, ending in … where it is longer."""
+    return QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, most)
+
+
+def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
+    """At most so many lines, broken between words; the last one ends in … where there is more."""
+    metrics, rest = QFontMetricsF(font), words.split()
+    lines: list[str] = []
+    while rest and len(lines) < most - 1:
+        fit = next(
+            (n for n in range(len(rest), 0, -1) if metrics.horizontalAdvance(" ".join(rest[:n])) <= most_width),
+            1,
+        )  # fmt: skip
+        lines.append(short(" ".join(rest[:fit]), font, most_width))
+        rest = rest[fit:]
+    return [*lines, short(" ".join(rest), font, most_width)] if rest else lines

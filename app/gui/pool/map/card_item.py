@@ -1,0 +1,214 @@
+"""The card of one machine on the map."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Theme
+from app.gui.pool import machine_words
+from app.gui.pool.machine_facts import MachineFacts
+from app.gui.pool.map import card_drawing
+from app.gui.pool.map.map_rects import Rect, Size
+from app.gui.widgets.labels import tooltip
+
+WIDTH, HOST_WIDTH = 212, 212
+COMPACT_WIDTH, COMPACT_HOST_WIDTH = 176, 184
+NOTE_LINES = 2  # of its reason; a small card has room for one
+BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
+
+
+class CardItem(QGraphicsItem):
+    """Drawn anew only when its facts or its place are others."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._size = Size(0, 0)
+        self.facts: MachineFacts | None = None
+        self.lines: tuple[str, ...] = ()  # everything that it says, none of it shortened
+        self._compact = self._selected = False
+        self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+        self.setZValue(2)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def show_machine(
+        self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool
+    ) -> None:
+        """Stand at `place` and show these facts."""
+        size = Size(place.w, place.h)
+        if size != self._size:
+            self.prepareGeometryChange()
+            self._size = size
+        self.setPos(place.x, place.y)
+        now = (facts, compact, selected)
+        if now != (self.facts, self._compact, self._selected):
+            self.facts, self._compact, self._selected = now
+            self.lines = all_lines(facts)
+            self.setToolTip(tooltip(*self.lines))
+        self.update()
+
+    def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
+        return QRectF(0, 0, self._size.w, self._size.h)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        if self.facts is None:
+            return
+        card_drawing.surface(
+            painter, self.boundingRect(), self._theme.px(sizes.CARD_RADIUS),
+            self._theme.colour("card"), self._border(self.facts),
+        )  # fmt: skip
+        _Lines(painter, self._theme, self._size.w, self.facts).draw(compact=self._compact)
+
+    def _border(self, facts: MachineFacts) -> QPen:
+        if self._selected:
+            return QPen(self._theme.colour("accent"), 3 if facts.host else 2)
+        pen = QPen(
+            self._theme.colour("border" if facts.host else "hairline"), 2 if facts.host else 1
+        )
+        if _is_faint(facts):
+            pen.setColor(self._theme.colour("border"))
+            pen.setStyle(Qt.PenStyle.DashLine)
+        return pen
+
+
+class _Lines:
+    """Fills one card from the top."""
+
+    def __init__(self, painter: QPainter, theme: Theme, width: float, facts: MachineFacts) -> None:
+        self._painter, self._theme, self._facts = painter, theme, facts
+        pad = theme.px(sizes.M)
+        self._x, self._w, self._y = float(pad), width - 2 * pad, float(pad)
+        self._name = theme.font(sizes.BODY, bold=True)
+        self._small = theme.font(sizes.CAPTION)
+        self._muted = theme.colour("muted")
+        self._text = self._muted if _is_faint(facts) else theme.colour("text")
+
+    def draw(self, *, compact: bool) -> None:
+        facts = self._facts
+        self._head(with_word=not compact)
+        if part := machine_words.part(facts):
+            self._line(part, self._text)
+        if compact:
+            self._bar(SMALL_BAR)
+            self._line(machine_words.lent_memory(facts), self._text)
+            self._line(last_line(facts), self._muted)
+            return
+        self._line(
+            facts.device or machine_words.roles(facts.roles), self._muted, machine_words.heat(facts)
+        )
+        self._bar(BAR)
+        held = machine_words.lent_memory(facts)
+        self._line(held, self._text, self._total(held))
+        for line in card_drawing.wrapped(last_line(facts), self._small, self._w, NOTE_LINES):
+            self._line(line, self._muted)
+
+    def _total(self, beside: str) -> str:
+        """All memory of the machine, in as many words as have room."""
+        size = formats.size(self._facts.total_bytes) if self._facts.total_bytes else ""
+        room = self._w - card_drawing.width(beside, self._small) - self._theme.px(sizes.S)
+        said = (machine_words.in_all(size), size) if size else ()
+        return next((one for one in said if card_drawing.width(one, self._small) <= room), "")
+
+    def _row(self, height: float) -> QRectF:
+        where = QRectF(self._x, self._y, self._w, height)
+        self._y += height + self._theme.px(sizes.XS)
+        return where
+
+    def _head(self, *, with_word: bool) -> None:
+        """The name, and at the right the state."""
+        where = self._row(card_drawing.height(self._name))
+        shown, side = machine_words.state(self._facts), self._theme.px(STATE_ICON)
+        colour, gap = self._theme.colour(shown.colour), self._theme.px(sizes.XS)
+        taken = float(side)
+        word = card_drawing.width(shown.word, self._small) + gap
+        if (
+            with_word
+            and card_drawing.width(self._facts.name, self._name) + gap + word + side < self._w
+        ):
+            taken += word
+            card_drawing.text(
+                self._painter, where, shown.word, self._small, colour, card_drawing.RIGHT
+            )
+        spot = QRectF(where.right() - taken, where.center().y() - side / 2, side, side)
+        card_drawing.picture(self._painter, spot, shown.icon, colour)
+        name = where.adjusted(0, 0, -taken - gap, 0)
+        card_drawing.text(self._painter, name, self._facts.name, self._name, self._text)
+
+    def _line(self, left: str, colour: QColor, right: str = "") -> None:
+        where = self._row(card_drawing.height(self._small))
+        if right:
+            card_drawing.text(
+                self._painter, where, right, self._small, self._muted, card_drawing.RIGHT
+            )
+            where = where.adjusted(
+                0, 0, -card_drawing.width(right, self._small) - self._theme.px(sizes.S), 0
+            )
+        card_drawing.text(self._painter, where, left, self._small, colour)
+
+    def _bar(self, height: int) -> None:
+        self._y += self._theme.px(sizes.XS)
+        where = self._row(self._theme.px(height))
+        lent = self._facts.lent_bytes
+        fill = self._theme.colour("border" if _is_faint(self._facts) else "accent")
+        share = self._facts.used_bytes / lent if lent else 0.0
+        card_drawing.bar(self._painter, where, share, self._theme.colour("hairline"), fill)
+
+
+def all_lines(facts: MachineFacts) -> tuple[str, ...]:
+    """All that the card says, also what it has no room for."""
+    used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
+    told = (
+        facts.name, machine_words.part(facts), machine_words.state(facts).word, facts.device, machine_words.heat(facts),
+        machine_words.all_memory(facts), machine_words.own_use(facts), machine_words.holds(facts), used_by,
+        machine_words.why(facts),
+        machine_words.roles(facts.roles), machine_words.power(facts), machine_words.odd_version(facts),
+    )  # fmt: skip
+    return tuple(line for line in told if line)
+
+
+def last_line(facts: MachineFacts) -> str:
+    """What it holds, or why it is as it is, or what it may do."""
+    if facts.this and facts.used_by:
+        return machine_words.used_by(facts.used_by)
+    used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
+    return (
+        machine_words.why(facts)
+        or machine_words.holds(facts)
+        or used_by
+        or machine_words.roles(facts.roles)
+    )
+
+
+def has_note(theme: Theme, facts: MachineFacts) -> bool:
+    """Whether its last line takes two."""
+    room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
+    return (
+        len(card_drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
+    )
+
+
+def card_sizes(
+    theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False
+) -> tuple[Size, Size]:
+    """Of the host's card and of a lender's. with_part: one of these says what it is for us, in a line.
+
+    with_note: one of all has a reason of two lines.
+    """
+    name = card_drawing.height(theme.font(sizes.BODY, bold=True)) + theme.px(sizes.XS)
+    line = card_drawing.height(theme.font(sizes.CAPTION)) + theme.px(sizes.XS)
+    pads = 2 * theme.px(sizes.M) - theme.px(sizes.XS)
+    bar = 2 * theme.px(sizes.XS) + theme.px(SMALL_BAR if compact else BAR)
+    height = pads + name + bar + line * (2 if compact else 4 if with_note else 3)
+    wide, host_wide = (COMPACT_WIDTH, COMPACT_HOST_WIDTH) if compact else (WIDTH, HOST_WIDTH)
+    host = Size(theme.px(host_wide), round(height + line))
+    return host, Size(theme.px(wide), round(height + (line if with_part else 0)))
+
+
+def _is_faint(facts: MachineFacts) -> bool:
+    return facts.left_out or facts.state in ("offline", "left_out")

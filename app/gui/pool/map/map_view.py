@@ -1,0 +1,300 @@
+"""The live map of the household: the host, the lenders, the links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QPoint, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import QGraphicsScene, QGraphicsView
+
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.motion import Motion
+from app.gui.look.theme import Theme
+from app.gui.pool import machine_words
+from app.gui.pool.link_facts import Between
+from app.gui.pool.machine_facts import MachineFacts
+from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
+from app.gui.pool.map.lender_link_item import BetweenLine
+from app.gui.pool.map.link_item import LinkLine, Plate, path_of, plate_size
+from app.gui.pool.map.map_layout import Fitted, Others, Places, Sizes, fitted
+from app.gui.pool.map.map_rects import Rect, Size
+from app.gui.pool.map.traffic import Traffic
+
+SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels
+ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest at which all is seen
+EDGE = sizes.M
+MOST_BETWEEN = 10  # links between lenders that are drawn together: all of five; of more, those of the chosen one
+Key = Qt.Key
+STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.Key_Down: (0, 1)}
+
+
+class MapView(QGraphicsView):
+    """Cards are chosen by mouse and by arrow keys; Enter opens, Space leaves out."""
+
+    chosen = Signal(str)  # a machine's id; "" for none
+    opened = Signal(str)  # Enter, or a double click
+    toggled = Signal(str)  # Space
+    menu_wanted = Signal(str, QPoint)  # id, place on the screen
+
+    def __init__(self, theme: Theme, motion: Motion) -> None:
+        scene = QGraphicsScene()
+        super().__init__(scene)
+        scene.setParent(self)
+        self._theme, self._motion = theme, motion
+        self._machines: tuple[MachineFacts, ...] = ()
+        self._active: frozenset[str] = frozenset()
+        self._cards: dict[str, CardItem] = {}
+        self._lines: dict[str, LinkLine] = {}
+        self._plates: dict[str, Plate] = {}
+        self._between: tuple[Between, ...] = ()
+        self._between_lines: dict[str, BetweenLine] = {}
+        self._selected = ""
+        self.places: Places | None = None
+        self.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.SmartViewportUpdate)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(self.tr("Map of the household"))
+        self.setAccessibleDescription(self._how())
+        self.traffic = Traffic(self, theme)
+        theme.changed.connect(self._draw)
+        motion.changed.connect(self._motion_changed)
+        self._motion_changed()
+
+    @property
+    def selected(self) -> str:
+        return self._selected
+
+    def show_machines(
+        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset(),
+        between: Sequence[Between] = (),
+    ) -> None:  # fmt: skip
+        """The first machine is in the centre. `active`: machines an answer goes through now."""
+        now = tuple(machines), active, tuple(between)
+        if now != (self._machines, self._active, self._between):
+            self._machines, self._active, self._between = now
+            self._draw()
+
+    def select(self, machine: str) -> None:
+        """Choose a card; "" for none."""
+        if machine != self._selected:
+            self._selected = machine
+            self._draw()
+            card = self._cards.get(machine)
+            told = self._told(machine, card.lines) if card else self._how()
+            self.setAccessibleDescription(told)
+            if card is not None and card.facts is not None and self.hasFocus():
+                announce(self, f"{card.facts.name}, {machine_words.state(card.facts).word}")
+            self.chosen.emit(machine)
+
+    def _how(self) -> str:
+        return self.tr("Arrow keys choose a machine. The table has the same facts.")
+
+    def _told(self, machine: str, lines: Sequence[str]) -> str:
+        """What its card says, and its links to others than the one in the centre."""
+        links = [machine_words.between(one) for one in self._between if machine in one.ends]
+        return "\n".join((*lines, *links))
+
+    # Drawing
+
+    def _draw(self) -> None:
+        if not self._machines:
+            return
+        centre, *lenders = self._machines
+        drawn = self._drawn()
+        found = self._fitted(drawn)
+        self.places, compact = found.places, found.compact
+        self._forget({one.id for one in self._machines}, centre.id)
+        self._forget_between({one.key for one in drawn} if self.places.between else set())
+        self._card(centre, self.places.host, compact=compact)
+        paths = {}
+        for facts, place, way in zip(lenders, self.places.cards, self.places.ways, strict=True):
+            self._card(facts, place, compact=compact)
+            active = facts.id in self._active and facts.link is not None
+            self._line(facts.id).follow(facts, way, active=active)
+            self._plate(facts.id).show_link(facts, way, compact=compact)
+            if active:
+                paths[facts.id] = path_of(way)
+        for one, line in zip(drawn, self.places.between, strict=False):
+            room, chosen = self.places.cards[0].w, self._selected in one.ends
+            self._between_line(one.key).follow(one, line, room, chosen=chosen)
+        self.traffic.show_on(paths)
+        self._fit(self.places.bounds, found.zoom)
+        if self._selected in self._cards:
+            self.ensureVisible(self._cards[self._selected])
+
+    def _drawn(self) -> list[Between]:
+        """Of the links between lenders: all of a few, else those of the chosen machine."""
+        there = {one.id for one in self._machines[1:]}
+        known = [one for one in self._between if there.issuperset(one.ends)]
+        if _pairs(len(there)) <= MOST_BETWEEN:
+            return known
+        return [one for one in known if self._selected in one.ends]
+
+    def _fitted(self, drawn: Sequence[Between]) -> Fitted:
+        whole, edge = self.maximumViewportSize(), 2 * self._theme.px(EDGE)
+        room = Size(whole.width() - edge, whole.height() - edge)
+        full, small = self._sizes(compact=False), self._sizes(compact=True)
+        many = len(self._machines) - 1
+        place = {one.id: number for number, one in enumerate(self._machines[1:])}
+        pairs = tuple((place[one.ends[0]], place[one.ends[1]]) for one in drawn)
+        others = Others(pairs, few=not self._between or _pairs(many) <= MOST_BETWEEN)
+        found = fitted(many, full, small, room, ZOOMS, others)
+        if not found.fits(room):
+            beside = self.verticalScrollBar().sizeHint().width()
+            found = fitted(many, full, small, replace(room, w=room.w - beside), ZOOMS, others)
+        self._show_bars(found, room)
+        return found
+
+    def _show_bars(self, found: Fitted, room: Size) -> None:
+        """As the drawing needs them: each would else take the room that the other is there for."""
+        bounds, on = found.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        high = bounds.h * found.zoom > room.h
+        beside = self.verticalScrollBar().sizeHint().width() if high else 0
+        self.setVerticalScrollBarPolicy(on if high else off)
+        self.setHorizontalScrollBarPolicy(on if bounds.w * found.zoom > room.w - beside else off)
+
+    def _sizes(self, *, compact: bool) -> Sizes:
+        links = [one.link for one in self._machines if one.link]
+        with_part = any(machine_words.part(one) for one in self._machines[1:])
+        with_note = any(has_note(self._theme, one) for one in self._machines)
+        host, card = card_sizes(
+            self._theme, compact=compact, with_part=with_part, with_note=with_note
+        )
+        return Sizes(host, card, plate_size(self._theme, links, compact=compact), self._theme.scale)
+
+    def _card(self, facts: MachineFacts, place: Rect, *, compact: bool) -> None:
+        if facts.id not in self._cards:
+            self._cards[facts.id] = CardItem(self._theme)
+            self.scene().addItem(self._cards[facts.id])
+        selected = facts.id == self._selected
+        self._cards[facts.id].show_machine(facts, place, compact=compact, selected=selected)
+
+    def _line(self, machine: str) -> LinkLine:
+        if machine not in self._lines:
+            self._lines[machine] = LinkLine(self._theme)
+            self.scene().addItem(self._lines[machine])
+        return self._lines[machine]
+
+    def _plate(self, machine: str) -> Plate:
+        if machine not in self._plates:
+            self._plates[machine] = Plate(self._theme)
+            self.scene().addItem(self._plates[machine])
+        return self._plates[machine]
+
+    def _between_line(self, key: str) -> BetweenLine:
+        if key not in self._between_lines:
+            self._between_lines[key] = BetweenLine(self._theme)
+            self.scene().addItem(self._between_lines[key])
+        return self._between_lines[key]
+
+    def _forget_between(self, there: set[str]) -> None:
+        for key in self._between_lines.keys() - there:
+            self.scene().removeItem(self._between_lines.pop(key))
+
+    def _forget(self, there: set[str], centre: str) -> None:
+        """Take away what belongs to machines that are gone, and the way to the one that is now in the centre."""
+        for drawn, wanted in (
+            (self._cards, there), (self._lines, there - {centre}), (self._plates, there - {centre}),
+        ):  # fmt: skip
+            for key in drawn.keys() - wanted:
+                self.scene().removeItem(drawn.pop(key))
+
+    def _fit(self, bounds: Rect, zoom: float) -> None:
+        """With the same room around it; where it does not fit it scrolls."""
+        edge = self._theme.px(EDGE) / zoom
+        whole = QRectF(bounds.x, bounds.y, bounds.w, bounds.h).adjusted(-edge, -edge, edge, edge)
+        self.resetTransform()
+        self.scale(zoom, zoom)
+        self.setSceneRect(whole)
+
+    def _motion_changed(self) -> None:
+        self.traffic.still = self._motion.still
+        self.traffic.judge()
+
+    def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802  Qt's name
+        """A panel with a faint grid, so that the map is a surface of its own."""
+        painter.save()
+        painter.resetTransform()
+        whole = QRectF(self.viewport().rect())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = self._theme.colour("hairline")
+        painter.setPen(QPen(colour, 1))
+        painter.setBrush(self._theme.colour("code"))
+        radius = self._theme.px(sizes.CARD_RADIUS)
+        painter.drawRoundedRect(whole.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+        painter.restore()
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802  Qt's name
+        """The panel stays while the map moves over it."""
+        super().scrollContentsBy(dx, dy)
+        self.viewport().update()
+
+    # Keys and mouse
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._draw()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        self.select(self._at(event.position().toPoint()))
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        if machine := self._at(event.position().toPoint()):
+            self.opened.emit(machine)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
+        by_key = event.reason() is QContextMenuEvent.Reason.Keyboard
+        machine = self._selected if by_key else self._at(event.pos())
+        if machine in self._cards:
+            self.select(machine)
+            spot = self.mapFromScene(self._cards[machine].sceneBoundingRect().center())
+            where = self.viewport().mapToGlobal(spot) if by_key else event.globalPos()
+            self.menu_wanted.emit(machine, where)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        key = Key(event.key())
+        if key in STEPS:
+            self._step(*STEPS[key])
+        elif key in (Key.Key_Return, Key.Key_Enter) and self._selected:
+            self.opened.emit(self._selected)
+        elif key == Key.Key_Space and self._selected:
+            self.toggled.emit(self._selected)
+        elif key == Key.Key_Escape and self._selected:
+            self.select("")
+        else:
+            super().keyPressEvent(event)
+
+    def _at(self, where: QPoint) -> str:
+        """The machine whose card or plate is there."""
+        found = self.itemAt(where)
+        for drawn in (self._cards, self._plates):
+            for key, item in drawn.items():
+                if item is found:
+                    return key
+        return ""
+
+    def _step(self, right: int, down: int) -> None:
+        """To the nearest card in that direction."""
+        here = self._cards.get(self._selected)
+        if here is None:
+            self.select(self._machines[0].id if self._machines else "")
+            return
+        start = here.sceneBoundingRect().center()
+        best, nearest = "", 0.0
+        for key, card in self._cards.items():
+            way = card.sceneBoundingRect().center() - start
+            ahead = right * way.x() + down * way.y()
+            aside = abs(way.y() if right else way.x())
+            if ahead > 1 and (not best or ahead + 2 * aside < nearest):
+                best, nearest = key, ahead + 2 * aside
+        if best:
+            self.select(best)
+            self.ensureVisible(self._cards[best])
+
+
+def _pairs(many: int) -> int:
+    return many * (many - 1) // 2

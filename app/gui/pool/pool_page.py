@@ -1,0 +1,324 @@
+"""The Pool page: what is loaded, the machines as a map or a table, what can be done with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QAccessible, QShowEvent
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
+
+from app.gui.api.node_state import GONE
+from app.gui.app import page_names
+from app.gui.app.app_context import Services
+from app.gui.app.mending_places import LOG
+from app.gui.app.page import Page
+from app.gui.app.pool_status import others_loaded
+from app.gui.diagnostics.dialogs import why_unseen
+from app.gui.look import theme as sizes
+from app.gui.look.sentences import here
+from app.gui.look.theme import Theme
+from app.gui.pool import machine_words
+from app.gui.pool.dialogs.add_dialog import AddSheet
+from app.gui.pool.dialogs.join_dialog import JoinSheet
+from app.gui.pool.dialogs.leave_dialog import LeaveSheet
+from app.gui.pool.dialogs.nearby import Nearby
+from app.gui.pool.headline import Acts as HeadActs
+from app.gui.pool.headline import Headline
+from app.gui.pool.inspector import Inspector
+from app.gui.pool.link_facts import Between, between_of
+from app.gui.pool.link_table import LinkTable
+from app.gui.pool.load_forecast import Outlook
+from app.gui.pool.load_without import Loading
+from app.gui.pool.machine_actions import Acts
+from app.gui.pool.machine_facts import (  # fmt: skip
+    MachineFacts,
+    Stranger,
+    active_of,
+    hosts_of,
+    is_of_another,
+    machines_of,
+    may_change,
+    strangers_of,
+)
+from app.gui.pool.machine_table import MachineTable
+from app.gui.pool.map.map_view import MapView
+from app.gui.pool.placement_choice import PlacementChoice
+from app.gui.pool.view_choice import MAP, TABLE, ViewChoice
+from app.gui.pool.what_if import WhatIf
+from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.layouts import column, scrolled
+from app.gui.widgets.visibility import show_if
+
+Json = dict[str, Any]
+VIEW = "pool/view"
+LEAST_HEIGHT = 160  # of map and table
+
+
+class _Views(QStackedWidget):
+    """Map or table, in all the room that is left, and never in less than a useful height."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        least, now = self._theme.px(LEAST_HEIGHT), self.currentWidget()
+        layout = now.layout() if now is not None else None
+        return QSize(0, least if layout is None else max(least, layout.minimumSize().height()))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self.sizeHint()
+
+
+class PoolPage(Page):
+    """One place for everything about the household."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, "")
+        self.title.setText(self.tr("Pool"))
+        self.machines: tuple[MachineFacts, ...] = ()
+        self.between: tuple[Between, ...] = ()
+        self._chosen = ""
+        self._dismissed: str | None = None
+        self._is_stale = False  # what it shows
+        self.outlook = Outlook(services, self)
+        self.acts = Acts(self, self.outlook, lambda: self.machines)
+        self.loading = Loading(self, self.outlook)
+        self.destroyed.connect(self.outlook.stop)
+        self.destroyed.connect(self.acts.stop)
+        self.destroyed.connect(self.loading.stop)
+        self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
+
+    def _begin(self) -> None:
+        """All parts are there."""
+        services = self.services
+        for changed in (services.pool.changed, services.pool.link_changed, services.theme.changed, self.outlook.changed,
+                        self.acts.changed, self.loading.changed):  # fmt: skip
+            changed.connect(self._follow)
+        self._show_view(self._usual_view())
+        self._tell()
+
+    def shown(self) -> None:
+        self.outlook.forget()  # another page may have measured meanwhile
+
+    def open(self, part: str) -> None:
+        """A machine with its details, by its id; also one that came while nobody saw the page."""
+        if self._is_stale:
+            self._tell()
+        self.choose(part)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.loading.is_ours or self.acts.testing
+
+    def choose(self, machine: str) -> None:
+        """Show its details; "" for none."""
+        if machine != self._chosen:
+            self._chosen = machine
+            self.map.select(machine)
+            self.table.select(machine)
+            self._inspect()
+
+    def add_machine(self) -> None:
+        """Show a code."""
+        AddSheet(self.services, self).open()
+
+    def join(self, address: str = "") -> None:
+        """Ask for the code of another household."""
+        JoinSheet(self.services, self, address).open()
+
+    def leave(self) -> None:
+        """Of a machine that was removed, so that it can be paired again."""
+        LeaveSheet(self.services, self, self.notice.say).open()
+
+    # Parts
+
+    def _make_head(self) -> None:
+        self.views = ViewChoice(self.services.theme, self._choose_view)
+        self.test = button(self.tr("Test links"), self.acts.test)
+        self.joins = button(self.tr("Join a household"), self.join)
+        self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
+        why = self.tr("Why can it not see my other computer?")
+        help_ = IconButton(
+            self.services.theme, "info", why, lambda: why_unseen(self.services, self)
+        )
+        for one in (help_, self.views, self.test, self.joins, self.add):
+            self.head.addWidget(one)
+
+    def _make_views(self) -> None:
+        services = self.services
+        self.map = MapView(services.theme, services.motion)
+        self.table, self.links = MachineTable(services.theme), LinkTable(services.theme)
+        self.tables = QWidget()
+        self.tables.setLayout(column(self.table, self.links, gap=sizes.M))
+        self.away = EmptyState(
+            self.tr("Waiting for the background service"),
+            self.tr("The household is shown as soon as it answers."),
+            button(self.tr("Show its log"), lambda: services.go(LOG)),
+        )
+        self.placements = PlacementChoice(self._tell)
+        self.stack = _Views(services.theme)
+        for view in (self.map, self.tables, self.away):
+            self.stack.addWidget(view)
+        for view in (self.map, self.table):
+            view.chosen.connect(self.choose)
+            view.opened.connect(self._open)
+            view.toggled.connect(self._toggle)
+            view.menu_wanted.connect(self._menu)
+
+    def _make_panels(self) -> None:
+        services = self.services
+        acts = HeadActs(
+            lambda: services.go(page_names.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
+            self.loading.measure, lambda: services.go(LOG),
+        )  # fmt: skip
+        self.headline = Headline(services.theme, acts)
+        self.what_if = WhatIf(self.loading.load_without, self.outlook.take_all_back)
+        adds = button(self.tr("Add a machine"), self.add_machine)
+        self.alone = EmptyState(self.tr("Only this machine so far"), "", adds)
+        self.alone.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.nearby = Nearby(self._near_chosen)
+        self.acts.details.connect(self._open)
+        self.inspector = Inspector(services, self.acts, lambda: self.choose(""))
+
+    def _place(self) -> None:
+        body = QWidget()
+        parts = (
+            self.headline, self.what_if, self.placements, self.stack, self.alone, self.nearby, self.inspector,
+        )  # fmt: skip
+        box = column(*parts, gap=sizes.M)
+        box.setStretch(parts.index(self.stack), 1)
+        self.content.addWidget(scrolled(body))  # large text, with a machine's details
+        body.setLayout(box)
+
+    # What is shown
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        if self._is_stale:
+            self._tell()
+        super().showEvent(event)
+
+    def _follow(self) -> None:
+        """News: nobody reads a page behind another one, or in a window that is hidden."""
+        self._is_stale = self.parentWidget() is not None and not self.isVisible()
+        if not self._is_stale:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._is_stale = False
+        pool, outlook = self.services.pool, self.outlook
+        # a service that is being started again is there within a moment; of one that is not, nothing is known
+        there = bool(pool.snapshot) and pool.link not in GONE
+        self._show_view(self._usual_view() if there else "")
+        for one in (self.headline, self.views, self.test, self.joins, self.add):
+            show_if(one, there)
+        if not there:
+            self.alone.hide()
+            self.what_if.hide()
+            self.placements.show_hosts((), "")
+            self.nearby.show_strangers(())
+            self.inspector.show_machine(None, ())
+            return
+        self._say_dismissed(here(str(pool.node.get("reason") or "")) or None)
+        names = [str(one.get("model")) for one in pool.models]
+        shown = self.placements
+        shown.show_hosts(hosts_of(pool.snapshot), str(pool.node.get("id")), names)
+        self.machines = machines_of(pool.snapshot, outlook.without, shown.centre, shown.model)
+        alone = len(self.machines) == 1
+        self.test.setVisible(not alone)
+        self.test.setEnabled(not self.acts.testing)
+        self.test.setText(self.tr("Testing…") if self.acts.testing else self.tr("Test links"))
+        self.joins.setVisible(alone)
+        self.add.setVisible(may_change(self.machines))
+        self._show_alone(alone and may_change(self.machines))
+        self.headline.show_pool(
+            pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts,
+            beside=others_loaded(pool), failed=pool.load_failed, why=pool.why_load_failed,
+        )  # fmt: skip
+        self.what_if.show_change(self.machines, outlook.now, outlook.then)
+        is_loading = (pool.loaded or {}).get("state") == "loading"
+        self.headline.setVisible(is_loading or not outlook.without)
+        foreign = is_of_another(pool.snapshot, shown.centre)
+        active = frozenset[str]() if foreign else active_of(pool.snapshot, shown.model)
+        centre = self.machines[0].id if self.machines else ""
+        self.between = between_of(pool.snapshot, centre)
+        self.map.show_machines(self.machines, active, self.between)
+        self.table.show_machines(self.machines)
+        self.links.show_links(self.between)
+        self.nearby.show_strangers(strangers_of(pool.snapshot))
+        self._inspect()
+
+    def _say_dismissed(self, reason: str | None) -> None:
+        """This machine was removed from its household: nothing else matters more."""
+        if reason != self._dismissed:
+            self._dismissed = reason
+            if reason:
+                leave = (self.tr("Leave the household…"), self.leave)
+                self.notice.say(reason, "error", leave)
+            else:
+                self.notice.clear()
+
+    def _show_alone(self, alone: bool) -> None:
+        """What this machine can do by itself, and how it gets company."""
+        self.alone.setVisible(alone)
+        if not alone:
+            return
+        text = self.tr("Add another machine, and together they hold larger models.")
+        room = self.outlook.now.room_bytes
+        if room:
+            text = f"{machine_words.fits_on(self.machines[0], room)} {text}"
+        self.alone.sentence.setText(text)
+
+    def _inspect(self) -> None:
+        found = next((one for one in self.machines if one.id == self._chosen), None)
+        if found is None:
+            self._chosen = ""
+        links = [one for one in self.between if self._chosen in one.ends]
+        self.inspector.show_machine(found, links)
+
+    # The view
+
+    def _usual_view(self) -> str:
+        usual = TABLE if QAccessible.isActive() else MAP
+        return self.services.preferences.text(VIEW, usual)
+
+    def _choose_view(self, name: str) -> None:
+        self.services.preferences.keep(VIEW, name)
+        self._show_view(name)
+        view = self.table if name == TABLE else self.map
+        view.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _show_view(self, name: str) -> None:
+        view = {MAP: self.map, TABLE: self.tables}.get(name, self.away if not name else self.map)
+        if self.stack.currentWidget() is not view:
+            self.stack.setCurrentWidget(view)
+        self.views.show_chosen(name)
+
+    # What was asked for
+
+    def _open(self, machine: str) -> None:
+        self.choose(machine)
+        self.inspector.first_button().setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _toggle(self, machine: str) -> None:
+        if (found := self._machine(machine)) is not None:
+            self.acts.toggle(found)
+
+    def _menu(self, machine: str, where: QPoint) -> None:
+        if (found := self._machine(machine)) is not None:
+            self.choose(machine)
+            self.acts.menu(found, where)
+
+    def _machine(self, machine: str) -> MachineFacts | None:
+        return next((one for one in self.machines if one.id == machine), None)
+
+    def _near_chosen(self, stranger: Stranger) -> None:
+        """Who lets a machine in is joined by one that is alone; anybody else is added here."""
+        if stranger.pairing_address and len(self.machines) == 1:
+            self.join(stranger.pairing_address)
+        elif may_change(self.machines):
+            self.add_machine()
+        else:
+            self.notice.say(machine_words.no_right(self.machines))

@@ -1,0 +1,1 @@
+"""Settings, Local API: keys, origins, other servers."""

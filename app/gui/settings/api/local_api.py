@@ -1,0 +1,228 @@
+"""Settings, Local API: whether other programs of this computer may use the pool, where, and by which key."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLayout, QLineEdit
+
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.settings.api.access_lists import AccessLists
+from app.gui.settings.api.key_limits import KeyLimits
+from app.gui.settings.api.upstreams import Upstreams
+from app.gui.settings.number_field import Number
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_group import Group
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label
+
+FIRST_KEY, USUAL_PORT = "default", 47114
+LEAST_PORT, MOST_PORT = 1024, 65535
+MOST_AT_ONCE, MOST_TOKENS = 32, 1_000_000_000
+KEY_WIDTH, PORT_WIDTH = 220, 120
+
+
+class LocalApi(Group):
+    """What is chosen here holds at once; the node keeps it."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services, self.tr("Local API"))
+        self.on = self._switch(self.tr("Other programs may use the pool"), "on")
+        self.address = label()
+        self._listens = False
+        self.key = QLineEdit()
+        self.key.setReadOnly(True)
+        self.key.setEchoMode(QLineEdit.EchoMode.Password)
+        self.key.setMaximumWidth(services.theme.px(KEY_WIDTH))
+        self.key.setAccessibleName(self.tr("Key of the API"))
+        self.show_key = button(self.tr("Show"), self._show_key)
+        self.show_key.setAccessibleName(self.tr("Show the key"))
+        self.port = Number(LEAST_PORT, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
+        self.port.setGroupSeparatorShown(False)
+        self.port.setFixedWidth(services.theme.px(PORT_WIDTH))
+        self.may_load = self._switch(self.tr("They may load another model"), "may_load")
+        self.ollama_open = self._switch(self.tr("Ollama's programs need no key"), "ollama_open")
+        self.lan = self._switch(self.tr("Other computers may use it too"), "lan")
+        self.at_once = self._number(1, MOST_AT_ONCE, "at_once")
+        self.tokens = self._number(0, MOST_TOKENS, "tokens_a_minute")
+        self._add_door()
+        self._add_rights()
+        self._add_reach()
+        self.access = AccessLists(self, self._save)
+        self._add_limits()
+        self.key_limits = KeyLimits(self)
+        self.upstreams = Upstreams(self)
+
+    def refresh(self) -> None:
+        self.ask("GET", "/api", self._tell)
+
+    def reset(self) -> None:
+        self._save(
+            {"on": False, "port": USUAL_PORT, "may_load": False, "ollama_open": False, "lan": False,
+             "at_once": MOST_AT_ONCE, "tokens_a_minute": 0} | self.access.removed()
+        )  # fmt: skip
+        self.key_limits.reset()
+        self.upstreams.reset()
+
+    def reset_words(self) -> str:
+        kept = self.tr("Keys and other servers are kept; those servers are off.")
+        return f"{super().reset_words()} {kept}"
+
+    def _switch(self, name: str, what: str) -> Switch:
+        return Switch(self.services.theme, name, lambda on: self._save({what: on}))
+
+    def _number(self, least: int, most: int, what: str) -> Number:
+        made = Number(least, most, 0, lambda value: self._save({what: int(value)}))
+        made.setFixedWidth(self.services.theme.px(PORT_WIDTH))
+        return made
+
+    def _add_door(self) -> None:
+        copy_address = button(self.tr("Copy"), self._copy_address)
+        copy_address.setAccessibleName(self.tr("Copy the address of the API"))
+        self._where = Setting(
+            self.tr("Address"),
+            "",
+            Flow(self.address, copy_address),
+            words="url openai anthropic ollama",
+        )
+        self._key = Setting(self.tr("Key"), "", self._key_row(), wide=True, words="token openai")
+        self.add(
+            Setting(
+                self.tr("Other programs may use the pool"),
+                self.tr("Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or "
+                        "Ollama."),
+                self.on, default=self.tr("Default: off"), words="api openai anthropic ollama server",
+            ),
+            self._where,
+            self._key,
+            Setting(
+                self.tr("Port"), self.tr("Where those programs look for it."), self.port,
+                default=self.tr("Default: 47114, or the next free one"),
+            ),
+        )  # fmt: skip
+
+    def _add_rights(self) -> None:
+        self.add(
+            Setting(
+                self.tr("They may load another model"),
+                self.tr("A program that asks for another model gets it, and the one before goes."),
+                self.may_load, default=self.tr("Default: off"),
+            ),
+            Setting(
+                self.tr("Ollama's programs need no key"),
+                self.tr("Most of them can send none. Every program of this computer may then ask that way."),
+                self.ollama_open, default=self.tr("Default: off"),
+            ),
+            title=self.tr("What they may do"),
+        )  # fmt: skip
+
+    def _add_reach(self) -> None:
+        self._reach = Setting(
+            self.tr("Other computers may use it too"), "", self.lan,
+            default=self.tr("Default: off"), words="lan network tls guest",
+        )  # fmt: skip
+        copy = button(self.tr("Copy"), self._copy_certificate)
+        copy.setAccessibleName(self.tr("Copy the certificate of the API"))
+        self._trust = Setting(
+            self.tr("Certificate"),
+            self.tr("Their programs must trust it."),
+            Flow(copy),
+            words="pem",
+        )
+        self.add(self._reach, self._trust, title=self.tr("From other computers"))
+
+    def _add_limits(self) -> None:
+        self.add(
+            Setting(
+                self.tr("Requests at once"), self.tr("Of each key. More are told to come again."),
+                self.at_once, default=self.tr("Default: 32"), words="limit",
+            ),
+            Setting(
+                self.tr("Tokens a minute"), self.tr("Of each key, prompts included. 0: any number."),
+                self.tokens, default=self.tr("Default: any number"), words="limit",
+            ),
+            title=self.tr("How much each program may have"),
+        )  # fmt: skip
+
+    def _key_row(self) -> QLayout:
+        copy = button(self.tr("Copy"), self._copy_key)
+        copy.setAccessibleName(self.tr("Copy the key"))
+        new = button(self.tr("New key"), self._new_key)
+        new.setAccessibleName(self.tr("Make a new key of the API"))
+        return Flow(self.key, self.show_key, copy, new)
+
+    def _tell(self, told: Json) -> None:
+        for name in ("on", "may_load", "ollama_open", "lan"):
+            getattr(self, name).show_on(told[name])
+        self.port.show_value(told["port"])
+        self.at_once.show_value(told["at_once"])
+        self.tokens.show_value(told["tokens_a_minute"])
+        self._tell_reach(told)
+        self.access.tell(told)
+        self.upstreams.tell(told["upstreams"])
+        self.key_limits.tell(told.get("keys") or [], told.get("limits") or {})
+        listening = bool(told["listening"])
+        self._where.setEnabled(listening)
+        self._key.setEnabled(listening)
+        self._listens = listening
+        self.address.setText(told["address"] or self.tr("Off"))
+        moved = listening and told["listens_at"] != told["port"]
+        words = self.tr("Another program uses port {port}, so it is the next free one this time.")
+        self._where.tell(words.format(port=told["port"]) if moved else "")
+        if listening:
+            self.ask("GET", "/api/keys", self._tell_keys)
+        else:
+            self.key.clear()
+
+    def _tell_reach(self, told: Json) -> None:
+        there = ", ".join(told["lan_addresses"])
+        open_to = self.tr(
+            "Open to this network at {there}: over TLS and with a key. Nothing else is open there."
+        )
+        closed = self.tr(
+            "Over TLS, with a key that you give. Nothing else of this computer is opened."
+        )
+        self._reach.tell(open_to.format(there=there) if there else closed)
+        self._trust.setEnabled(bool(there))
+
+    def _tell_keys(self, told: Json) -> None:
+        if not self._listens:  # it was turned off meanwhile
+            return
+        keys = {one["name"]: one["key"] for one in told["keys"]}
+        self.key.setText(keys.get(FIRST_KEY) or next(iter(keys.values()), ""))
+        self.key.setCursorPosition(0)
+
+    def _save(self, what: Json) -> None:
+        self.ask("POST", "/api", self._tell, what)
+
+    def _show_key(self) -> None:
+        hidden = self.key.echoMode() is QLineEdit.EchoMode.Password
+        self.key.setEchoMode(QLineEdit.EchoMode.Normal if hidden else QLineEdit.EchoMode.Password)
+        self.show_key.setText(self.tr("Hide") if hidden else self.tr("Show"))
+        self.show_key.setAccessibleName(
+            self.tr("Hide the key") if hidden else self.tr("Show the key")
+        )
+
+    def _copy_address(self) -> None:
+        QGuiApplication.clipboard().setText(self.address.text())
+        self.told.emit(self.tr("The address was copied."), "info")
+
+    def _copy_certificate(self) -> None:
+        self.ask("GET", "/api/certificate", self._copied_certificate)
+
+    def _copied_certificate(self, told: Json) -> None:
+        QGuiApplication.clipboard().setText(told["certificate"] or "")
+        self.told.emit(self.tr("The certificate was copied."), "info")
+
+    def _copy_key(self) -> None:
+        QGuiApplication.clipboard().setText(self.key.text())
+        self.told.emit(self.tr("The key was copied."), "info")
+
+    def _new_key(self) -> None:
+        self.ask("POST", "/api/keys", self._made_key, {"name": FIRST_KEY})
+
+    def _made_key(self, made: Json) -> None:
+        self.key.setText(made["key"])
+        self.told.emit(self.tr("There is a new key. The one before opens nothing more."), "info")

@@ -1,0 +1,192 @@
+"""Dialogs about another server: adding one, counting it anew, forgetting it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
+
+from app.core.errors import AppError, BadInput
+from app.gui.api.node_client import Call, segment
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.settings.number_field import Number
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.last_folder import LastFolder
+from app.gui.widgets.layouts import column
+
+Json = dict[str, Any]
+Told = Callable[[Json, str], object]  # the node's answer, and the server's name
+MOST_TOKENS, USUAL_TOKENS = 1_000_000_000_000, 1_000_000
+MOST_CERTIFICATE_BYTES = 1 << 14
+
+
+class AddServer(Sheet):
+    """Its key goes to the node once, and is shown nowhere again."""
+
+    def __init__(
+        self, services: Services, known: Collection[str], done: Told, parent: QWidget
+    ) -> None:
+        """known: names that other servers have already."""
+        sentence = _tr(
+            "It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays "
+            "off until you turn it on. What is sent there leaves your household."
+        )
+        super().__init__(services, _tr("Add another server"), sentence, parent)
+        self._known, self._done, self._certificate = known, done, ""
+        self._adding: Call | None = None
+        self.name, self.url, self.models, self.key = (QLineEdit() for _ in range(4))
+        self.name.setMaxLength(32)
+        self.url.setPlaceholderText("https://…/v1")
+        self.models.setPlaceholderText(_tr("name, or name=name there"))
+        self.key.setEchoMode(QLineEdit.EchoMode.Password)
+        self.key.setMaxLength(1000)
+        self.cap = Number(1, MOST_TOKENS, 0, lambda _: None)
+        self.cap.show_value(USUAL_TOKENS)
+        for title, field in (
+            (_tr("What you call it"), self.name), (_tr("Address, up to /v1"), self.url),
+            (_tr("Models that it may answer for"), self.models),
+            (_tr("Tokens it may spend in all"), self.cap),
+            (_tr("Key"), self.key),
+        ):  # fmt: skip
+            words = label(title, "muted")
+            words.setBuddy(field)
+            field.setAccessibleName(title)
+            self.add(column(words, field, gap=2))
+        self.trusted = paragraph(_tr("Trusted as this computer trusts others."), "muted")
+        choose = button(_tr("Choose a certificate…"), self._choose)
+        self.add(column(self.trusted, Flow(choose)))
+        self.act = button(_tr("Add and test"), self.save, "primary")
+        self.offer(_tr("Cancel"), self.act)
+        for field in (self.name, self.url, self.models):
+            field.textChanged.connect(self._judge)
+        self._judge()
+
+    def save(self) -> None:
+        name = self.name.text().strip()
+        if name in self._known:
+            words = _tr(
+                "There is a server called {name} already. Choose another name for this one."
+            )
+            self.notice.say(words.format(name=name), "error", closable=False)
+            self.fit()
+            return
+        self.act.setEnabled(False)
+        self.notice.clear()
+        pairs = [one.partition("=") for one in self.models.text().split(",") if one.strip()]
+        body = {
+            "name": name,
+            "url": self.url.text().strip(),
+            "models": {here.strip(): (there or here).strip() for here, _, there in pairs},
+            "cap_tokens": int(self.cap.value()),
+            "key": self.key.text(),
+            "certificate": self._certificate,
+        }
+        client = self.services.client
+        done = partial(self._added, name)
+        self._adding = client.post("/api/upstreams", body, done, self._refused)
+        self.keep(self._adding)
+
+    def _judge(self) -> None:
+        given = (self.name, self.url, self.models)
+        busy = self._adding is not None and self._adding.running
+        self.act.setEnabled(not busy and all(one.text().strip() for one in given))
+
+    def _added(self, name: str, answer: Json) -> None:
+        self.key.clear()
+        self._done(answer, name)
+        self.accept()
+
+    def _refused(self, error: AppError) -> None:
+        self._judge()
+        self.fail(error)
+
+    def _choose(self) -> None:
+        last = LastFolder(self.services.preferences, "certificate")
+        title = _tr("Choose a certificate…")
+        chosen, _ = QFileDialog.getOpenFileName(self, title, last.folder())
+        if chosen:
+            last.keep(Path(chosen))
+            self.trust(Path(chosen))
+
+    def trust(self, file: Path) -> None:
+        """Trust the certificate in this file alone."""
+        try:
+            with file.open("rb") as opened:
+                found = opened.read(MOST_CERTIFICATE_BYTES + 1)
+            if len(found) > MOST_CERTIFICATE_BYTES:
+                raise ValueError("no certificate is as long")
+            self._certificate = found.decode("ascii")
+        except (OSError, ValueError):
+            self.fail(BadInput("upstream_certificate", name=self.name.text() or file.name))
+            return
+        self.trusted.setText(_tr("Trusted by {file} alone.").format(file=file.name))
+        self.fit()
+
+
+class _Asking(Sheet):
+    """Asks before the node does something about one server."""
+
+    act: QPushButton
+
+    def __init__(
+        self, services: Services, title: str, sentence: str, name: str, done: Told, parent: QWidget
+    ) -> None:
+        super().__init__(services, title, sentence, parent)
+        self._name, self._done = name, done
+        self._path = f"/api/upstreams/{segment(name)}"
+
+    def _answered(self, answer: Json) -> None:
+        self._done(answer, self._name)
+        self.accept()
+
+    def _refused(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        self.fail(error)
+
+
+class CountAnew(_Asking):
+    """Asks before a server may spend all that its owner allows once more."""
+
+    def __init__(
+        self, services: Services, name: str, cap: int, done: Told, parent: QWidget
+    ) -> None:
+        title = _tr("Count {name} anew").format(name=name)
+        sentence = _tr(
+            "What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on."
+        ).format(cap=formats.number(cap))
+        super().__init__(services, title, sentence, name, done, parent)
+        self.act = button(_tr("Count anew"), self.count, "primary")
+        self.offer(_tr("Cancel"), self.act)
+
+    def count(self) -> None:
+        self.act.setEnabled(False)
+        body, client = {"forget_spent": True}, self.services.client
+        self.keep(client.post(self._path, body, self._answered, self._refused))
+
+
+class ForgetServer(_Asking):
+    """Asks before a server goes with its key."""
+
+    def __init__(self, services: Services, name: str, done: Told, parent: QWidget) -> None:
+        title = _tr("Remove {name}").format(name=name)
+        sentence = _tr("Its key is deleted here too. The server itself is not changed.")
+        super().__init__(services, title, sentence, name, done, parent)
+        self.act = button(title, self.remove, "danger")
+        self.offer(_tr("Cancel"), self.act)
+
+    def remove(self) -> None:
+        self.act.setEnabled(False)
+        client = self.services.client
+        self.keep(client.delete(self._path, self._answered, self._refused))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Upstreams", text)

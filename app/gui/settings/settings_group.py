@@ -1,0 +1,128 @@
+"""One page of settings: its title, its cards, a search through them, and Reset."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_client import Call, Done, Json
+from app.gui.app.app_context import Services
+from app.gui.look import theme as sizes
+from app.gui.settings.setting_row import Setting
+from app.gui.settings.settings_card import Card
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column
+from app.gui.widgets.visibility import show_if
+
+
+class Group(QWidget):
+    """Subclasses add settings in `__init__`; `refresh` is called when the page comes to the front."""
+
+    told = Signal(str, str)  # a sentence for the page, and its kind: info or error
+    failed = Signal(object)  # AppError, for the page to say
+    can_reset = True
+
+    def __init__(self, services: Services, title: str) -> None:
+        super().__init__()
+        self.services, self.title = services, title
+        self.heading = label(title, "section")
+        self._cards: list[Card] = []
+        self._words: list[str] = []  # that are searched for
+        self._waits: set[object] | None = None  # marks of what a reset has asked, while it asks
+        self._calls: list[Call] = []
+        calls = self._calls
+        self.destroyed.connect(lambda: _end(calls))  # no answer may reach what is gone
+        self._reset = button(self.tr("Reset this page"), self._reset_all, "link")
+        head = Flow(self.heading, self._reset, right_from=1)
+        self.box: QVBoxLayout = column(head, gap=sizes.M)
+        self.setLayout(self.box)
+        self._level()
+        services.theme.changed.connect(self._level)
+
+    def add(self, *settings: Setting, title: str = "") -> Card:
+        """A card with these settings, and with those that are put into it later."""
+        made = Card(self.box, title)
+        self._cards.append(made)
+        made.put(*settings)
+        made.show(self._words)
+        return made
+
+    def _level(self) -> None:
+        """Headings stand at the same height on every page, with a button beside them or without."""
+        self.heading.setMinimumHeight(self.services.theme.px(sizes.CONTROL_HEIGHT))
+
+    def search(self, words: list[str]) -> int:
+        """Show only settings in which all `words` stand; how many."""
+        self._words = words
+        show_if(self._reset, self.can_reset and not words)
+        whole = all(word in self.title.casefold() for word in words)
+        return sum(one.show([] if whole else words) for one in self._cards)
+
+    def search_again(self) -> None:
+        """Settings came or went: those are shown that the search finds, as before."""
+        self.search(self._words)
+
+    def refresh(self) -> None:
+        """The page came to the front, or the node came back."""
+
+    def take_focus(self) -> None:
+        """The keyboard goes to what a person comes back to."""
+
+    def reset(self) -> None:
+        """Everything of this page as it was when the app was new."""
+
+    def reset_words(self) -> str:
+        """What is said of it once it is done."""
+        words = self.tr("Everything on {page} is as it was at first.")
+        return words.format(page=self.title)
+
+    def _reset_all(self) -> None:
+        """Said when all that it asked of the node is done; a refusal is said instead."""
+        waits = self._waits = set()
+        self.reset()
+        self._waits = None
+        self._tell_reset(waits)
+
+    def _tell_reset(self, waits: set[object]) -> None:
+        if not waits:
+            self.told.emit(self.reset_words(), "info")
+
+    # asking the node
+
+    def ask(self, method: str, path: str, done: Done, body: Json | None = None) -> None:
+        """Ask the node; a refusal becomes a sentence of the page. One that starts is asked once it is there."""
+        if method == "GET" and not self.services.pool.is_there:
+            return  # nobody asked for anything yet, so nothing failed
+        self._calls[:] = [call for call in self._calls if call.running]
+        then = done if self._waits is None else self._of_reset(done, self._waits)
+        call = self.services.client.call(method, path, body, then, self.fail)
+        if call is not None:
+            self._calls.append(call)
+
+    def _of_reset(self, done: Done, waits: set[object]) -> Done:
+        """The last answer to a reset is the moment to say that it is done."""
+        mark = object()
+        waits.add(mark)
+
+        def then(answer: Json) -> None:
+            done(answer)
+            waits.discard(mark)
+            self._tell_reset(waits)
+
+        return then
+
+    def fail(self, error: AppError) -> None:
+        self.failed.emit(error)
+
+    def cancel(self) -> None:
+        """Nothing more is heard of what was asked."""
+        _end(self._calls)
+
+
+def _end(calls: list[Call]) -> None:
+    for call in calls:
+        call.cancel()
+    calls.clear()

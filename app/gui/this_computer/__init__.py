@@ -1,0 +1,1 @@
+"""What this machine lends, when, and what it has: the page `This computer`."""

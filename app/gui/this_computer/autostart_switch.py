@@ -1,0 +1,77 @@
+"""The switch "Start at sign-in": shows what the system really does, read back after each change."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_client import Call, Json
+from app.gui.app.app_context import Services
+from app.gui.look import theme as sizes
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.field_remark import Remark
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column
+
+
+class AutostartSwitch(QWidget):
+    """A row of its own: title, a line below it, the switch. For any page."""
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._client, self._pool = services.client, services.pool
+        self._call: Call | None = None
+        self._on: bool | None = None  # as the system last said
+        title = self.tr("Start at sign-in")
+        self.switch = Switch(services.theme, title, self._choose)
+        self.switch.setEnabled(False)
+        self.words = Remark(services.theme, services.go, self._usual(), "caption")
+        self.switch.setAccessibleDescription(self._usual())
+        heading = label(title)
+        heading.setWordWrap(True)
+        texts = QWidget()
+        texts.setLayout(column(heading, self.words, gap=0))
+        self.setLayout(Beside(texts, self.switch, gap=sizes.L))
+        services.pool.link_changed.connect(self._link_changed)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Ask the system anew: it may have been turned off there. Without a node, once it is there."""
+        if not self._pool.is_there:
+            return
+        self._ask(self._client.get("/autostart", self._tell, self._fail))
+
+    def _usual(self) -> str:
+        return self.tr("Opens only the tray icon, no window.")
+
+    def _link_changed(self) -> None:
+        if self.isVisible() and self._on is None:
+            self.refresh()
+
+    def _choose(self, on: bool) -> None:
+        self._ask(self._client.post("/autostart", {"on": on}, self._tell, self._fail))
+
+    def _ask(self, call: Call | None) -> None:
+        if self._call is not None:
+            self._call.cancel()
+        self._call = call
+
+    def _tell(self, answer: Json) -> None:
+        self._call, self._on = None, bool(answer.get("on"))
+        self.words.setToolTip(str(answer.get("where") or ""))
+        self._show()
+        self.words.say(self._usual(), "caption")
+
+    def _fail(self, error: AppError) -> None:
+        self._call = None
+        self._show()
+        self.words.fail(error)
+
+    def _show(self) -> None:
+        self.switch.show_on(bool(self._on))
+        self.switch.setEnabled(self._on is not None)

@@ -1,0 +1,134 @@
+"""The page "This computer": what it lends, when, what stops that, and what it has."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from app.core.errors import AppError
+from app.gui.app.app_context import Services
+from app.gui.app.page import Page
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.this_computer.autostart_switch import AutostartSwitch
+from app.gui.this_computer.hardware_card import HardwareCard
+from app.gui.this_computer.hours_card import HoursCard
+from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.memory_card import MemoryCard
+from app.gui.this_computer.rules_card import RulesCard
+from app.gui.this_computer.state_card import StateCard
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import card, column, row, scrolled
+from app.gui.widgets.text_scaled_width import bound_width
+from app.gui.widgets.visibility import show_if
+
+SAVED_MS = 10_000  # so long the head says that a change is kept; Undo stays
+
+
+class ComputerPage(Page):
+    """Cards one under another; each change holds at once and can be undone."""
+
+    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+        super().__init__(services, self.tr("This computer"), parent)
+        self.lending = Lending(services.client, services.pool, self)
+        self.lending.failed.connect(self._failed)
+        self.lending.saved.connect(self._saved)
+        self._kept = label("", "muted")
+        self.undo = button(self.tr("Undo"), self.lending.undo, "link")
+        self.undo.setToolTip(self.tr("Undo the last change (Ctrl+Z)"))
+        self.undo.hide()
+        self.head.addWidget(self._kept)
+        self.head.addWidget(self.undo)
+        undone = QShortcut(QKeySequence.StandardKey.Undo, self, self.lending.undo)
+        undone.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._silence = QTimer(self)
+        self._silence.setSingleShot(True)
+        self._silence.setInterval(SAVED_MS)
+        self._silence.timeout.connect(self._kept.clear)
+        self._cards = column(gap=sizes.L)
+        self._cards.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar
+        self._place()
+        self.later(
+            lambda: self._add(self.state), lambda: self._add(self.memory), lambda: self._add(self.rules),
+            lambda: self._add(self.hours), lambda: self._add(self.hardware),
+            lambda: self._add(card(self.autostart)), self._begin,
+        )  # fmt: skip
+
+    @cached_property
+    def state(self) -> StateCard:
+        return StateCard(self.services, self.lending)
+
+    @cached_property
+    def memory(self) -> MemoryCard:
+        return MemoryCard(self.services, self.lending)
+
+    @cached_property
+    def hours(self) -> HoursCard:
+        return HoursCard(self.services, self.lending)
+
+    @cached_property
+    def rules(self) -> RulesCard:
+        return RulesCard(self.services, self.lending)
+
+    @cached_property
+    def hardware(self) -> HardwareCard:
+        return HardwareCard(self.services)
+
+    @cached_property
+    def autostart(self) -> AutostartSwitch:
+        return AutostartSwitch(self.services)
+
+    def _place(self) -> None:
+        body, self._stack = QWidget(), QWidget()
+        self._stack.setLayout(self._cards)
+        bound_width(self.services.theme, self._stack, sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
+        self.content.addWidget(scrolled(body))
+        body.setLayout(
+            row(self._stack, None, gap=0)
+        )  # below the title, also where there is more room
+
+    def _add(self, one: QWidget) -> None:
+        self._cards.addWidget(one)
+
+    def _begin(self) -> None:
+        """All cards are there."""
+        self._cards.addStretch(1)
+        self.lending.changed.connect(self._show_known)
+        self._show_known()
+
+    @property
+    def is_busy(self) -> bool:
+        return self.hardware.is_asked
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.lending.watch(True)
+        self.hardware.look()
+        self.rules.programs.look()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802  Qt's name
+        super().hideEvent(event)
+        self.lending.watch(False)
+
+    def _show_known(self) -> None:
+        """Limits and rules are the node's: until it told them there are none to show."""
+        for one in (self.memory, self.rules, self.hours):
+            show_if(one, bool(self.lending.state))
+
+    def _saved(self) -> None:
+        self.notice.clear()
+        self._kept.setText(self.tr("Saved"))
+        self.undo.setVisible(self.lending.can_undo)
+        self._silence.start()
+        announce(self, self.tr("Saved"))
+
+    def _failed(self, error: AppError) -> None:
+        self.fail(error, (self.tr("Try again"), self._again))
+
+    def _again(self) -> None:
+        self.notice.clear()
+        self.lending.again()

@@ -1,0 +1,184 @@
+"""How much memory is lent: the bar with its legend, and the limit."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QWidget
+
+from app.core.lending.policy import LINK_LEAST_MBIT, LINK_MOST_MBIT
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import set_role
+from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.memory_bar import DENSE, SOLID, MemoryBar, Part, Swatch, shares
+from app.gui.this_computer.rule_row import RuleRow
+from app.gui.this_computer.settled_values import Number, Slide
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import column, line, row
+
+STEP, MOST_STEPS = 128 << 20, 256  # of the slider; wider steps where there is more memory
+LOOKS = (
+    ("border", SOLID), ("good", SOLID), ("accent", SOLID), ("accent", DENSE), ("warning", DENSE),
+    ("hairline", SOLID),
+)  # fmt: skip
+LEGEND_COLUMNS = 3
+NO_LIMIT = LINK_LEAST_MBIT - 1
+
+
+class MemoryCard(QFrame):
+    """All amounts are the node's; only the slider's place is a person's until it is told."""
+
+    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        set_role(self, "card")
+        self._lending = lending
+        self.bar = MemoryBar(services.theme)
+        self._entries: list[QWidget] = []
+        self._figures: list[QLabel] = []
+        self._total = label("", "muted")
+        self.limit = Slide(self.tr("Memory lent at most"), self._moved, self._chosen)
+        self._limit_words = label("")
+        self._limit_words.setMinimumWidth(sizes.CHAT_WIDTH // 4)
+        self.automatic = Switch(services.theme, self.tr("Choose the limit for me"), self._automatic)
+        self._auto_row = RuleRow(self.tr("Choose the limit for me"), self.automatic)
+        head = row(label(self.tr("Memory"), "section"), None, self._total)
+        self._slider = row(self._limit_words, gap=sizes.L)
+        self._slider.addWidget(self.limit, 1)
+        self._own = paragraph("", "caption")
+        end_limit = self.tr("Remove this limit")
+        self.end_limit = button(end_limit, self._end_limit, "inline")
+        title = self.tr("Processor threads for others at most")
+        self.threads = Number(title, "", (0, 1), self._threads_chosen)
+        self.threads.setSpecialValueText(self.tr("All"))
+        self._threads_row = RuleRow(title, self.threads)
+        self._threads_row.say(self.tr("Counts for layers that are loaded from now on."))
+        box = column(
+            head, self.bar, self._legend(services), self._slider, self._auto_row, self._own,
+            row(self.end_limit, None), line(), self._threads_row, line(), self._link_row(), gap=sizes.L,
+        )  # fmt: skip
+        box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
+        self.setLayout(box)
+        lending.changed.connect(self.show_state)
+        self.show_state()
+
+    def _link_row(self) -> RuleRow:
+        title = self.tr("Network used by Poolhouse at most")
+        self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
+        self.link.setSpecialValueText(self.tr("No limit"))
+        found = RuleRow(title, self.link)
+        found.say(self.tr("Each way, for layers, answers and downloads. Forecasts count with it."))
+        return found
+
+    def _names(self) -> tuple[str, ...]:
+        return (
+            self.tr("Other programs"), self.tr("Your own model"), self.tr("Used by others"),
+            self.tr("Lent, unused"), self.tr("Always kept for you"), self.tr("Free"),
+        )  # fmt: skip
+
+    def _legend(self, services: Services) -> Flow:
+        """All entries as wide as the widest, so that they stand below each other."""
+        for name, look in zip(self._names(), LOOKS, strict=True):
+            entry, figure = QWidget(), label("")
+            entry.setLayout(row(Swatch(services.theme, look), label(name, "muted"), figure, None))
+            self._entries.append(entry)
+            self._figures.append(figure)
+        return Flow(*self._entries, gap=sizes.S)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._align()
+
+    def _align(self) -> None:
+        inside = self.contentsRect().width() - 2 * sizes.L
+        wide = max(entry.minimumSizeHint().width() for entry in self._entries)
+        columns = max(1, min(LEGEND_COLUMNS, (inside + sizes.S) // (wide + sizes.S)))
+        each = (inside - (columns - 1) * sizes.S) // columns
+        for (
+            entry
+        ) in self._entries:  # one below another they need no width, and would hold the page to it
+            entry.setMinimumWidth(each if columns > 1 else 0)
+
+    def show_state(self) -> None:
+        """As the node says it is now."""
+        state = self._lending.state
+        if not state:
+            return
+        self._show_bar(state)
+        total = int(state.get("total_bytes") or 0)
+        self._total.setText(self.tr("{size} in all").format(size=formats.size(total)))
+        known = self._lending.is_known
+        self.threads.setEnabled(known)
+        self.threads.setMaximum(max(1, self._lending.most_threads))
+        self.threads.show_value(int(self._lending.rules.get("threads") or 0))
+        self.link.setEnabled(known)
+        self.link.show_value(int(self._lending.rules.get("link_mbit") or NO_LIMIT))
+        chosen = self._lending.rules.get("memory_bytes")
+        self.limit.setEnabled(known and chosen is not None)
+        self.automatic.setEnabled(known)
+        self.automatic.show_on(known and chosen is None)
+        self._auto_row.say(self.tr("Half of what is free when Poolhouse starts."))
+        own = self.tr(
+            "This limits what others can use. Models that you load here yourself may use up to {size}."
+        )
+        limited = self.tr(
+            "All models on this computer, yours and those of others, may take {limit} together. Of that, yours may"
+            " use up to {size}."
+        )
+        limit = int(self._lending.rules.get("limit_bytes") or 0)
+        size = formats.size(self._lending.own_most_bytes)
+        told = (limited if limit else own).format(size=size, limit=formats.size(limit))
+        self._own.setText(told)
+        self._own.setVisible(bool(self._lending.own_most_bytes))
+        self.end_limit.setVisible(bool(limit))
+        most = max(1, (total - int(state.get("reserve_bytes") or 0)) // self._step())
+        self.limit.show_value(round(self._lending.most_bytes / self._step()), int(most))
+
+    def _show_bar(self, state: Json) -> None:
+        found = shares(state)
+        amounts = (found.others, found.own, found.used, found.open, found.reserve, found.free)
+        names = self._names()
+        order = (0, 1, 2, 3, 5, 4)  # the reserve stands at the end
+        self.bar.show_parts(tuple(Part(names[at], amounts[at], LOOKS[at]) for at in order))
+        told = []
+        for name, figure, amount in zip(names, self._figures, amounts, strict=True):
+            figure.setText(formats.size(amount) if amount else self.tr("none"))
+            told.append(f"{name}: {figure.text()}")
+        self.bar.setAccessibleName(self.tr("Memory of this machine"))
+        self.bar.setAccessibleDescription(", ".join(told))
+
+    def _step(self) -> int:
+        total = int(self._lending.state.get("total_bytes") or 0)
+        step = STEP
+        while total // step > MOST_STEPS:
+            step *= 2
+        return step
+
+    def _moved(self, steps: int) -> None:
+        chosen = self._lending.rules.get("memory_bytes")
+        exact = chosen is None or round(self._lending.most_bytes / self._step()) == steps
+        amount = self._lending.most_bytes if exact else steps * self._step()
+        self._limit_words.setText(self.tr("Lend at most {size}").format(size=formats.size(amount)))
+
+    def _chosen(self, steps: int) -> None:
+        on = self._lending.is_on
+        self._lending.change({"memory_bytes": steps * self._step(), "on": on})
+
+    def _end_limit(self) -> None:
+        """It is set on the command line, for scripts and several nodes; here it can be seen and ended."""
+        self._lending.change({"limit_bytes": 0})
+
+    def _threads_chosen(self, threads: int) -> None:
+        self._lending.change({"threads": threads})
+
+    def _link_chosen(self, mbit: int) -> None:
+        self._lending.change({"link_mbit": 0 if mbit == NO_LIMIT else mbit})
+
+    def _automatic(self, automatic: bool) -> None:
+        steps = max(1, round(self._lending.most_bytes / self._step()))
+        chosen = None if automatic else steps * self._step()
+        self._lending.change({"memory_bytes": chosen, "on": self._lending.is_on})

@@ -1,0 +1,214 @@
+"""What makes lending pause: each rule with its value and what is so now."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QFrame, QWidget
+
+from app.gui.api.node_client import Json
+from app.gui.app.app_context import Services
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.theme import set_role
+from app.gui.this_computer.lending_state import Lending
+from app.gui.this_computer.programs_editor import ProgramsEditor
+from app.gui.this_computer.rule_row import RuleRow
+from app.gui.this_computer.settled_values import Number
+from app.gui.this_computer.switch import Switch
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column, line
+
+MINUTE_S = 60
+USUAL_IDLE_S, MOST_IDLE_MINUTES = 5 * MINUTE_S, 24 * 60
+USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is that of core/policy.py
+MOST_DRAIN_S = 600
+USUAL_HOT, HOT_BOUNDS = 95, (50, 105)  # those of core/policy.py
+
+
+class RulesCard(QFrame):
+    """Every change holds at once."""
+
+    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        set_role(self, "card")
+        self._lending, self._theme = lending, services.theme
+        rows: list[QWidget] = [
+            label(self.tr("Pause lending"), "section"), self._idle_row(), line(),
+            self._battery_row(), line(), self._screen_row(), line(), self._gpu_row(), line(),
+            self._hot_row(), line(), self._network_row(), line(), self._memory_row(), line(),
+        ]  # fmt: skip
+        self.programs = ProgramsEditor(services, lending)
+        rows += [self.programs, line(), self._drain_row()]
+        box = column(*rows, gap=sizes.M)
+        box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
+        self.setLayout(box)
+        lending.changed.connect(self.show_state)
+        self.show_state()
+
+    def _idle_row(self) -> QWidget:
+        title = self.tr("While I use this computer")
+        self.idle_minutes = Number(
+            self.tr("Minutes unused before it lends"), self.tr("min"), (1, MOST_IDLE_MINUTES),
+            lambda minutes: self._lending.change({"idle_s": minutes * MINUTE_S}),
+        )  # fmt: skip
+        self.idle = Switch(self._theme, title, self._idle_switched)
+        self._idle = RuleRow(title, self.idle_minutes, self.idle)
+        return self._idle
+
+    def _battery_row(self) -> QWidget:
+        title = self.tr("On battery")
+        self.battery_percent = Number(
+            self.tr("Pause below this charge"), "%", (1, 100),
+            lambda percent: self._lending.change({"battery_percent": percent}),
+        )  # fmt: skip
+        self.battery = Switch(self._theme, title, self._battery_switched)
+        self._battery = RuleRow(title, self.battery_percent, self.battery)
+        return self._battery
+
+    def _gpu_row(self) -> QWidget:
+        title = self.tr("While another program keeps the graphics card busy")
+        self.gpu = Switch(self._theme, title, lambda on: self._lending.change({"gpu": on}))
+        self._gpu = RuleRow(title, self.gpu)
+        return self._gpu
+
+    def _screen_row(self) -> QWidget:
+        title = self.tr("While a program fills the screen")
+        self.screen_rule = Switch(
+            self._theme, title, lambda on: self._lending.change({"screen": on})
+        )
+        self._screen = RuleRow(title, self.screen_rule)
+        return self._screen
+
+    def _hot_row(self) -> QWidget:
+        title = self.tr("While this computer is too hot")
+        self.hot_celsius = Number(
+            self.tr("Pause from this temperature on"), "°C", HOT_BOUNDS,
+            lambda degrees: self._lending.change({"hot_celsius": degrees}),
+        )  # fmt: skip
+        self.hot = Switch(self._theme, title, lambda on: self._lending.change({"hot": on}))
+        self._hot = RuleRow(title, self.hot_celsius, self.hot)
+        return self._hot
+
+    def _network_row(self) -> QWidget:
+        title = self.tr("On a VPN or a metered network")
+        self.network = Switch(self._theme, title, lambda on: self._lending.change({"network": on}))
+        self._network = RuleRow(title, self.network)
+        return self._network
+
+    def _memory_row(self) -> QWidget:
+        always = label(self.tr("Always on"), "muted")
+        self._memory = RuleRow(self.tr("When my programs need the memory"), always)
+        return self._memory
+
+    def _drain_row(self) -> QWidget:
+        title = self.tr("A running answer may still take")
+        self.drain = Number(
+            title, self.tr("s"), (0, MOST_DRAIN_S),
+            lambda seconds: self._lending.change({"drain_s": seconds}),
+        )  # fmt: skip
+        self._drain = RuleRow(title, self.drain)
+        self._drain.say(self.tr("Then a pause takes the memory back. Stop now waits for nothing."))
+        return self._drain
+
+    def show_state(self) -> None:
+        """As the node has it now."""
+        lending = self._lending
+        rules, readings = lending.rules, lending.readings
+        switches = (self.idle, self.battery, self.screen_rule, self.gpu, self.hot, self.network)
+        for control in (*switches, self.hot_celsius, self.drain):
+            control.setEnabled(lending.is_known)
+        self._show_idle(float(rules.get("idle_s") or 0), readings)
+        self._show_battery(int(rules.get("battery_percent") or 0), readings)
+        self._show_gpu(bool(rules.get("gpu")), readings)
+        self._show_screen(bool(rules.get("screen")), readings.get("full_screen"))
+        self._show_hot(rules, readings)
+        self._show_network(bool(rules.get("network")), readings.get("network"))
+        free = int(lending.state.get("free_bytes") or 0)
+        self._memory.say(self.tr("{size} is free now.").format(size=formats.size(free)))
+        self.drain.show_value(round(rules.get("drain_s") or 0))
+
+    def _show_idle(self, idle_s: float, readings: Json) -> None:
+        self.idle.show_on(bool(idle_s))
+        self.idle_minutes.setVisible(bool(idle_s))
+        self.idle_minutes.show_value(max(1, round((idle_s or USUAL_IDLE_S) / MINUTE_S)))
+        if not idle_s:
+            self._idle.say(self.tr("Lends beside your work, at low priority."))
+            return
+        seen = readings.get("idle_s")
+        now = self.tr("This system does not tell, so nobody counts as here.")
+        if seen is not None:
+            now = self.tr("Now: last used {time} ago.").format(time=formats.seconds(float(seen)))
+        self._idle.say(self.tr("Lends after so long unused.") + " " + now)
+
+    def _show_battery(self, percent: int, readings: Json) -> None:
+        self.battery.show_on(bool(percent))
+        self.battery_percent.setVisible(bool(percent))
+        self.battery_percent.show_value(percent or USUAL_BATTERY_PERCENT)
+        if not percent:
+            self._battery.say(self.tr("Lends at any charge."))
+            return
+        resumes = percent + BATTERY_GAP_PERCENT
+        rule = self.tr("Pauses below {percent} %, resumes above {more} %.")
+        if resumes >= 100:
+            rule = self.tr("Pauses below {percent} %, resumes when plugged in.")
+        if percent >= 100:
+            rule = self.tr("Lends only while plugged in.")
+        words = rule.format(percent=percent, more=resumes)
+        self._battery.say(words + " " + self._power(readings.get("battery")))
+
+    def _power(self, reading: Json | None) -> str:
+        if not reading:
+            return self.tr("Now: no battery.")
+        text = self.tr("Now: {percent} %, on battery.")
+        if reading.get("plugged"):
+            text = self.tr("Now: {percent} %, plugged in.")
+        return text.format(percent=round(reading.get("percent") or 0))
+
+    def _show_gpu(self, on: bool, readings: Json) -> None:
+        self.gpu.show_on(on)
+        if not on:
+            self._gpu.say(self.tr("Lends beside other programs."))
+            return
+        busy = readings.get("gpu_percent")
+        words = self.tr("Now: this system does not tell how busy it is.")
+        if busy is not None:
+            words = self.tr("Now: {percent} % busy.").format(percent=round(busy))
+        self._gpu.say(words)
+
+    def _show_screen(self, on: bool, filled: bool | None) -> None:
+        self.screen_rule.show_on(on)
+        if not on:
+            words = self.tr("Lends beside games, films and slides, too.")
+        elif filled is None:
+            words = self.tr("Now: this system does not tell what fills the screen.")
+        else:
+            words = self.tr("Now: a program does.") if filled else self.tr("Now: none does.")
+        self._screen.say(words)
+
+    def _show_network(self, on: bool, seen: str | None) -> None:
+        self.network.show_on(on)
+        words = {
+            "free": self.tr("Now: neither."),
+            "metered": self.tr("Now: a metered network."),
+            "vpn": self.tr("Now: a VPN."),
+        }.get(seen or "", self.tr("Now: this system does not tell."))
+        self._network.say(words if on else self.tr("Lends on any network."))
+
+    def _show_hot(self, rules: Json, readings: Json) -> None:
+        on = bool(rules.get("hot"))
+        self.hot.show_on(on)
+        self.hot_celsius.setVisible(on)
+        self.hot_celsius.show_value(int(rules.get("hot_celsius") or USUAL_HOT))
+        hottest = readings.get("hottest_c")
+        if not on:
+            words = self.tr("Lends at any heat.")
+        elif hottest is None:
+            words = self.tr("Now: this system does not tell how hot it is.")
+        else:
+            words = self.tr("Now: the processor has {degrees} °C.").format(degrees=round(hottest))
+        self._hot.say(words)
+
+    def _idle_switched(self, on: bool) -> None:
+        self._lending.change({"idle_s": USUAL_IDLE_S if on else 0})
+
+    def _battery_switched(self, on: bool) -> None:
+        self._lending.change({"battery_percent": USUAL_BATTERY_PERCENT if on else 0})

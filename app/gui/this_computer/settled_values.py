@@ -1,0 +1,113 @@
+"""Values that are told once a person has stopped moving them: a number with its unit, a slider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QSlider, QSpinBox, QWidget
+
+from app.gui.look import theme as sizes
+
+SETTLED_MS = 500
+NUMBER_WIDTH = 5 * sizes.XXL  # all below each other as wide
+
+
+class Number(QSpinBox):
+    """`chosen(value)` when a person has chosen one; `show_value` shows what is in force meanwhile."""
+
+    def __init__(
+        self,
+        name: str,
+        unit: str,
+        bounds: tuple[int, int],
+        chosen: Callable[[int], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._chosen = chosen
+        self.setAccessibleName(name)
+        self.lineEdit().setAccessibleName(name)
+        self.setSuffix(f" {unit}" if unit else "")
+        self.setRange(*bounds)
+        self.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.setMinimumWidth(NUMBER_WIDTH)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel scrolls the page
+        self._timer = _timer(self, self._tell)
+        self.valueChanged.connect(lambda _: self._timer.start())
+        self.editingFinished.connect(self._end)
+
+    def show_value(self, value: int) -> None:
+        """What is in force; not while a person changes it."""
+        if not self._timer.isActive() and value != self.value():
+            self.blockSignals(True)
+            self.setValue(value)
+            self.blockSignals(False)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
+        event.ignore()
+
+    def _end(self) -> None:
+        if self._timer.isActive():
+            self._timer.stop()
+            self._tell()
+
+    def _tell(self) -> None:
+        self._chosen(self.value())
+
+
+class Slide(QSlider):
+    """A slider; `moved(value)` while it moves, `chosen(value)` when a person has chosen."""
+
+    def __init__(
+        self,
+        name: str,
+        moved: Callable[[int], object],
+        chosen: Callable[[int], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setMinimum(1)
+        self._moved, self._chosen = moved, chosen
+        self.setAccessibleName(name)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumHeight(sizes.XL)  # its handle is as high
+        self._timer = _timer(self, self._tell)
+        self.valueChanged.connect(self._changed)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a person is at it."""
+        return self._timer.isActive() or self.isSliderDown()
+
+    def show_value(self, value: int, most: int) -> None:
+        """What is in force; not while a person changes it."""
+        if self.is_moving:
+            return
+        self.blockSignals(True)
+        self.setMaximum(most)
+        self.setValue(value)
+        self.blockSignals(False)
+        self._moved(self.value())
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
+        event.ignore()
+
+    def _changed(self, value: int) -> None:
+        self._moved(value)
+        self._timer.start()
+
+    def _tell(self) -> None:
+        if self.isSliderDown():
+            self._timer.start()  # it is still held
+        else:
+            self._chosen(self.value())
+
+
+def _timer(parent: QWidget, ends: Callable[[], None]) -> QTimer:
+    made = QTimer(parent)
+    made.setSingleShot(True)
+    made.setInterval(SETTLED_MS)
+    made.timeout.connect(ends)
+    return made

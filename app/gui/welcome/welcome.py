@@ -1,0 +1,222 @@
+"""The first run: a few calm steps over the whole window; every one can be skipped, and Back works."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QMainWindow, QWidget
+
+from app.core.errors import AppError
+from app.gui.api.node_state import Link
+from app.gui.app import page_names
+from app.gui.app.app_context import Services
+from app.gui.look import theme as sizes
+from app.gui.look.announce import announce
+from app.gui.look.icons import icon
+from app.gui.look.sentences import GUIDE
+from app.gui.look.theme import set_role
+from app.gui.welcome.found_step import FoundStep
+from app.gui.welcome.guide_preload import GuideAhead
+from app.gui.welcome.name_step import NameStep
+from app.gui.welcome.other_models import OtherModels
+from app.gui.welcome.pair_step import PairStep
+from app.gui.welcome.ready_step import ReadyStep
+from app.gui.welcome.role_step import BOTH, KEY, LEND, RoleStep
+from app.gui.welcome.step import Step
+from app.gui.widgets.buttons import button
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column, row, scrolled
+from app.gui.widgets.notice import Notice
+
+DONE = "first_run/done"
+WIDTH, HEIGHT = 560, 620
+
+
+class _OneStep(QWidget):
+    """As high as the step in front: a stack would be as high as its highest."""
+
+    def __init__(self, steps: Sequence[QWidget]) -> None:
+        super().__init__()
+        set_role(self, "clear")
+        self._steps, self.index = steps, 0
+        box = column(*steps)
+        box.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar of large text
+        self.setLayout(box)
+        self.show_only(0)
+
+    def show_only(self, index: int) -> None:
+        """Hide the others."""
+        self.index = index
+        for number, step in enumerate(self._steps):
+            step.setVisible(number == index)
+
+
+class Welcome(QWidget):
+    """Covers `window` until the last step, or until it is skipped."""
+
+    def __init__(self, services: Services, window: QMainWindow) -> None:
+        super().__init__(window)
+        self._services, self._window = services, window
+        set_role(self, "page")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName(self.tr("First steps"))
+        name, others = NameStep(services), OtherModels(services, self)
+        name.late.refused.connect(self._failed)
+        self._steps: list[Step] = [
+            name, FoundStep(services, others), RoleStep(services), PairStep(services),
+            ReadyStep(services, others),
+        ]  # fmt: skip
+        self._stack = _OneStep(self._steps)
+        for step in self._steps:
+            step.leave.connect(self.end)
+            step.judged.connect(self._judge)
+        self.notice = Notice(services.theme)
+        self._where = label("", "caption")
+        self._back = button(self.tr("Back"), self._go_back)
+        self._skip = button(self.tr("Skip"), self.skip, "link")
+        self._next = button("", self._apply, "primary")
+        self._next.setDefault(True)
+        self._fill()
+        services.pool.link_changed.connect(self._tell_link)
+        window.installEventFilter(self)
+
+    def begin(self) -> None:
+        """Show the first step."""
+        below = self._window.centralWidget()
+        if below is not None:
+            below.hide()  # nothing under it takes the keyboard
+        self.setGeometry(self._window.rect())
+        self.show()
+        self.raise_()
+        self._show(0)
+        self._tell_link()
+        GuideAhead(self._services).begin()
+
+    def end(self, page: str = "") -> None:
+        """It was gone through, or skipped: never shown again by itself. `page`: where to go."""
+        services, window = self._services, self._window
+        services.preferences.keep(DONE, True)
+        window.removeEventFilter(self)
+        for step in self._steps:
+            step.cancel()
+        below = window.centralWidget()
+        if below is not None:
+            below.show()
+        self.hide()
+        self.deleteLater()
+        lends = services.preferences.text(KEY, BOTH) == LEND
+        if lends and services.pool.model(GUIDE) is not None:  # it answers nobody here
+            services.client.post("/unload", {"model": GUIDE}, lambda _: None)
+        services.go(page or (page_names.COMPUTER if lends else page_names.CHAT))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._next.click()
+        elif event.key() == Qt.Key.Key_Escape:
+            self._go_back()
+        else:
+            super().keyPressEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        if watched is self._window and event.type() == QEvent.Type.Resize:
+            self.setGeometry(self._window.rect())
+        return super().eventFilter(watched, event)
+
+    def skip(self) -> None:
+        """On to the next step, whatever was typed."""
+        self._go_on()
+
+    # inside
+
+    def _paint(self) -> None:
+        side = self._services.theme.px(sizes.XL)
+        picture = icon("app", self._services.theme.colours.accent)
+        self._mark.setPixmap(picture.pixmap(side, side))
+
+    def _fill(self) -> None:
+        theme = self._services.theme
+        self._mark = label()
+        theme.changed.connect(self._paint)
+        self._paint()
+        leave = button(self.tr("End the introduction"), self.end, "link")
+        # above: there it stays, whatever the buttons below say
+        head = row(self._mark, label("Poolhouse", "section"), self._where, None, leave, gap=sizes.S)
+        feet = row(self._back, None, self._skip, self._next, gap=sizes.S)
+        for one in (head, feet):  # as far to the right as the steps, which keep room for a bar
+            one.setContentsMargins(0, 0, sizes.M, 0)
+        middle = QWidget()
+        middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
+        inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)
+        inside.setStretch(2, 1)  # large text on a small screen: only the step itself scrolls
+        inside.addLayout(feet)
+        middle.setLayout(inside)
+        across = row(None, middle, None)
+        across.setStretch(1, 100)  # up to its greatest size
+        box = column(None, gap=0)
+        box.addLayout(across, 100)
+        box.addStretch(1)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
+        self.setLayout(box)
+
+    @property
+    def _number(self) -> int:
+        return self._stack.index
+
+    @property
+    def step(self) -> Step:
+        """The one in front."""
+        return self._steps[self._number]
+
+    @property
+    def is_last(self) -> bool:
+        return self._number == len(self._steps) - 1
+
+    def _show(self, number: int) -> None:
+        step = self._steps[number]
+        self.notice.clear()
+        self._stack.show_only(number)
+        last = number == len(self._steps) - 1
+        self._back.setVisible(number > 0)
+        self._skip.setVisible(not last)
+        self._next.setText(step.next_words)
+        self._judge()
+        words = self.tr("Step {number} of {many}").format(number=number + 1, many=len(self._steps))
+        self._where.setText(words)
+        self._next.setFocus()
+        step.entered()
+        announce(self, f"{words}. {step.title.text()}. {step.sentence.text()}")
+
+    def _judge(self) -> None:
+        self._next.setEnabled(self.step.may_go_on)
+
+    def _apply(self) -> None:
+        self.notice.clear()
+        self._next.setEnabled(False)
+        self._steps[self._number].apply(self._go_on, self._failed)
+
+    def _go_on(self) -> None:
+        self._steps[self._number].cancel()
+        if self._number + 1 < len(self._steps):
+            self._show(self._number + 1)
+        else:
+            self.end(self.step.leads_to)
+
+    def _go_back(self) -> None:
+        self._steps[self._number].cancel()
+        if self._number:
+            self._show(self._number - 1)
+
+    def _failed(self, error: AppError) -> None:
+        self._judge()
+        self.notice.fail(error, self.end)
+
+    def _tell_link(self) -> None:
+        """The node cannot be started: that is said here too, with what to press."""
+        pool = self._services.pool
+        if pool.link is Link.AWAY and pool.problem:
+            again = (self.tr("Start again"), pool.try_again)
+            self.notice.say(pool.problem, "error", again, closable=False)
+        elif pool.link is Link.THERE:
+            self.notice.clear()

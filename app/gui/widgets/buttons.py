@@ -1,0 +1,234 @@
+"""Buttons: every one has a name for screen readers, and says what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import (
+    QEnterEvent,
+    QFocusEvent,
+    QKeyEvent,
+    QPaintEvent,
+    QResizeEvent,
+    QShowEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QPushButton,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionButton,
+    QStyleOptionToolButton,
+    QToolButton,
+    QWidget,
+)
+
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.theme import Theme, set_role
+from app.gui.widgets.feedback import Feedback
+from app.gui.widgets.labels import lines, tooltip
+
+RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+if TYPE_CHECKING:
+    _Base = QAbstractButton
+else:
+    _Base = object  # Qt allows one of its own classes among the bases of a class
+
+
+class _Felt(_Base):
+    """What pointer and keys do to a button. Stands before Qt's own class, which paints itself in its own way."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._feedback = Feedback(self)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        self._feedback.keyed()
+        super().keyPressEvent(event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:  # noqa: N802  Qt's name
+        super().enterEvent(event)
+        self._feedback.hovered(True)
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802  Qt's name
+        super().leaveEvent(event)
+        self._feedback.hovered(False)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802  Qt's name
+        self._feedback.focused(event)
+        super().focusInEvent(event)
+
+
+class _Button(_Felt, QPushButton):
+    """Return presses it while it has the focus, in a dialog and outside of one, as the space bar does."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        if event.key() not in RETURNS:
+            super().keyPressEvent(event)
+            return
+        self._feedback.keyed()
+        if not event.isAutoRepeat():
+            self.click()
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:  # noqa: N802  Qt's name
+        super().initStyleOption(option)
+        self._feedback.adapt(option)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        if not self._feedback.is_fading:
+            super().paintEvent(event)
+            return
+        option, control = QStyleOptionButton(), QStyle.ControlElement.CE_PushButton
+        self.initStyleOption(option)
+        self._feedback.paint(option, lambda painter: painter.drawControl(control, option))
+
+
+class WrappingButton(_Button):
+    """Its words go on in the next line where a single one has no room. `text()` has them all."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        self._whole = ""
+        super().__init__(parent)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.setText(text)
+
+    def text(self) -> str:
+        return self._whole
+
+    def setText(self, text: str) -> None:  # noqa: N802  Qt's name
+        self._whole = text
+        self.setAccessibleName(text)
+        self._wrap()
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self._size_of([self._whole])
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self._size_of([max(self._whole.split(), key=len, default="")])
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: N802  Qt's name
+        return self._size_of(self._lines(width)).height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._wrap()
+
+    def _wrap(self) -> None:
+        shown = "\n".join(self._lines(self.width()))
+        if shown != super().text():
+            super().setText(shown)
+
+    def _lines(self, width: int) -> list[str]:
+        around = self.sizeHint().width() - self.fontMetrics().horizontalAdvance(self._whole)
+        if width >= self.sizeHint().width():
+            return [self._whole]
+        return lines(self._whole, self.fontMetrics(), width - around)
+
+    def _size_of(self, lines_: list[str]) -> QSize:
+        self.ensurePolished()
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        option.state &= ~QStyle.StateFlag.State_HasFocus  # that has a thicker border
+        words = self.fontMetrics().size(int(Qt.TextFlag.TextShowMnemonic), "\n".join(lines_))
+        kind = QStyle.ContentsType.CT_PushButton
+        found = self.style().sizeFromContents(kind, option, words, self)
+        air = self.fontMetrics().height() // 2 if len(lines_) > 1 else 0
+        return found.expandedTo(QSize(0, words.height() + air))
+
+
+def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
+    """A button for narrow places, as a notice is one."""
+    made = WrappingButton(text)
+    made.setAutoDefault(False)
+    made.clicked.connect(lambda *_: clicked())
+    return made
+
+
+def button(
+    text: str,
+    clicked: Callable[[], object] | None = None,
+    role: str = "",
+    parent: QWidget | None = None,
+) -> QPushButton:
+    """With words on it. role: primary, danger, link, inline (a link that begins where words above it do) or nothing."""
+    made = _Button(parent)
+    made.setText(text)
+    made.setAutoDefault(role == "primary")
+    if role:
+        set_role(made, role)
+    if clicked is not None:
+        made.clicked.connect(lambda *_: clicked())
+    return made
+
+
+class ToolButton(_Felt, QToolButton):
+    """With feedback, and nothing more."""
+
+    def initStyleOption(self, option: QStyleOptionToolButton) -> None:  # noqa: N802  Qt's name
+        super().initStyleOption(option)
+        self._feedback.adapt(option)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        if not self._feedback.is_fading:
+            super().paintEvent(event)
+            return
+        option, control = QStyleOptionToolButton(), QStyle.ComplexControl.CC_ToolButton
+        self.initStyleOption(option)
+        self._feedback.paint(option, lambda painter: painter.drawComplexControl(control, option))
+
+
+class IconButton(ToolButton):
+    """Only a picture: its name is also its tooltip."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        picture: str,
+        name: str,
+        clicked: Callable[[], object] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme, self._picture, self._is_stale = theme, picture, False
+        self.rename(name)
+        theme.changed.connect(self._repaint)
+        self._paint()
+        if clicked is not None:
+            self.clicked.connect(lambda *_: clicked())
+
+    def rename(self, name: str) -> None:
+        self.setAccessibleName(name)
+        self.setToolTip(
+            tooltip(name) if "<" in name else name
+        )  # also read aloud: plain if it can be
+
+    def show_picture(self, picture: str) -> None:
+        self._picture = picture
+        self._paint()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        if self._is_stale:
+            self._paint()
+
+    def _repaint(self) -> None:
+        """Another palette: one that nobody sees is painted once it is shown."""
+        self._is_stale = not self.isVisible()
+        if not self._is_stale:
+            self._paint()
+
+    def _paint(self) -> None:
+        self._is_stale = False
+        side = self._theme.px(sizes.TITLE)
+        self.setIcon(icon(self._picture, self._theme.colours.text))
+        self.setIconSize(QSize(side, side))

@@ -1,0 +1,152 @@
+"""Dialogs that stay on their screen: where that is too small for one, what is above its buttons scrolls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QDialog, QLayout, QPushButton, QWidget
+
+from app.gui.look import theme as sizes
+from app.gui.look.theme import Theme, set_role
+from app.gui.widgets import fit_to_screen
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import Item, column, scrolled
+
+WIDTH, HEIGHT = 460, 600  # of a window at its smallest there is room for this height
+LEAST = 120  # of what scrolls
+
+
+class Dialog(QDialog):
+    """Moves, or gets smaller, rather than reach over an edge of its screen."""
+
+    def begin_at(self, width: int, height: int) -> None:
+        """The size it opens with, where there is room for that."""
+        self.resize(QSize(width, height).boundedTo(self.room))
+
+    @property
+    def room(self) -> QSize:
+        """So large it may be. It is on no screen before it is shown; what it opens over is."""
+        return fit_to_screen.room(self if self.isVisible() else self.parentWidget() or self)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        fit_to_screen.hold(self)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        if self.isVisible():
+            fit_to_screen.hold(self)
+
+
+class Compact(Dialog):
+    """As high as what it says: what it is about, its content, its buttons. Closes with Escape."""
+
+    def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setWindowTitle(title)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setModal(True)
+        set_role(self, "page")
+        self.heading = label(title, "section")
+        self.heading.setWordWrap(True)
+        self.sentence = paragraph(sentence, "muted")
+        self.sentence.setVisible(bool(sentence))
+        self.content = column(gap=sizes.M)
+        self.buttons = Flow(right_from=0)
+        self._body = QWidget()
+        self._inner = column(self.heading, self.sentence, self.content, gap=sizes.M)
+        self._body.setLayout(self._inner)
+        self._view = scrolled(self._body)
+        self._body.installEventFilter(self)
+        box = column(self._view, gap=sizes.L)
+        box.addLayout(self.buttons)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
+        self.setLayout(box)
+        self.be_wide(theme.px(WIDTH))
+
+    def be_wide(self, wanted: int) -> None:
+        """This width, where its window is as wide."""
+        parent = self.parentWidget()
+        room = max(parent.window().width() - 2 * sizes.L, WIDTH) if parent else wanted
+        self.setFixedWidth(min(wanted, room, self.room.width()))
+
+    def add(self, *items: Item) -> None:
+        """Content, one under another."""
+        for item in items:
+            if isinstance(item, QWidget):
+                self.content.addWidget(item)
+            elif item is not None:
+                self.content.addLayout(item)
+
+    def offer(self, close: str, *acts: QPushButton) -> QPushButton:
+        """The buttons at the foot: one that closes, and those that do something."""
+        made = button(close, self.reject)
+        for one in (made, *acts):
+            self.buttons.addWidget(one)
+        return made
+
+    def answer(self, words: str, then: Callable[[], object], role: str = "") -> QPushButton:
+        """A button that closes it, and then does what it says."""
+
+        def pressed() -> None:
+            self.accept()
+            then()
+
+        return button(words, pressed, role)
+
+    def fit(self) -> None:
+        """As high as its words need at its width, and no higher than its window: then it scrolls."""
+        box, inner = self.layout(), self._inner
+        assert box is not None
+        inner.activate()
+        edges = box.contentsMargins()
+        wanted = _height(inner, self.width() - edges.left() - edges.right())
+        around = _height(box, self.width()) - self._view.minimumHeight()
+        shown = max(self._theme.px(LEAST), min(wanted, self._most() - around))
+        beside = sizes.M if wanted > shown else 0  # the scroll bar
+        inner.setContentsMargins(0, 0, beside, 0)
+        # A bar of a moment ago would make the lines shorter, and their height would need it for ever.
+        bar = (
+            Qt.ScrollBarPolicy.ScrollBarAsNeeded
+            if beside
+            else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        )
+        self._view.setVerticalScrollBarPolicy(bar)
+        self._view.setFixedHeight(min(wanted, shown))
+        box.activate()
+        self.setFixedHeight(_height(box, self.width()))
+
+    def _most(self) -> int:
+        """How high it may be."""
+        parent = self.parentWidget()
+        window = parent.window().height() - 2 * sizes.L if parent is not None else 0
+        return min(max(window, HEIGHT - 2 * sizes.L), self.room.height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        """What scrolls asks nobody above it for room."""
+        if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
+            self.fit()
+        return super().eventFilter(watched, event)
+
+    def event(self, event: QEvent) -> bool:
+        """What is in it became another size, as texts do when they are first shown."""
+        done = super().event(event)
+        if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
+            self.fit()
+        return done
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.fit()
+
+
+def _height(box: QLayout, width: int) -> int:
+    """That it needs at this width; not more, which labels that wrap would ask for."""
+    return (
+        box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
+    )

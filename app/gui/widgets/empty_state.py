@@ -1,0 +1,35 @@
+"""What stands where nothing is yet: a title, a sentence, a button."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from app.gui.look import theme as sizes
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import column, row
+
+
+class EmptyState(QWidget):
+    """Centred in the room it gets. There is always something to press."""
+
+    def __init__(
+        self,
+        title: str,
+        sentence: str,
+        button: QPushButton,
+        *others: QPushButton,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.title, self.sentence = label(title, "section"), paragraph(sentence, "muted")
+        self.title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.sentence.setMaximumWidth(sizes.CHAT_WIDTH // 2 + sizes.XXL)
+        middle = row(None, self.sentence, None)
+        middle.setStretch(1, 100)  # up to its greatest width
+        inner = column(None, self.title, middle, gap=sizes.S)
+        inner.addSpacing(sizes.S)
+        inner.addLayout(row(None, button, *others, None))
+        inner.addStretch(1)
+        self.setLayout(inner)

@@ -1,0 +1,54 @@
+"""A view that scrolls up and down, over content exactly as high as it needs to be at its width."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QScrollArea, QSizePolicy, QWidget
+
+from app.gui.look.theme import set_role
+
+
+class ScrollArea(QScrollArea):
+    """Qt keeps at least the least height of the content, and there a paragraph counts as in a narrow column.
+
+    Where the content says itself how high it is at a width, its least height is therefore not asked. Content that
+    gets its layout only after it is in here is neither measured nor dressed before it is shown: half of a page's time.
+    """
+
+    def __init__(self, content: QWidget) -> None:
+        super().__init__()
+        self._own = content.sizePolicy().verticalPolicy()
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        set_role(self, "page")
+        set_role(content, "body")
+        self.setWidget(content)
+
+    def event(self, event: QEvent) -> bool:
+        """Qt measures the content also when a view that nobody sees finds its place: once it is seen is enough."""
+        if event.type() == QEvent.Type.StyleChange and not self.isVisible():
+            return QAbstractScrollArea.event(self, event)
+        return super().event(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._follow()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        self._follow()
+        super().resizeEvent(event)
+
+    def _follow(self) -> None:
+        content = self.widget()
+        layout = content.layout() if content is not None else None
+        if content is None or layout is None:
+            return
+        told = layout.hasHeightForWidth()
+        wanted = QSizePolicy.Policy.Ignored if told else self._own
+        policy = content.sizePolicy()
+        if policy.verticalPolicy() is not wanted:
+            policy.setVerticalPolicy(wanted)
+            content.setSizePolicy(policy)

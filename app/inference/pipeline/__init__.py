@@ -1,0 +1,1 @@
+"""A pipeline of stages: requests, sequences, micro-batches, recovery, answers."""

@@ -1,0 +1,593 @@
+"""A chat, or a bare prompt, on a pipeline: text in, pieces of text out."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Protocol
+
+from app.core.errors import BadInput
+from app.core.recovery.recovery import Notice, Recovered
+from app.core.scheduler.requester import OWNER, Whose
+from app.core.tools.reasoning import (
+    AS_IT_IS,
+    Begins,
+    Kind,
+    Part,
+    Thinking,
+    ThoughtSplitter,
+    before_answer,
+    begins,
+    ended_early,
+    marks,
+    template_options,
+)
+from app.core.tools.tool_signs import signs_of
+from app.inference.pipeline.detokenizer import Detokenizer, StopFinder
+from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.pipeline.speed_measurement import StageFigures
+from app.inference.worker.tokenizer import Message, Text, local_time
+from backends.contract import GREEDY, LocalTime, ReasoningFormat, Sampling, Scalar
+from backends.orders import Vocabulary
+from backends.templates.call_format import CallFormat
+
+MAX_STOPS = 8
+MAX_STOP_CHARS = 256
+DEFAULT_MAX_TOKENS = 1024
+CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # plain text to a model that was not trained on them
+MOST_BEGINNINGS = 4096  # of conversations, kept for the date that their templates name
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: exactly one of `messages`, `prompt` (as it is) and `prompt_ids`."""
+
+    messages: Sequence[Message] | None = None
+    tools: tuple[dict[str, Any], ...] = ()  # what the answer may call, for the chat template
+    template_options: Mapping[str, Scalar] = field(default_factory=dict)  # its further variables
+    begun_at: LocalTime | None = None  # when this chat began, for templates that name the date
+    prompt: str | None = None
+    prompt_ids: tuple[int, ...] | None = None
+    sampling: Sampling = GREEDY
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    stop: tuple[str, ...] = ()
+    thinking: Thinking = AS_IT_IS  # before an answer in a chat
+    conversation: str | None = None  # a later question of it reuses what it shares with this one
+    ignore_end: bool = False  # go on past end tokens, for benchmarks
+    request: str = ""  # its id, for logs
+    whose: Whose = OWNER
+    guesses: bool = True  # as Request.guesses
+    signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that are text here
+    came_at: float = field(default_factory=time.monotonic)
+    read: Callable[[int], None] | None = None  # as Request.read
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """More text, and the tokens that came with it. Text may lag behind while a character is incomplete."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    likely: tuple[tuple[bytes, float], ...] = ()  # as Token.likely, with the bytes of each
+    thought: str = ""  # more of what the model thinks before it answers
+    hidden_bytes: int = 0  # written before this text, and no part of it: thoughts and signs
+    was_thought: bool = False  # all text before turned out to be a thought
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The whole answer, at its end."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    prompt_tokens: int
+    reused_tokens: int
+    before_s: float  # from `came_at` to the pipeline: the chat template, the tokens
+    queued_s: float
+    ttft_s: float
+    decode_tok_s: float
+    finish_reason: str  # "stop" or "length"
+    stop: str | None  # the stop string that ended it, if one did
+    stages: tuple[StageFigures, ...]
+    recoveries: tuple[Recovered, ...] = ()
+    guessed: int = 0  # tokens that were computed before they were known
+    guessed_right: int = 0  # those of them that came
+    place: int = 0  # of several pipelines of the model, which one ended it
+    thought: str = ""
+    thought_tokens: int = 0
+    thought_s: float = 0.0  # from the first token to the end of the thought
+    notes: tuple[
+        str, ...
+    ] = ()  # reason codes: what is to be known of how the chat was told to the model
+    cut_by: str | None = None  # of "length": "max_tokens", or the "context", which is full
+
+
+class Generates(Protocol):
+    """A pipeline, or several of one model."""
+
+    def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]: ...
+
+
+class Answerer:
+    """Answers questions with one model."""
+
+    def __init__(self, text: Text, pipeline: Generates) -> None:
+        self._text = text
+        self._pipeline = pipeline
+        self._control: dict[str, int | None] = {}  # asked for with each question
+        self._beginnings = Beginnings()
+
+    async def answer(self, question: Question) -> AsyncGenerator[Delta | Notice | Summary, None]:
+        """Yield Deltas, Notices when a stage was lost, and one Summary. Closing it cancels: use contextlib.aclosing.
+
+        Raises BadInput, Busy or StageLost; Deltas yielded before are right.
+        """
+        _check(question)
+        reader, request, notes = await self._begin(question)
+        before_s = max(0.0, time.monotonic() - question.came_at)
+        told, ids = _Told(), list[int]()
+        finish: Finish | None = None
+        while True:
+            if reader.pause is not None:
+                request, finish, is_over = await self._resumed(
+                    question, reader, request, ids, finish
+                )
+                for delta in reader.deltas((), ()):
+                    yield told.take(delta)
+                if is_over:
+                    break
+            begun = len(ids)
+            async with aclosing(self._pipeline.generate(request)) as stream:
+                async for item in stream:
+                    if isinstance(item, Finish):
+                        finish = _joined(finish, item)
+                        break
+                    if isinstance(item, Notice):
+                        yield item
+                        continue
+                    ids.append(item.id)
+                    for delta in reader.deltas((item.id,), self._likely(item, reader)):
+                        yield told.take(delta)
+            if reader.pause is None:
+                break
+            request = replace(request, ids=(*request.ids, *ids[begun:]))
+        assert finish is not None
+        reader.flush()
+        for delta in reader.deltas((), ()):
+            yield told.take(delta)
+        summary = _summary(told, reader, ids, finish, before_s, question.max_tokens)
+        yield replace(summary, notes=notes)
+
+    async def count(self, text: str) -> int:
+        """How many tokens a text is. Raises BadInput or StageLost."""
+        return len(await self._text.tokenize(text, bos=False))
+
+    async def prompt_tokens(self, question: Question) -> int:
+        """How many tokens a question is. Raises as `answer`."""
+        return len((await self._prompt(question)).ids)
+
+    @property
+    def reasoning(self) -> ReasoningFormat:
+        """How this model's thoughts stand in what it writes."""
+        return self._text.vocabulary.reasoning
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Of its model: tokens, and what its chat template can do."""
+        return self._text.vocabulary
+
+    @property
+    def call_format(self) -> CallFormat | None:
+        """How this model's chat template has tools called; None: in no way we know."""
+        return self._text.vocabulary.calls
+
+    async def control_token(self, name: str) -> int | None:
+        """The one token that is written so in templates and has no text of its own, if it is one."""
+        if name not in self._control:
+            ids = await self._text.tokenize(name, special=True, bos=False)
+            is_one = len(ids) == 1 and not self._piece(ids[0])
+            self._control[name] = ids[0] if is_one else None
+        return self._control[name]
+
+    def _piece(self, token: int) -> bytes:
+        pieces = self._text.pieces
+        return pieces[token] if 0 <= token < len(pieces) else b""
+
+    def _likely(self, token: Token, reader: Reader) -> tuple[tuple[bytes, float], ...]:
+        """A sign that was sampled is told by the text that it is here."""
+        return tuple(
+            (self._piece(one) or (reader.sign(one) if not at else b""), log)
+            for at, (one, log) in enumerate(token.likely)
+        )
+
+    async def _prompt(self, question: Question) -> _Asked:
+        """What the model is given, and where its answer begins then."""
+        if question.prompt_ids is not None:
+            return _Asked(question.prompt_ids, None)
+        if question.prompt is not None:
+            return _Asked(await self._text.tokenize(question.prompt), None)
+        prompt = await self._text.prompt(
+            question.messages or (),
+            question.tools,
+            options={
+                **question.template_options,
+                **template_options(self.reasoning, question.thinking),
+            },
+            begun_at=self._beginnings.of(question),
+        )
+        said, thought = _begun(question.messages or ())
+        if said or thought:
+            where = Begins(in_thought=not said, in_answer=bool(said), goes_on=True)
+        else:
+            where = begins(self.reasoning, prompt.text)
+        notes = [] if self._text.vocabulary.has_template else ["template_none"]
+        notes += ["template_without_tools"] if "tools" in prompt.folded else []
+        where = replace(where, passes_calls=bool(question.tools))
+        return _Asked(prompt.ids, where, tuple(notes), "" if said else thought)
+
+    async def _begin(self, question: Question) -> tuple[Reader, Request, tuple[str, ...]]:
+        asked, sampling = await self._prompt(question), question.sampling
+        signs, splitter, waits = dict(question.signs), None, False
+        if asked.where is not None:
+            own = await self._signs()
+            signs |= own
+            # a call whose form must be kept to is asked for behind the thought
+            calls = bool(question.tools) and not sampling.grammar
+            splitter = self._splitter(asked.where, own, calls=calls)
+            waits = bool(sampling.grammar) and splitter.may_think and not self.reasoning.is_habit
+        most = question.thinking.most_tokens
+        if most is not None and asked.thought:
+            most = max(0, most - len(await self._text.tokenize(asked.thought, bos=False)))
+        marks = CHATML_MARKS if "template_none" in asked.notes else ()
+        reader = Reader(
+            self._text.detokenizer(signs), question.stop, splitter,
+            signs=signs, most_thought=most, waits=waits, ends=marks,
+        )  # fmt: skip
+        conversation = question.conversation
+        if (waits or most is not None) and conversation is None:
+            conversation = f"thought {secrets.token_hex(8)}"  # its parts share what was computed
+        request = Request(
+            asked.ids,
+            replace(sampling, grammar="") if waits else sampling,
+            question.max_tokens,
+            () if question.ignore_end else self._text.vocabulary.end_tokens,
+            conversation,
+            reader.push,
+            question.request,
+            question.guesses,
+            goes_first=question.whose == OWNER,
+            read=question.read,
+        )
+        return reader, request, asked.notes
+
+    async def _signs(self) -> dict[int, bytes]:
+        """The control tokens among the signs of thoughts, with the text that each is here."""
+        found = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
+        return {token: mark.encode() for token, mark in found if token is not None}
+
+    def _splitter(
+        self, where: Begins, signs: Mapping[int, bytes], *, calls: bool
+    ) -> ThoughtSplitter:
+        form = self.call_format
+        controls = frozenset(sign.decode() for sign in signs.values())
+        call_signs = signs_of(form).begins if calls and form is not None else ()
+        return ThoughtSplitter(self.reasoning, where, controls, call_signs)
+
+    async def _resumed(
+        self,
+        question: Question,
+        reader: Reader,
+        request: Request,
+        ids: list[int],
+        finish: Finish | None,
+    ) -> tuple[Request, Finish | None, bool]:
+        """What is asked next of an answer whose thought is over, or has had its tokens; True: nothing is left to ask.
+
+        What was sampled behind the thought is dropped where its form was not kept to yet.
+        """
+        calls, pause = bool(question.tools), reader.pause
+        assert pause is not None
+        dropped = len(ids) - reader.n_kept
+        if dropped > 0:
+            del ids[len(ids) - dropped :]
+            request = replace(request, ids=request.ids[: len(request.ids) - dropped])
+        if pause is Pause.SPENT:
+            forced = ended_early(self.reasoning, calls=calls)
+        else:
+            forced = before_answer(self.reasoning, calls=calls, thought=bool(ids))
+        more = await self._text.tokenize(forced, special=True, bos=False) if forced else ()
+        where = Begins(in_answer=not (calls and self.reasoning.messages), passes_calls=calls)
+        reader.resume(forced, self._splitter(where, await self._signs(), calls=calls))
+        ids += more
+        left = question.max_tokens - len(ids)
+        next_one = replace(
+            request, ids=(*request.ids, *more), sampling=question.sampling, max_tokens=max(1, left)
+        )
+        if left < 1 and finish is not None:
+            return next_one, replace(finish, reason="length"), True
+        return next_one, finish, False
+
+
+THOUGHT = "reasoning_content"  # of a message of the model: what it thought
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A prompt. where: its answer begins; None: it is no chat, and nothing is parted from its text."""
+
+    ids: tuple[int, ...]
+    where: Begins | None
+    notes: tuple[str, ...] = ()  # as Summary.notes
+    thought: str = ""  # what was thought of an answer that goes on within its thought
+
+
+def _begun(messages: Sequence[Message]) -> tuple[str, str]:
+    """What there is already of an answer that goes on: its words, and what was thought before."""
+    last = messages[-1] if len(messages) > 1 else {"role": ""}
+    if last["role"] != "assistant" or "tool_calls" in last:
+        return "", ""
+    return str(last["content"]), str(last.get(THOUGHT) or "")
+
+
+def _joined(first: Finish | None, then: Finish) -> Finish:
+    """The figures of an answer that was asked for in two parts."""
+    if first is None:
+        return then
+    one, two = first.figures, then.figures
+    rates = [part for part in (one, two) if part.decode_tok_s > 0]
+    seconds = sum(part.answer_tokens / part.decode_tok_s for part in rates)
+    figures = replace(
+        two,
+        prompt_tokens=one.prompt_tokens,
+        reused_tokens=one.reused_tokens,
+        answer_tokens=one.answer_tokens + two.answer_tokens,
+        queued_s=one.queued_s + two.queued_s,
+        ttft_s=one.ttft_s,
+        decode_tok_s=sum(part.answer_tokens for part in rates) / seconds if seconds else 0.0,
+        stages=_added(one.stages, two.stages),
+        recoveries=(*one.recoveries, *two.recoveries),
+        guessed=one.guessed + two.guessed,
+        guessed_right=one.guessed_right + two.guessed_right,
+    )
+    return replace(then, figures=figures)
+
+
+def _added(
+    one: tuple[StageFigures, ...], two: tuple[StageFigures, ...]
+) -> tuple[StageFigures, ...]:
+    """What both parts took; of stages that are others now, what the second did."""
+    if [stage.name for stage in one] != [stage.name for stage in two]:
+        return two
+    return tuple(
+        StageFigures(
+            after.name,
+            before.steps + after.steps,
+            before.busy_s + after.busy_s,
+            before.wait_s + after.wait_s,
+            before.bytes_out + after.bytes_out,
+            before.bytes_in + after.bytes_in,
+        )
+        for before, after in zip(one, two, strict=True)
+    )
+
+
+class _Told:
+    """What was told of an answer so far."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._thought: list[str] = []
+
+    def take(self, delta: Delta) -> Delta:
+        if delta.was_thought:
+            self._thought += self._text
+            self._text.clear()
+        self._text.append(delta.text)
+        self._thought.append(delta.thought)
+        return delta
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def thought(self) -> str:
+        return "".join(self._thought)
+
+
+class Beginnings:
+    """When each conversation began, of those whose program does not say so. Only the latest are known."""
+
+    def __init__(self, most: int = MOST_BEGINNINGS) -> None:
+        self._most = most
+        self._known: OrderedDict[str, LocalTime] = OrderedDict()
+
+    def of(self, question: Question) -> LocalTime:
+        """The same moment for each turn of a conversation: a later date at its beginning would have all of it read
+        again. One that is nowhere but at its beginning begins now, though it was asked the same before."""
+        if question.begun_at is not None or question.conversation is None:
+            return question.begun_at or local_time()
+        answered = any(one["role"] == "assistant" for one in question.messages or ())
+        found = self._known.pop(question.conversation, None) if answered else None
+        self._known[question.conversation] = found = found or local_time()
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return found
+
+
+class Pause(Enum):
+    """Why an answer stops before its end, to go on in another way."""
+
+    SPENT = "spent"  # its thought has had its tokens
+    OVER = "over"  # its thought is over, and what follows has a form
+
+
+class Reader:
+    """Reads an answer's tokens as they are sampled, so that a stop string ends it at once.
+
+    splitter: parts thoughts from the text, None where there are none. A stop string is looked for in the text alone.
+    most_thought: tokens after which a thought is to be ended. waits: what follows the thought has a form, and is asked
+    for when that is over. ends: texts that end the answer as an end token does.
+    """
+
+    def __init__(
+        self,
+        detokenizer: Detokenizer,
+        stops: Sequence[str],
+        splitter: ThoughtSplitter | None = None,
+        *,
+        signs: Mapping[int, bytes] | None = None,
+        most_thought: int | None = None,
+        waits: bool = False,
+        ends: Sequence[str] = (),
+    ) -> None:
+        self._detokenizer = detokenizer
+        self._ends = tuple(one for one in ends if one not in stops)
+        self._stops = StopFinder((*stops, *ends))
+        self._splitter, self._signs = splitter, signs or {}
+        self._most, self._waits = most_thought, waits
+        self._parts: deque[tuple[Part, ...]] = deque()  # of each token, until it is told
+        self._flushed: list[Part] = []
+        self._began = 0.0
+        self.n_thought = 0  # tokens of thoughts, with their signs
+        self.n_kept = 0  # tokens that count, should it pause
+        self._n = 0
+        self.thought_s = 0.0
+        in_thought = splitter is not None and splitter.in_thought
+        self.pause = Pause.SPENT if in_thought and most_thought == 0 else None
+
+    def sign(self, token: int) -> bytes:
+        """What a control token is told as."""
+        return self._signs.get(token, b"")
+
+    def push(self, token: int) -> bool:
+        """Take in a token; True when the answer ends with it, or pauses."""
+        self._n += 1
+        raw = self._detokenizer.push(token)
+        if self._splitter is None:
+            self._parts.append(self._stopped([Part(Kind.ANSWER, raw, raw)]))
+            return self._stops.found
+        self._began = self._began or time.monotonic()
+        was_in = self._splitter.in_thought
+        parts = self._splitter.push(raw)
+        is_in = self._splitter.in_thought
+        if was_in or is_in:
+            self.n_thought += 1
+            self.thought_s = time.monotonic() - self._began
+        if self._waits and not self._splitter.may_think:
+            self.pause = Pause.OVER
+            parts = [part for part in parts if part.kind is not Kind.ANSWER]
+            self.n_kept = (
+                self._n if was_in else 0
+            )  # what came in place of a thought has no form yet
+        elif self._most is not None and is_in and raw and self.n_thought >= self._most:
+            self.pause, self.n_kept = Pause.SPENT, self._n
+        self._parts.append(self._stopped(parts))
+        return self._stops.found or self.pause is not None
+
+    def resume(self, forced: str, splitter: ThoughtSplitter) -> None:
+        """Go on behind what was put there in the model's place."""
+        left: list[Part] = []
+        if self._splitter is not None and self.pause is Pause.SPENT:
+            left = [part for part in self._splitter.flush() if part.kind is Kind.THOUGHT]
+        self._flushed += [*left, Part(Kind.HIDDEN, "", forced)]
+        self._splitter, self.pause, self._waits, self._most = splitter, None, False, None
+        self._n = 0
+
+    @property
+    def stop(self) -> str | None:
+        """The stop string of the question that has come."""
+        return None if self._stops.match in self._ends else self._stops.match
+
+    def flush(self) -> None:
+        """What was held back is told now, at the end."""
+        raw = self._detokenizer.flush()
+        if self._splitter is None:
+            self._flushed += self._stopped([Part(Kind.ANSWER, raw, raw)])
+        else:
+            self._flushed += self._stopped([*self._splitter.push(raw), *self._splitter.flush()])
+        if rest := self._stops.flush():
+            self._flushed.append(Part(Kind.ANSWER, rest, rest))
+
+    def deltas(
+        self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]
+    ) -> list[Delta]:
+        """What the next token is told as; without one, what was held back."""
+        if token_ids:
+            parts: Sequence[Part] = self._parts.popleft()
+        else:
+            parts, self._flushed = self._flushed, []
+            if not parts:
+                return []
+        found, hidden = list[Delta](), 0
+        for part in parts:
+            hidden += len(part.written.encode()) - (
+                len(part.text.encode()) if part.kind is Kind.ANSWER else 0
+            )
+            if part.kind is Kind.TURN:
+                found.append(Delta("", (), hidden_bytes=hidden, was_thought=True))
+                hidden = 0
+            if part.kind in (Kind.HIDDEN, Kind.TURN) or not part.text:
+                continue
+            is_text = part.kind is Kind.ANSWER
+            text, thought = (part.text, "") if is_text else ("", part.text)
+            found.append(Delta(text, (), (), thought, hidden))
+            hidden = 0
+        if hidden or not found:
+            found.append(Delta("", (), hidden_bytes=hidden))
+        found[0] = replace(found[0], token_ids=token_ids, likely=likely)
+        return found
+
+    def _stopped(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """Without what a stop string takes away, or holds back."""
+        found = list[Part]()
+        for part in parts:
+            if part.kind is not Kind.ANSWER:
+                found.append(part)
+                continue
+            added = len(part.text) - len(part.written)  # a paragraph that was put before it
+            text = self._stops.push(part.text)
+            found.append(Part(Kind.ANSWER, text, text[max(0, added) :]))
+        return tuple(found)
+
+
+def _check(question: Question) -> None:
+    given = (question.messages, question.prompt, question.prompt_ids)
+    if sum(what is not None for what in given) != 1:
+        raise BadInput("prompt_unclear")
+    if len(question.stop) > MAX_STOPS or any(len(stop) > MAX_STOP_CHARS for stop in question.stop):
+        raise BadInput("stops_too_many", most=MAX_STOPS, characters=MAX_STOP_CHARS)
+
+
+def _summary(
+    told: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int
+) -> Summary:
+    figures, cut_by = finish.figures, None
+    if finish.reason == "length":
+        cut_by = "max_tokens" if len(ids) >= max_tokens else "context"
+    return Summary(
+        text=told.text,
+        token_ids=tuple(ids),
+        prompt_tokens=figures.prompt_tokens,
+        reused_tokens=figures.reused_tokens,
+        before_s=before_s,
+        queued_s=figures.queued_s,
+        ttft_s=figures.ttft_s,
+        decode_tok_s=figures.decode_tok_s,
+        finish_reason=finish.reason,
+        cut_by=cut_by,
+        stop=reader.stop,
+        stages=figures.stages,
+        recoveries=figures.recoveries,
+        guessed=figures.guessed,
+        guessed_right=figures.guessed_right,
+        place=figures.place,
+        thought=told.thought,
+        thought_tokens=reader.n_thought,
+        thought_s=reader.thought_s,
+    )

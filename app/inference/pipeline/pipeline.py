@@ -1,0 +1,493 @@
+"""Lanes of micro-batches through the stages of a placement: requests in, tokens out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import Reason, StageLost
+from app.core.reasons import said
+from app.core.recovery import blame
+from app.core.recovery.blame import OF_ONE_MACHINE, RUN_STAYS, Retry
+from app.core.recovery.recovery import (
+    BESIDE,
+    Loss,
+    Notice,
+    beside,
+    doubted,
+    eased,
+    ends_process,
+    is_by_model,
+    is_final,
+)
+from app.core.scheduler.queue_eta import InLine
+from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
+from app.core.scheduler.schedule import Limits
+from app.inference.pipeline.micro_batch import Carried
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.recovering import Rebuilder, recovered
+from app.inference.pipeline.scheduler import Work
+from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s
+from app.inference.pipeline.sequence import Sequence as Asking
+from app.inference.pipeline.speculative_tokens import go_ahead
+from app.inference.pipeline.speed_measurement import StageFigures
+from app.inference.pipeline.step import Step
+from app.inference.stages.slot_ops import Order
+from app.inference.stages.stage_client import StageClient
+from app.inference.stages.verification_samples import Samples
+from app.inference.worker.priority_lock import Turns
+from app.inference.worker.worker_errors import slots_of
+from backends.contract import keeps_apart
+
+log = logging.getLogger(__name__)
+
+WATCH_S = 0.25  # how often deadlines are looked at
+STOOD_STILL_S = 1.0  # a look that comes so late: this machine slept, not the others
+HOLD_S = 2.0  # for what is under way, before stages are changed on purpose
+
+
+def _share_turns(stages: Sequence[StageClient]) -> None:
+    """Runs on one machine compute in turn, earlier ones first."""
+    turns: dict[str, Turns] = {}
+    for rank, stage in enumerate(stages):
+        if sum(other.machine == stage.machine for other in stages) > 1:
+            stage.share(turns.setdefault(stage.machine, Turns()), rank)
+
+
+class Pipeline:
+    """The stages of one placement, in order: the host's first run, lenders, the host's last run; or one whole.
+
+    `async with` it; then `generate` as many answers at once as wanted. When a stage is lost, `rebuilder`
+    places the model anew, and every answer goes on where it was. Without one, or when nothing can be
+    done, all of them end with StageLost, and so does every later one. The stages' workers belong to
+    whoever made them.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[StageClient],
+        shape: Shape,
+        rebuilder: Rebuilder | None = None,
+        samples: Samples | None = None,
+    ) -> None:
+        self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
+        self._samples = samples  # of what lenders compute
+        self._work = Work(shape, self._limits(), self.figures)
+        self._heir: Callable[[Asking, Loss], bool] = lambda *_: False
+        self._group = asyncio.TaskGroup()
+        self._rounds: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+        self._broken: asyncio.Future[Loss] | None = None  # why the present round ends
+        self.lost: StageLost | None = None  # why it ended
+        self.is_tried = (
+            False  # by a question of ours, before anybody's: what the model ends then is not mended
+        )
+        self.news: Notice | None = None  # while something is mended: what everybody was told last
+        self._replays = False  # the tokens of answers that were interrupted
+        self._doubted: dict[str, None] = {}  # who is not heard, in the order in which that was told
+        self.on_news: Callable[[], None] = lambda: None
+        self.on_mended: Callable[[], None] = lambda: None  # other stages serve now
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._rounds = self._group.create_task(
+            self._walled("rounds", self._go_round), name="rounds"
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end(StageLost("pipeline_closed"))
+        if self._rounds is not None:
+            self._rounds.cancel()
+        for stage in self._stages:
+            await stage.close()
+        await self._group.__aexit__(None, None, None)
+
+    async def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
+        """Yield tokens, then one Finish. Closing it at any moment cancels: use contextlib.aclosing.
+
+        Between them come Notices, when a stage was lost and what is done about it. Raises BadInput,
+        Busy, or StageLost with what was yielded so far being right.
+        """
+        async with aclosing(heard(self.submit(request))) as stream:
+            async for item in stream:
+                yield item
+
+    def submit(self, request: Request) -> Asking:
+        """As `generate`, for a reader of its own (sequences.heard). Raises at once."""
+        if self.lost is not None:
+            raise self.lost
+        asking = self._work.submit(request)
+        if self.news is not None:
+            asking.put(self.news)
+        return asking
+
+    def join(self, place: int, heir: Callable[[Asking, Loss], bool]) -> None:
+        """It is one of several of the same model. `heir` takes over what a lost one began, if it can."""
+        self._work.place, self._heir = place, heir
+
+    def adopt(self, asking: Asking) -> None:
+        """Go on with what another pipeline of the same model began."""
+        self._work.adopt(asking)
+        if self.news is not None:
+            asking.put(self.news)
+
+    async def wait_lost(self) -> StageLost:
+        """Wait until the pipeline has ended, and return why."""
+        await self._over.wait()
+        assert self.lost is not None
+        return self.lost
+
+    def standing(self, request: Request) -> Standing:
+        """How it stands with a new request here."""
+        work, (ahead, held) = self._work, self._work.standing(request)
+        serves = self.lost is None and self.news is None
+        return Standing(
+            pace_of([stage.pace for stage in self._stages]), serves, work.n_running,
+            work.n_waiting, self._shape.slots, ahead, held, work.usual.seconds,
+        )  # fmt: skip
+
+    @property
+    def n_running(self) -> int:
+        return self._work.n_running
+
+    @property
+    def n_waiting(self) -> int:
+        return self._work.n_waiting
+
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits for a slot, in order."""
+        return self._work.line()
+
+    def figures(self) -> tuple[StageFigures, ...]:
+        """What each stage did since the pipeline began."""
+        return tuple(stage.figures() for stage in self._stages)
+
+    def steps_s(self) -> dict[str, float]:
+        """Seconds that a token takes on each machine, by its id, where that is known by now."""
+        known = [(stage.key, stage.pace) for stage in self._stages]
+        found: dict[str, float] = {}
+        for key, pace in known:
+            if pace is not None and pace.seen >= COLD_STEPS:
+                found[key] = found.get(key, 0.0) + pace.step_s
+        return found
+
+    def break_off(self, loss: Loss) -> None:
+        """A machine is known to be gone: what it holds is placed anew, or everything ends with that."""
+        if self._broken is not None and not self._broken.done():
+            self._broken.set_result(loss)
+
+    def tell(self, notice: Notice) -> None:
+        """Something that everybody who waits shall know, while all of it serves on."""
+        self._work.tell(notice)
+
+    async def leave(self, loss: Loss) -> None:
+        """As `break_off`, on purpose: at a boundary between two tokens."""
+        present = self._broken
+        if present is None or present.done():
+            return  # these stages are gone already: a hold would last into the next ones
+        await self._work.hold(HOLD_S)
+        if not present.done():
+            present.set_result(loss)
+
+    async def _go_round(self) -> None:
+        """One round for each set of stages, until one is lost that cannot be replaced."""
+        while self.lost is None:
+            loss = await self._round()
+            why, begins_anew = blame.lost(loss.why), False
+            if self.is_tried and is_by_model(loss):
+                if self._rebuilder is not None:
+                    self._rebuilder.failed(loss)
+                self._end(why)
+                return
+            loss, cause = self._work.judged(loss)
+            if cause is not None:
+                self._end_cause(cause, loss)
+                loss = beside(loss)
+            elif is_final(loss, self._work.loss_of(loss.slots)):
+                log.warning("slots %s end: %s", sorted(loss.slots) or "all", loss.why)
+                self._work.end_slots(loss.slots, why)
+                if self._rebuilder is not None:
+                    self._rebuilder.failed(loss)
+                begins_anew = loss.why.code in RUN_STAYS
+                loss = beside(loss)
+            self._work.hand_over(loss, partial(self._inherited, loss))
+            rebuilder = self._rebuilder
+            if self._over.is_set() or rebuilder is None:
+                self._end(why)
+                return
+            if not (begins_anew or self._wanted(rebuilder)):
+                self._end(why)
+                return
+            await self._recover(loss, rebuilder, why if begins_anew else None)
+
+    def _end_cause(self, cause: Asking, loss: Loss) -> None:
+        """Processes ended whenever they computed this answer: it ends alone, and no machine is at fault."""
+        log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
+        self._work.end_cause(cause, blame.lost(ends_process(loss)))
+        if self._rebuilder is not None:
+            self._rebuilder.forgive(cause.interruption.deaths[:-1])
+
+    def _inherited(self, loss: Loss, asking: Asking) -> bool:
+        return not self._over.is_set() and self._heir(asking, loss)
+
+    def _wanted(self, rebuilder: Rebuilder) -> bool:
+        """Somebody waits for tokens, or will in a moment."""
+        return self._work.wanted or rebuilder.wanted()
+
+    async def _round(self) -> Loss:
+        """Serve with the present stages until one of them is lost."""
+        self._broken = asyncio.get_running_loop().create_future()
+        _share_turns(self._stages)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._walled(name, what), name=name)
+                for name, what in self._duties()
+            ]
+            try:
+                return await self._broken
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    def _duties(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        duties: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        for stage in self._stages:
+            stage.on_lost = partial(self._lose, stage)
+            stage.on_doubt = self._doubt
+            stage.on_likely = self._work.heard_likely
+            duties.append((f"listen to {stage.name}", stage.listen))
+        duties += [(f"lane {n}", self._lane) for n in range(self._limits().micro_batches)]
+        order = Order(self._stages)
+        duties.append(("slots", lambda: self._work.attend(self._stages, order)))
+        duties.append(("deadlines", self._watch))
+        return duties
+
+    async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
+        """New stages in place of the present ones; what was said and drawn so far is replayed on them.
+
+        ended: with which answers ended just now, while all layers are whole: then it begins anew for nobody, too.
+        """
+        log.warning("%s is lost; under way: %s. %s", loss.name, self._work.names, loss.why)
+        self._doubted.clear()
+        alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
+        self._work.interrupt(loss, alone=alone)
+        if ended is None and not self._wanted(rebuilder):  # they were recovered too often
+            self._end(blame.lost(loss.why))
+            return
+        for stage in self._stages:
+            stage.fail(StageLost("pipeline_closed"))
+            self._group.create_task(stage.close(), name=f"close {stage.name}")
+        try:
+            replay_s = replayed_s(self._work.interrupted, [stage.pace for stage in self._stages])
+            self._stages = tuple(
+                await recovered(
+                    loss, rebuilder, self._say, replay_s=replay_s, waits=not self.is_tried
+                )
+            )
+        except StageLost as error:
+            self._work.hand_over(loss, partial(self._inherited, loss))
+            self._end(error)
+            return
+        self._work.go_on(self._limits())
+        log.info("%d answers go on without what was lost", self._work.n_running)
+        self.on_mended()
+        self._replays = True
+        self._settle_replayed()
+
+    def _say(self, notice: Notice) -> None:
+        """Tell everybody who waits."""
+        self.news = notice
+        self._work.tell(notice)
+        self.on_news()
+
+    def _doubt(self, name: str, seconds: float | None) -> None:
+        """A stage is not heard, and that is being mended; or it is again, after so many seconds."""
+        if seconds is None:
+            self._doubted[name] = None
+            self._say(doubted(name))
+            return
+        self._doubted.pop(name, None)
+        self._say(eased(name, seconds))
+        if self._doubted:  # all of it waits for another one still
+            self._say(doubted(next(iter(self._doubted))))
+        elif not self._replays:
+            self._settled()
+
+    def _settle_replayed(self) -> None:
+        """Until what was interrupted goes on, nobody is told that all is well."""
+        if self._replays and not self._work.interrupted:
+            self._replays = False
+            self._settled()
+
+    def _settled(self) -> None:
+        if self.news is not None:
+            self.news = None
+            self.on_news()
+
+    def _lose(self, stage: StageClient, why: StageLost) -> None:
+        now, reason = time.monotonic(), why.reason
+        worked_on = self._working_on(stage)
+        slots = slots_of(reason) or worked_on
+        if stage.is_elsewhere:  # of other answers it knows nothing
+            slots = (slots & worked_on) or worked_on
+        if reason.code == "stage_input_odd":
+            stage, reason = self._who_sent_odd(stage, reason)
+        if stage.is_elsewhere:
+            reason = _as_its_word(reason, stage.machine)
+        is_gone = blame.of(reason).retry is Retry.ELSEWHERE
+        self.break_off(
+            Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots)
+        )
+
+    def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
+        """A stage says that it was given numbers that cannot be used: whose they were, or whose word that is."""
+        if stage.is_elsewhere and stage.was_given_sound_rows():
+            return stage, Reason(
+                "stage_garbled",
+                {"machine": stage.machine, "cause": "it refused numbers that can be used"},
+            )
+        if (sender := self._before(stage)) is not None:
+            return sender, Reason("stage_sent_odd", {"machine": sender.machine})
+        return stage, reason
+
+    def _before(self, stage: StageClient) -> StageClient | None:
+        """The machine that computed what that stage was given; None: this one did."""
+        place = self._stages.index(stage) if stage in self._stages else 0
+        before = self._stages[place - 1] if place else None
+        return before if before is not None and before.is_elsewhere else None
+
+    def _working_on(self, stage: StageClient) -> frozenset[int]:
+        """The slots of the step that was computed there: one of that machine's runs computes at a time."""
+        runs = [one for one in self._stages if one.machine == stage.machine]
+        computing = _computing([one for one in runs if one.lost is None])
+        slots = stage.working_on or frozenset().union(*(one.working_on for one in computing))
+        samples = stage.machine == self._stages[-1].machine
+        return slots or (self._work.beginning if samples else frozenset())
+
+    def _limits(self) -> Limits:
+        shape, machines = self._shape, len({stage.machine for stage in self._stages})
+        sizes = (shape.slots, shape.kv_cells, shape.context)
+        apart = shape.recurrent or keeps_apart(*sizes)  # backends/llamacpp/passes.py
+        return Limits(*sizes, machines, shape.chunk_rows, apart)
+
+    async def _lane(self) -> None:
+        """Carry one micro-batch after another."""
+        while True:
+            carried = await self._work.next_batch()
+            arrived = await self._arrived(carried)
+            if arrived is None:
+                self._work.drop(carried)
+                continue
+            step = arrived
+            while (following := self._following(carried)) is not None:
+                last, first = self._stages[-1], self._stages[0]
+                sampled, after = await last.forward_into(step, first, following.step)
+                self._work.deliver(carried, sampled, followed=True)
+                self._settle_replayed()
+                if not following.goes_on:
+                    await self._work.take_back(following, first)
+                    break
+                carried, step = following, await self._through(self._stages[1:-1], after)
+            else:
+                self._work.deliver(carried, await self._sampled(step))
+                self._settle_replayed()
+                await self._work.take_back_guesses(carried, self._stages)
+
+    async def _sampled(self, step: Step) -> Step:
+        """The last run's tokens. Raises StageLost where another machine gave what is none."""
+        last = self._stages[-1]
+        found = await last.forward(step)
+        if last.is_elsewhere and not self._work.are_tokens(found):
+            why = StageLost("stage_garbled", machine=last.machine, cause="a token that is none")
+            last.give_up(why)
+            raise why
+        return found
+
+    async def _arrived(self, carried: Carried) -> Step | None:
+        """A micro-batch as the last run takes it; None: it was computed for a token that did not come."""
+        stages = self._stages[:-1]
+        if carried.guess is not None:
+            return await go_ahead(carried.guess, carried.step, stages)
+        return await self._through(stages, carried.step)
+
+    def _following(self, carried: Carried) -> Carried | None:
+        """What the first run may compute in the same trip as the last: both are in one worker."""
+        return self._work.following(carried) if len(self._stages) > 1 else None
+
+    async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
+        for stage in stages:
+            after = await stage.forward(step)
+            if step.prefill and self._samples is not None:
+                self._samples.look(stage.run, step, after)
+            step = after
+        return step
+
+    async def _watch(self) -> None:
+        now = time.monotonic()
+        while True:
+            before = now
+            await asyncio.sleep(WATCH_S)
+            now = time.monotonic()
+            if now - before > WATCH_S + STOOD_STILL_S:
+                for stage in self._stages:
+                    stage.stood_still(now)
+            for stage in _computing(self._stages):
+                stage.check(now)
+            self._work.end_unread(now)
+            self._settle_replayed()  # also where nobody waits any more
+
+    async def _walled(self, name: str, what: Callable[[], Awaitable[None]]) -> None:
+        """The outer wall of every task here: whatever goes wrong ends the pipeline, not the node."""
+        try:
+            await what()
+        except StageLost as error:
+            if not any(
+                stage.lost for stage in self._stages
+            ):  # else that is told, with whose it was
+                self.break_off(Loss("", "", error.reason, time.monotonic()))
+        except Exception:
+            log.exception("a bug in %s", name)
+            self._end(StageLost("pipeline_fault"))
+
+    def end(self, why: StageLost) -> None:
+        """All answers end with this, and no later one begins."""
+        self._end(why)
+
+    def _end(self, error: StageLost) -> None:
+        if self.lost is not None:
+            return
+        self.lost = error
+        self._work.fail(error)
+        self.break_off(Loss("", "", error.reason, time.monotonic()))
+        self._over.set()
+
+
+def _as_its_word(reason: Reason, machine: str) -> Reason:
+    """What a machine says of itself is no other one's, and another one may do better."""
+    found = blame.of(reason)
+    if found.retry is not Retry.NEVER or found.fault not in OF_ONE_MACHINE:
+        return reason
+    return Reason("lender_said", {"machine": machine, "what": said(reason), "cause": reason.code})
+
+
+def _computing(stages: Sequence[StageClient]) -> list[StageClient]:
+    """Of each machine that has something to do, the stage whose turn it is."""
+    oldest: dict[str, StageClient] = {}
+    for stage in stages:
+        other = oldest.get(stage.machine)
+        since, before = stage.waits_since, other.waits_since if other else None
+        if since is not None and (before is None or since < before):
+            oldest[stage.machine] = stage
+    return list(oldest.values())

@@ -1,0 +1,143 @@
+"""Carries out what core/recovery.py decides, until new stages are there or nothing can be done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol, assert_never
+
+from app.core.errors import AppError, DoesNotFit
+from app.core.recovery import blame, recovery
+from app.core.recovery.recovery import Loss, Notice
+from app.inference.stages.stage_client import StageClient
+
+log = logging.getLogger(__name__)
+
+Say = Callable[[Notice], None]
+
+
+class Rebuilder(Protocol):
+    """Who can place the same model anew; its errors name the machine by `blames`."""
+
+    def wanted(self) -> bool:
+        """Somebody is about to ask."""
+        ...
+
+    async def plan(self, without: frozenset[str]) -> recovery.Planned:
+        """Choose a placement on the machines that are there, but these. Raises DoesNotFit or AppError."""
+        ...
+
+    def failed(self, loss: Loss) -> None:
+        """A machine was lost under what it computed: who fails again and again is planned without."""
+        ...
+
+    def forgive(self, machines: Sequence[str]) -> None:
+        """One failure of each of these was an answer's doing."""
+        ...
+
+    async def alone(self) -> bool:
+        """Whether this machine can hold all of it; then that is what is planned next."""
+        ...
+
+    async def build(self) -> Sequence[StageClient]:
+        """Open the stages of what was planned last, with a new epoch. Raises AppError."""
+        ...
+
+    async def changed(self) -> None:
+        """Wait until the household is another, or until it is time to look again all the same."""
+        ...
+
+    def blames(self, error: AppError) -> tuple[str, str, bool]:
+        """Which machine an error of `build` is about: its id, its name, whether to do without it."""
+        ...
+
+    def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
+        """What is missing, in words."""
+        ...
+
+
+async def recovered(
+    loss: Loss,
+    rebuilder: Rebuilder,
+    say: Say,
+    clock: Callable[[], float] = time.monotonic,
+    replay_s: float | None = None,
+    *,
+    waits: bool = True,
+) -> Sequence[StageClient]:
+    """The stages of a new placement. Raises StageLost when there will be none.
+
+    waits: for a machine, where nothing fits on those that are there.
+    replay_s: of what is under way, as these answers were computed before; None: as long as a usual prompt.
+    """
+    stages: Sequence[StageClient] = ()
+    rebuilder.failed(loss)
+    state, todo = recovery.step(recovery.Steady(), loss)
+    while True:
+        event: recovery.Event | None = None
+        for command in todo:
+            match command:
+                case recovery.Say(notice):
+                    say(notice)
+                case recovery.Plan(without):
+                    log.info(
+                        "planning anew%s",
+                        f", without {', '.join(sorted(without))}" if without else "",
+                    )
+                    event = await _planned(loss, rebuilder, without, clock)
+                    if isinstance(event, recovery.Planned) and replay_s is not None:
+                        event = replace(event, replay_s=replay_s)
+                case recovery.Build():
+                    log.info("building what was planned")
+                    try:
+                        stages = await rebuilder.build()
+                        event = recovery.Built()
+                    except AppError as error:
+                        event = loss_of(error, rebuilder, clock)
+                        rebuilder.failed(event)
+                case recovery.Wait(until_s) if not waits:
+                    event = recovery.Waited()
+                case recovery.Wait(until_s):
+                    log.info("waiting for a machine, %.0f s at most", until_s - clock())
+                    event = await _came(rebuilder, until_s - clock())
+                case recovery.Resume():
+                    log.info("all of it is there again")
+                    return stages
+                case recovery.GiveUp(why):
+                    raise blame.lost(why)
+                case _:
+                    assert_never(command)
+        assert event is not None, state
+        state, todo = recovery.step(state, event)
+
+
+async def _planned(
+    loss: Loss, rebuilder: Rebuilder, without: frozenset[str], clock: Callable[[], float]
+) -> recovery.Event:
+    try:
+        return await rebuilder.plan(without)
+    except DoesNotFit as error:
+        return rebuilder.short(loss, error)
+    except AppError as error:
+        return loss_of(error, rebuilder, clock)
+
+
+def loss_of(
+    error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic
+) -> Loss:
+    """Return why stages could not be opened, and whose they were."""
+    log.warning("the stages could not be opened: %s", error.reason)
+    machine, name, is_gone = rebuilder.blames(error)
+    return Loss(machine, name, error.reason, clock(), is_gone=is_gone)
+
+
+async def _came(rebuilder: Rebuilder, seconds: float) -> recovery.Event:
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            await rebuilder.changed()
+    except TimeoutError:
+        return recovery.Waited()
+    return recovery.Came()

@@ -1,0 +1,192 @@
+"""Several pipelines of one model as if they were one: each request goes to one of them, and on to another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+
+from app.core.errors import Reason, StageLost
+from app.core.recovery.recovery import Loss, Notice, leaving
+from app.core.scheduler.queue_eta import InLine
+from app.core.scheduler.routing import Standing, route
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.sequence import Finish, Request, Token, heard
+from app.inference.pipeline.sequence import Sequence as Asking
+from app.inference.pipeline.speed_measurement import StageFigures
+
+
+@dataclass(slots=True)
+class Replica:
+    """One pipeline, and who computes it."""
+
+    name: str
+    pipeline: Pipeline
+    machines: frozenset[str]  # ids of all that hold layers of it
+    here: bool  # this machine holds the run that samples: it alone has a vocabulary, for grammars
+    draining: bool = False
+
+
+class Replicas:
+    """Chooses by core/routing.py. A lost replica's answers go on elsewhere: its sequences, as they are."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Replica] = {}
+        self._over = asyncio.Event()
+        self.on_news: Callable[[], None] = lambda: None
+        self.leaves: Notice | None = None  # a machine that computes on while others load its layers
+
+    def put(self, place: int, replica: Replica) -> None:
+        """It serves from now on, in place of the one that was lost there."""
+        replica.pipeline.join(place, partial(self._inherit, place))
+        replica.pipeline.on_news = self._told
+        replica.pipeline.on_mended = partial(self._mended, replica)
+        self._held[place] = replica
+
+    def moved(self, place: int, machines: frozenset[str]) -> None:
+        """Other machines compute that one from now on, if it is there yet."""
+        if place in self._held:
+            self._held[place].machines = machines
+
+    def drop_if_over(self) -> bool:
+        """Whether none is left; then nothing is served any more."""
+        if self.lost is not None:
+            self._over.set()
+        return self._over.is_set()
+
+    # as an Answerer sees it
+
+    async def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
+        """As Pipeline.generate, on the replica that will have answered first."""
+        async with aclosing(heard(self._choose(request).submit(request))) as stream:
+            async for item in stream:
+                yield item
+
+    # as their owner sees them
+
+    @property
+    def lost(self) -> StageLost | None:
+        """Why all have ended, when all have."""
+        ends = [replica.pipeline.lost for replica in self._held.values()]
+        return ends[0] if ends and all(ends) else None
+
+    @property
+    def news(self) -> Notice | None:
+        """While the only one that is left is being mended; else others serve, and nobody waits."""
+        told = [one.pipeline.news for one in self._held.values() if one.pipeline.lost is None]
+        return told[0] if told and all(told) else None
+
+    @property
+    def held(self) -> Sequence[Replica]:
+        """All, in the order of the plan."""
+        return [self._held[place] for place in sorted(self._held)]
+
+    @property
+    def n_serving(self) -> int:
+        return sum(one.pipeline.lost is None and not one.draining for one in self._held.values())
+
+    @property
+    def n_running(self) -> int:
+        return sum(replica.pipeline.n_running for replica in self._held.values())
+
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits for a slot, in order, behind each of them."""
+        return tuple(one for replica in self.held for one in replica.pipeline.line())
+
+    def figures(self) -> tuple[StageFigures, ...]:
+        """What each stage of each did since it was opened."""
+        return tuple(stage for one in self.held for stage in one.pipeline.figures())
+
+    async def wait_lost(self) -> StageLost:
+        """Wait until all have ended, and return why."""
+        await self._over.wait()
+        assert self.lost is not None
+        return self.lost
+
+    def break_off(self, loss: Loss) -> None:
+        """A machine is known to be gone."""
+        for replica in self._of(loss.machine):
+            replica.pipeline.break_off(loss)
+
+    def tell_leaving(self, name: str, others: Sequence[str], seconds: float) -> None:
+        """A machine leaves once these others have loaded what it holds: whoever waits is told so."""
+        self.leaves = leaving(name, others, seconds)
+        for replica in self._held.values():
+            replica.pipeline.tell(self.leaves)
+        self.on_news()
+
+    async def leave(self, loss: Loss) -> None:
+        """As `break_off`, on purpose: no new request goes there, and the answers move between two tokens.
+
+        The only one is placed anew under its answers, and the next request's too.
+        """
+        left = self._of(loss.machine)
+        for replica in left:
+            replica.draining = len(self._held) > 1 and replica.pipeline.lost is None
+        for replica in left:
+            await replica.pipeline.leave(loss)
+        if self.leaves is not None and self.leaves.machine == loss.name:
+            self.leaves = None
+
+    def _told(self) -> None:
+        self.on_news()
+
+    def _mended(self, replica: Replica) -> None:
+        """It has stages again that nobody wants back: who left has left, or stays after all."""
+        replica.draining, self.leaves = False, None
+
+    def _of(self, machine: str) -> list[Replica]:
+        """Those that machine is part of: of the only one it always is, whose stages move between machines."""
+        every = not machine or len(self._held) == 1
+        return [one for one in self._held.values() if every or machine in one.machines]
+
+    def _choose(self, request: Request) -> Pipeline:
+        place = self._route(request, len(request.ids), request.max_tokens)
+        if place is None:
+            raise self.lost or StageLost("form_waits" if self.n_serving else "pipeline_closed")
+        return self._held[place].pipeline
+
+    def _route(
+        self, request: Request, known: int, output: int, but: int | None = None
+    ) -> int | None:
+        """Who may take it, by the wait; one that is being mended only if nobody else can."""
+        places = [
+            place
+            for place, one in sorted(self._held.items())
+            if place != but and one.pipeline.lost is None and _can(one, request)
+        ]
+        standings = [self._standing(self._held[place], request) for place in places]
+        found = route(standings, known, output)
+        if found is None and (but is None or not self._held[but].here):
+            draining = [self._held[place].draining for place in places]
+            mended = [  # when machines leave all of them, they are placed anew under whoever asks
+                replace(standing, is_open=all(draining) or not leaves)
+                for leaves, standing in zip(draining, standings, strict=True)
+            ]
+            found = route(mended, known, output)
+        return None if found is None else places[found]
+
+    def _standing(self, replica: Replica, request: Request) -> Standing:
+        standing = replica.pipeline.standing(request)
+        return replace(standing, is_open=standing.is_open and not replica.draining)
+
+    def _inherit(self, place: int, asking: Asking, loss: Loss) -> bool:
+        """What the replica in this place began goes on elsewhere, if it can."""
+        output = asking.request.max_tokens - asking.answer_tokens
+        to = self._route(asking.request, asking.known, output, but=place)
+        if to is None:
+            return False
+        heir = self._held[to]
+        if asking.begun_at:  # else nobody has heard of it yet
+            gone = self._held[place]
+            who = gone.name if len(gone.machines) == 1 else loss.name or gone.name
+            facts = {"machine": who, "to": heir.name}
+            asking.put(Notice("rebuilding", loss.name, Reason("recovery_moved", dict(facts))))
+        heir.pipeline.adopt(asking)
+        return True
+
+
+def _can(replica: Replica, request: Request) -> bool:
+    return replica.here or not request.sampling.grammar

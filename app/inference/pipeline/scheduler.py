@@ -1,0 +1,470 @@
+"""What a pipeline has to do: requests that wait, sequences that run, and the slots they run in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
+from math import isfinite
+
+from app.core.errors import AppError, BadInput, Busy
+from app.core.log_line import about
+from app.core.recovery import blame
+from app.core.recovery.recovery import Loss, Notice, gave_up, has_ended_in_step, may_recover
+from app.core.scheduler.queue_eta import InLine, Usual, line, line_up
+from app.core.scheduler.schedule import (
+    Admission,
+    Batch,
+    Idle,
+    Limits,
+    admit,
+    next_batch,
+    reusable,
+    spare,
+)
+from app.core.scheduler.speculation import Gain
+from app.inference.pipeline.micro_batch import Carried, Part
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
+from app.inference.pipeline.speculative_tokens import take_back
+from app.inference.pipeline.speed_measurement import StageFigures
+from app.inference.pipeline.step import Step
+from app.inference.stages.slot_ops import Order
+from app.inference.stages.stage_client import StageClient
+from backends.frames import Frame
+from backends.worker.kept_states import Kept
+
+log = logging.getLogger(__name__)
+
+LIKELY = struct.Struct("<if")  # token id, natural log of its probability
+
+
+class Work:
+    """Chooses by core/schedule.py, and keeps the books. Everything here happens between two awaits."""
+
+    def __init__(
+        self, shape: Shape, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]
+    ) -> None:
+        self._shape, self._limits, self._figures = shape, limits, figures
+        self.place = 0  # of several pipelines of the model, which one this is
+        self._waiting: list[Sequence] = []
+        self._running: dict[int, Sequence] = {}  # by slot
+        self._idle = {slot: Idle(slot, 0) for slot in range(limits.slots)}
+        self._to_empty: deque[Sequence] = deque()  # gone, but their slots still hold them
+        self._lanes: deque[asyncio.Future[None]] = deque()  # lanes that found nothing to do
+        self._door = asyncio.Event()  # somebody came or went
+        self._number = 0  # of the last micro-batch
+        self._under_way = 0  # micro-batches that have not come back
+        self._order: Order | None = None  # of what the present stages are told
+        self.usual = Usual()  # how long a request takes
+        self._held = False  # nothing enters
+        self._gain = Gain()  # of one answer alone
+        self._quiet = asyncio.Event()  # nothing is under way, while held
+        self._beginning: int | None = (
+            None  # the slot that the last run is told of; stays where that ended it
+        )
+
+    @property
+    def n_running(self) -> int:
+        return len(self._running)
+
+    @property
+    def n_waiting(self) -> int:
+        return len(self._waiting)
+
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits, in order."""
+        now, ids = time.monotonic(), [one.conversation for one in self._waiting]
+        elapsed = [now - one.begun_at for one in self._running.values()]
+        return line(ids, elapsed, self.usual, self._limits.slots)
+
+    # requests
+
+    def submit(self, request: Request) -> Sequence:
+        """Queue a request. Raises BadInput when it cannot be answered, Busy when too many wait."""
+        room = min(self._limits.context, self._limits.kv_cells)
+        check_request(request, room, self._shape.n_vocab, self._shape.trained)
+        if len(self._waiting) >= self._shape.max_waiting:
+            seconds = self.usual.wait(len(self._waiting) + 1, self._limits.slots)
+            raise Busy("queue_full", waiting=len(self._waiting), seconds=seconds)
+        sequence = Sequence(request, min(len(request.ids) + request.max_tokens, room), self)
+        self._waiting.insert(line_up(self._waiting, request.goes_first), sequence)
+        self._door.set()
+        return sequence
+
+    def leave(self, sequence: Sequence) -> None:
+        """The reader is gone, or has read the end: nothing of this sequence enters any more."""
+        sequence.leaving = sequence.over = True
+        if sequence in self._waiting:
+            self._waiting.remove(sequence)
+            self._door.set()  # the next in turn may need less
+        elif not sequence.under_way:
+            self._release(sequence)
+
+    def fail(self, error: AppError) -> None:
+        """End every request with this error."""
+        for sequence in (*self._waiting, *self._running.values()):
+            sequence.end(error)
+
+    # interruptions
+
+    def end_slots(self, slots: frozenset[int], error: AppError) -> None:
+        """End the answers in these slots with this error; in all slots where none is named."""
+        for sequence in self._running.values():
+            if sequence.slot in slots or not slots:
+                sequence.end(error)
+
+    def judged(self, loss: Loss) -> tuple[Loss, Sequence | None]:
+        """The loss, as far as it is known whose step ended it, and the answer that did so as often as may be."""
+        if not has_ended_in_step(loss):
+            return loss, None
+        took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.over]
+        for sequence in took_part:
+            sequence.interruption.took_part(loss, sequence.request.sampling.is_special)
+        if len(took_part) != 1:
+            return replace(loss, is_shared=len(took_part) > 1), None
+        is_cause = took_part[0].interruption.is_cause(loss)
+        return loss, took_part[0] if is_cause else None
+
+    def end_cause(self, sequence: Sequence, why: AppError) -> None:
+        """End this answer alone: what it did to others is none of theirs."""
+        sequence.end(why)
+        before = len(sequence.interruption.deaths) - 1
+        for other in self._running.values():
+            if other is not sequence:
+                other.interruption.absolve(before)
+
+    def loss_of(self, slots: frozenset[int]) -> Loss | None:
+        """What interrupted an answer in these slots, or in any, that had no token since."""
+        losses = [
+            s.interruption.loss for s in self._running.values() if not slots or s.slot in slots
+        ]
+        return next((loss for loss in losses if loss is not None), None)
+
+    @property
+    def wanted(self) -> bool:
+        """Somebody waits for tokens."""
+        return bool(self._waiting) or any(not s.over for s in self._running.values())
+
+    def tell(self, notice: Notice) -> None:
+        """Something that everybody who waits shall know."""
+        for sequence in (*self._waiting, *self._running.values()):
+            if not sequence.over:
+                sequence.put(notice)
+
+    @property
+    def names(self) -> list[str]:
+        """The requests that have a slot, by their ids; those of the window have none."""
+        return [s.request.name for s in self._running.values() if s.request.name]
+
+    @property
+    def is_tired(self) -> bool:
+        """Whether an answer was recovered as often as may be."""
+        return any(
+            not s.over and not may_recover(s.interruption.times) for s in self._running.values()
+        )
+
+    def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
+        """The stages are lost with all they held. Answers that had that too often end now; alone: this machine
+        computes all of it next."""
+        for sequence in (*self._waiting, *self._running.values()):
+            if not sequence.begun_at:  # it only waits the longer: nothing of it is lost
+                sequence.interruption.loss = sequence.interruption.loss or loss
+            elif not sequence.over and not sequence.interruption.lose(loss, alone=alone):
+                sequence.end(blame.lost(gave_up(loss)))
+        self._waiting = [sequence for sequence in self._waiting if not sequence.over]
+        self._running = {s.slot: s for s in self._running.values() if not s.leaving}
+        for sequence in self._running.values():
+            sequence.rewind(alone=len(self._running) == 1)
+        free = set(range(self._limits.slots)) - set(self._running)
+        self._idle = {slot: Idle(slot, 0) for slot in free}
+        self._to_empty.clear()
+        self._lanes.clear()
+        self._under_way, self._held = 0, False
+        self._quiet.set()
+
+    @property
+    def interrupted(self) -> list[Sequence]:
+        """Those that have a slot and wait for their next token since a stage was lost."""
+        return [s for s in self._running.values() if s.interruption.loss and not s.over]
+
+    def hand_over(self, loss: Loss, take: Callable[[Sequence], bool]) -> None:
+        """The stages are lost: what runs and waits here may go on elsewhere, from where it is."""
+        mine = (*self._running.values(), *self._waiting)
+        for sequence in sorted(mine, key=lambda one: one.asked_at, reverse=True):
+            if sequence.over or not may_recover(sequence.interruption.times):
+                continue
+            slot, has_begun = sequence.slot, sequence in self._running.values()
+            sequence.rewind()
+            if not take(sequence):
+                continue
+            if has_begun:
+                sequence.interruption.lose(loss)
+                del self._running[slot]
+            else:
+                self._waiting.remove(sequence)
+
+    def adopt(self, sequence: Sequence) -> None:
+        """One that another pipeline began: it is next, and its next token is the one after its last."""
+        sequence.home = self
+        self._waiting.insert(0, sequence)
+        self._door.set()
+
+    def standing(self, request: Request) -> tuple[int, int]:
+        """Rows that are to be computed before a new request, and of its own those that are not."""
+        ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
+        return ahead, reusable(request, list(self._idle.values()))
+
+    def go_on(self, limits: Limits) -> None:
+        """New stages are there: `attend` begins what is running on them."""
+        self._beginning = None
+        self._limits, before, self._gain = limits, self._figures(), Gain()
+        for sequence in self._running.values():
+            sequence.stages_before, sequence.since = before, self._number
+        self._door.set()
+
+    async def hold(self, seconds: float) -> None:
+        """Let nothing enter, and wait for what is under way: a boundary between two tokens."""
+        self._held = True
+        self._quiet.clear()
+        if self._under_way:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._quiet.wait()
+
+    def end_unread(self, now: float) -> None:
+        """End the sequences whose readers have stopped reading."""
+        for sequence in list(self._running.values()):
+            if sequence.full_for(now) > UNREAD_S:
+                sequence.end(Busy("reader_slow", seconds=int(UNREAD_S)))
+                if not sequence.under_way:
+                    self._release(sequence)
+
+    # micro-batches
+
+    async def next_batch(self) -> Carried:
+        """The next micro-batch, waiting until there is one."""
+        while (carried := self._choose() or self._guess()) is None:
+            lane = asyncio.get_running_loop().create_future()
+            self._lanes.append(lane)
+            await lane
+        return carried
+
+    def deliver(self, carried: Carried, step: Step, *, followed: bool = False) -> None:
+        """A micro-batch is back: a sampled token to every sequence that was due one."""
+        sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
+        now = time.monotonic()
+        for part in carried.parts:
+            sequence = part.sequence
+            if part.due:
+                before = sequence.last_at
+                sequence.sampled(next(sampled), now, self._figures)
+                self._judge(sequence, now - before, followed)
+        self.drop(carried)
+
+    def drop(self, carried: Carried) -> None:
+        """A micro-batch is back, or goes no further."""
+        self._under_way -= 1
+        if not self._under_way and self._order is not None and self._order.is_behind:
+            self._door.set()
+        if carried.guess is None or carried.guess.right:  # else its sequence went on without it
+            for part in carried.parts:
+                self._came_back(part.sequence)
+        self.wake()
+
+    async def take_back_guesses(self, carried: Carried, stages: SequenceOf[StageClient]) -> None:
+        """What of its sequences was computed for tokens that did not come is forgotten, wherever it got."""
+        for part in carried.parts:
+            sequence = part.sequence
+            if n_wrong := len(sequence.guesses.wrong):
+                sequence.entered = await take_back(sequence.guesses, sequence.slot, stages)
+                self._came_back(sequence, n_wrong)
+                self.wake()
+
+    def are_tokens(self, step: Step) -> bool:
+        """Whether what another machine sampled are tokens of this vocabulary."""
+        ids = struct.unpack(f"<{len(step.rows) // 4}i", step.rows)
+        return all(0 <= token < self._shape.n_vocab for token in ids)
+
+    def heard_likely(self, frame: Frame) -> None:
+        """How likely a token was, and which were likelier: told before the token itself. What is none is dropped."""
+        found = tuple(LIKELY.iter_unpack(frame.payload))
+        if not all(0 <= token < self._shape.n_vocab and isfinite(log) for token, log in found):
+            return
+        for segment in frame.segments:
+            if sequence := self._running.get(segment.slot):
+                sequence.likely = found
+
+    def following(self, carried: Carried) -> Carried | None:
+        """The step after this one, where all of it is known but the tokens: the same answers go on,
+        and nobody else is there to join them. Then it counts as under way."""
+        parts = carried.parts
+        if self._shape.recurrent:  # what it computes too much could not be taken back
+            return None
+        if self._held or len(parts) != len(self._running):
+            return None
+        if not all(p.due and p.sequence.lasts and not p.sequence.guesses.pending for p in parts):
+            return None
+        return self._entered(carried.following())
+
+    async def take_back(self, following: Carried, first: StageClient) -> None:
+        """It goes no further: the one run that has computed it forgets it."""
+        for part in following.parts:
+            await first.forget(part.segment.slot, part.segment.pos)
+        for part in following.parts:
+            part.sequence.entered -= 1
+        self.drop(following)
+
+    def wake(self) -> None:
+        """Something may be ready: let one lane look."""
+        if self._held and not self._under_way:
+            self._quiet.set()
+        while self._lanes:
+            lane = self._lanes.popleft()
+            if not lane.done():
+                lane.set_result(None)
+                return
+
+    def _choose(self) -> Carried | None:
+        rows = [s for s in self._running.values() if s.begun and not s.leaving and not s.full]
+        if not rows or self._held:
+            return None
+        batch = next_batch(rows, self._limits, self._under_way, self._number + 1)
+        if batch is not None and batch.more:
+            self.wake()
+        return self._carry(batch) if batch is not None else None
+
+    def _guess(self) -> Carried | None:
+        """A position whose token is only guessed, while a machine would stand idle otherwise."""
+        running = self._running.values()
+        if self._held or self._shape.recurrent or not spare(running, self._limits, self._under_way):
+            return None
+        for sequence in sorted(running, key=lambda s: len(s.guesses.pending)):
+            if sequence.guessable and (guess := sequence.guesses.next(sequence.tokens, self._gain)):
+                self.wake()
+                return self._entered(Carried.guessed(sequence, guess))
+        return None
+
+    def _carry(self, batch: Batch) -> Carried:
+        parts = []
+        for segment in batch.segments:
+            sequence = self._running[segment.slot]
+            sequence.kept = sequence.kept.after(segment)
+            parts.append(Part(sequence, segment, segment.end >= sequence.due_from))
+        return self._entered(Carried.of(parts))
+
+    def _entered(self, carried: Carried) -> Carried:
+        """It is under way."""
+        self._number += 1
+        self._under_way += 1
+        for part in carried.parts:
+            part.sequence.entered = part.segment.end
+            part.sequence.since = self._number
+            part.sequence.under_way += 1
+        return carried
+
+    def _came_back(self, sequence: Sequence, n: int = 1) -> None:
+        sequence.under_way -= n
+        if sequence.leaving and not sequence.under_way:
+            self._release(sequence)
+
+    def _judge(self, sequence: Sequence, seconds: float, followed: bool) -> None:
+        """It was given a token so long after the last one: what was guessed for its place is right or wrong."""
+        if sequence.leaving:
+            sequence.guesses.drop()
+        elif sequence.request.guesses and self._limits.machines > 1:
+            known = sequence.guesses.came(sequence.tokens, seconds, followed, self._gain)
+            self._gain = known if len(self._running) == 1 else self._gain
+
+    # slots
+
+    async def attend(self, stages: SequenceOf[StageClient], order: Order) -> None:
+        """Give slots to those who wait, and empty those of the ones who left. Runs for ever.
+
+        What runs already was interrupted: it begins first on these stages.
+        """
+        self._order = order
+        for sequence in list(self._running.values()):
+            await self._start(sequence, stages)
+        while True:
+            await self._door.wait()
+            self._door.clear()
+            while self._to_empty:
+                slot = self._to_empty.popleft().slot
+                await order.forget(slot, 0)
+                self._idle[slot] = Idle(slot, 0)
+            while admission := self._admission():
+                await self._begin(admission, order, stages)
+            if order.is_behind and not self._under_way:
+                await order.settle()
+
+    @property
+    def beginning(self) -> frozenset[int]:
+        """The slot whose sequence the last run is told of."""
+        return frozenset() if self._beginning is None else frozenset((self._beginning,))
+
+    def _admission(self) -> Admission | None:
+        promised = sum(s.cells for s in self._running.values()) + sum(
+            s.cells for s in self._to_empty
+        )
+        return admit(self._waiting, list(self._idle.values()), promised, self._limits)
+
+    async def _begin(
+        self, admission: Admission, order: Order, stages: SequenceOf[StageClient]
+    ) -> None:
+        sequence = self._waiting.pop(admission.index)
+        for earlier in self._waiting[: admission.index]:
+            earlier.overtaken += 1
+        idle = self._idle.pop(admission.slot)
+        empty = Kept(rule=self._shape.keep)
+        held, sequence.kept = len(idle.ids), (idle.kept or empty).cut_back(admission.keep)
+        keep = admission.keep
+        sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
+        sequence.since, sequence.stages_before = self._number, self._figures()
+        sequence.begun_at = sequence.begun_at or time.monotonic()
+        sequence.under_way = 1  # so that nobody releases its slot meanwhile
+        self._running[sequence.slot] = sequence
+        name, slot = sequence.request.name, sequence.slot
+        log.info("%s has slot %d", name or "an answer", slot, extra=about(name, slot=slot))
+        for slot in admission.evicted:
+            self._idle[slot] = Idle(slot, 0)
+            await order.forget(slot, 0)
+        if held > admission.keep:
+            await order.forget(sequence.slot, admission.keep)
+        await self._start(sequence, stages)
+
+    async def _start(self, sequence: Sequence, stages: SequenceOf[StageClient]) -> None:
+        """Have the last run sample it; then it is begun on every stage, and may enter."""
+        sequence.under_way, self._beginning = 1, sequence.slot
+        try:
+            await stages[-1].begin(*sequence.beginning())
+        except BadInput as error:  # a grammar that does not compile
+            sequence.end(error)
+        self._beginning = None
+        sequence.under_way, sequence.begun = 0, True
+        if sequence.leaving:
+            self._release(sequence)
+        self.wake()
+
+    def _release(self, sequence: Sequence) -> None:
+        """Its slot is idle from now on, and keeps what a later turn of the conversation may share."""
+        if self._running.get(sequence.slot) is not sequence:
+            return
+        del self._running[sequence.slot]
+        if sequence.request.is_usual:
+            self.usual.took(time.monotonic() - sequence.begun_at)
+        if sequence.conversation is None:
+            self._to_empty.append(sequence)
+        else:
+            held = sequence.tokens[: sequence.entered]
+            kept = sequence.kept if self._shape.recurrent else None
+            self._idle[sequence.slot] = Idle(
+                sequence.slot, self._number, sequence.conversation, held, kept
+            )
+        self._door.set()

@@ -1,0 +1,358 @@
+"""One request on its way: its token ids, its unread tokens, what a replay would need."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from array import array
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from app.core.errors import AppError, BadInput
+from app.core.recovery.recovery import Interruption, Notice, continued
+from app.core.scheduler.routing import Pace, pace_of
+from app.inference.pipeline.speculative_tokens import Guesses
+from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
+from backends.contract import FORM_TOO_HEAVY, Sampling
+from backends.worker.kept_states import Kept
+
+MAX_UNREAD = 256  # tokens; then the sequence waits for its reader (SAFETY.md 5)
+UNREAD_S = 30.0  # and ends when the reader has taken nothing for so long
+ALIKE_S = 10.0  # an answer that has taken longer is replayed in chunks
+PAUSE_S = 2.0  # more between two tokens was no computing
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to continue, and how.
+
+    KV cache is reused only within one `conversation`: whoever serves several people or API keys makes
+    theirs differ, or timing would tell one what another asked.
+    """
+
+    ids: tuple[int, ...]
+    sampling: Sampling
+    max_tokens: int
+    end_tokens: tuple[int, ...] = ()  # none: run to max_tokens
+    conversation: str | None = None
+    ends_with: Callable[[int], bool] | None = (
+        None  # asked of each token as it is sampled; must be quick
+    )
+    name: str = ""  # its id, for logs
+    guesses: bool = True  # its next tokens may be guessed while machines would stand idle
+    is_usual: bool = True  # else how long it takes says nothing of the next one
+    goes_first: bool = False  # before others that wait
+    read: Callable[[int], None] | None = None  # told once how much of its prompt was computed
+
+
+RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
+    "temperature": (0, 100),
+    "top_k": (-1, 1 << 30),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "repeat_penalty": (0.01, 100),
+    "repeat_last_n": (-1, 1 << 20),
+    "presence_penalty": (-100, 100),
+    "frequency_penalty": (-100, 100),
+    "seed": (0, (1 << 63) - 1),
+}
+
+
+MOST_BIAS = 100  # OpenAI's
+
+
+def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
+    """Raise BadInput for what cannot be answered with so many positions and token ids.
+
+    trained: positions there would be at most, however the model was loaded.
+    """
+    if not request.ids:
+        raise BadInput("prompt_empty")
+    tokens = len(request.ids)
+    if tokens >= room and trained is not None and tokens >= trained:
+        raise BadInput("prompt_beyond_model", tokens=tokens, context=trained)
+    if tokens >= room:
+        raise BadInput("prompt_too_long", tokens=tokens, context=room)
+    if not all(0 <= token < n_vocab for token in request.ids):
+        raise BadInput("token_unknown", most=n_vocab - 1)
+    if request.max_tokens < 1:
+        raise BadInput("max_tokens_low", tokens=request.max_tokens)
+    _check_sampling(request.sampling, n_vocab)
+
+
+def _check_sampling(sampling: Sampling, n_vocab: int) -> None:
+    """Raise BadInput for a number that no sampler takes."""
+    for name, (least, most) in RANGES.items():
+        if not least <= getattr(sampling, name) <= most:
+            raise BadInput("sampling_odd", name=name, least=least, most=most)
+    if not all(-MOST_BIAS <= bias <= MOST_BIAS for _, bias in sampling.logit_bias):
+        raise BadInput("sampling_odd", name="logit_bias", least=-MOST_BIAS, most=MOST_BIAS)
+    for token, _ in sampling.logit_bias:
+        if not 0 <= token < n_vocab:
+            raise BadInput("bias_unknown", token=token, most=n_vocab - 1, field="logit_bias")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One sampled token."""
+
+    id: int
+    likely: tuple[
+        tuple[int, float], ...
+    ] = ()  # if asked for: it, and the likeliest, with their logs
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last thing a stream says."""
+
+    reason: str  # "stop": an end token, or `ends_with`; "length": max_tokens or the context is full
+    figures: RequestFigures
+
+
+class Home(Protocol):
+    """Where a sequence is computed."""
+
+    place: int
+
+    def wake(self) -> None: ...
+    def leave(self, sequence: Sequence) -> None: ...
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A request that waits, runs or has ended. Changed by the pipeline's tasks only."""
+
+    request: Request
+    cells: int  # positions promised to it
+    home: Home  # another one's, when that takes it over
+    asked_at: float = field(default_factory=time.monotonic)
+    tokens: array[int] = field(
+        init=False
+    )  # prompt and answer so far, int32: slices are ready for the wire
+    slot: int = -1
+    due_from: int = field(init=False)  # tokens are sampled where a segment ends here or later
+    entered: int = 0  # positions in the KV cache or on their way there
+    kept: Kept = field(default_factory=Kept)  # where its slot's state is kept, if it has one
+    since: int = 0
+    under_way: int = 0  # its micro-batches in the pipeline
+    overtaken: int = 0
+    reused: int = 0
+    leaving: bool = False  # nothing of it enters any more
+    begun: bool = False  # on every stage: what there is of it may enter
+    interruption: Interruption = field(default_factory=Interruption)
+    over: bool = False  # its reader has been told the end
+    begun_at: float = 0.0
+    first_at: float = 0.0
+    last_at: float = 0.0
+    spoke_s: float = 0.0  # from the first token to the last, without long pauses
+    alike: int = 0  # up to there, what is computed again enters as it did the first time
+    stages_before: tuple[StageFigures, ...] = ()
+    likely: tuple[tuple[int, float], ...] = ()  # of the token that comes next
+    guesses: Guesses = field(default_factory=Guesses)
+    _unread: deque[Token | Notice | Finish | AppError] = field(default_factory=deque)
+    _reader: asyncio.Future[None] | None = None
+    _full_since: float | None = None
+
+    def __post_init__(self) -> None:
+        self.tokens = array("i", self.request.ids)
+        self.due_from = len(self.tokens)
+
+    # as the schedule sees it
+
+    @property
+    def known(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def until(self) -> int:
+        """Where its next chunk ends at the latest: while it is replayed alike, where one ended before."""
+        if self.entered >= self.alike:
+            return self.known
+        edges = (self.reused, self.n_prompt, self.entered + 1)
+        return next(edge for edge in edges if edge > self.entered)
+
+    @property
+    def is_apart(self) -> bool:
+        return self.interruption.is_suspected
+
+    @property
+    def conversation(self) -> str | None:
+        return self.request.conversation
+
+    @property
+    def goes_first(self) -> bool:
+        """What another pipeline began does as well."""
+        return self.request.goes_first or self.begun_at > 0
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.request.ids
+
+    @property
+    def n_prompt(self) -> int:
+        return len(self.request.ids)
+
+    @property
+    def lasts(self) -> bool:
+        """It goes on after its next token, as far as can be known before that is sampled."""
+        ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
+        return not (ends or self.leaving or len(self._unread) + 1 >= MAX_UNREAD)
+
+    @property
+    def guessable(self) -> bool:
+        """All that is known of it is under way, and it goes on after the next guess, should that be right."""
+        ahead = self.guesses
+        if not self.request.guesses or not self.begun or self.leaving or ahead.wrong:
+            return False
+        n_then = self.known + len(ahead.pending) + 1
+        lasts = n_then - self.n_prompt < self.request.max_tokens and n_then < self.cells
+        unread = len(self._unread) + len(ahead.pending) + 1
+        return lasts and unread < MAX_UNREAD and self.entered == n_then - 1
+
+    @property
+    def n_read(self) -> int:
+        """Tokens of the prompt that were computed for it, or are on their way there."""
+        entered = self.n_prompt if self.first_at else min(self.entered, self.n_prompt)
+        return max(0, entered - self.reused)
+
+    @property
+    def answer_tokens(self) -> int:
+        return len(self.tokens) - len(self.request.ids)
+
+    def beginning(self) -> tuple[int, int, Sampling, SequenceOf[int], int]:
+        """What the last run is told: slot, due_from, sampling, history, drawn (orders.Begin)."""
+        sampling, drawn = self.request.sampling, self.due_from - self.n_prompt
+        penalties = (sampling.presence_penalty, sampling.frequency_penalty)
+        known = drawn > 0 or sampling.repeat_penalty != 1.0 or any(penalties)
+        history = self.tokens[: self.due_from] if known else ()
+        return self.slot, self.due_from, sampling, history, drawn
+
+    def rewind(self, *, alone: bool = False) -> None:
+        """No stage holds any of it: all tokens so far are to be computed again, and the next is due then.
+
+        alone: nobody else is answered. Then a greedy answer enters token by token again, if that took no longer than
+        ALIKE_S: engines compute one row by another way than several, slightly different numbers come of it, and
+        later a near tie may fall the other way. docs/same-words.md has the figures.
+        """
+        greedy = self.request.sampling.temperature <= 0
+        self.alike = self.known if alone and greedy and self.spoke_s <= ALIKE_S else 0
+        self.entered = self.under_way = 0
+        self.due_from = len(self.tokens)
+        self.begun, self.kept = False, self.kept.cut_back(0)
+        self.guesses.clear()
+
+    def replay_s(self, pace: Pace) -> float:
+        """Until all of it has been computed again, after `rewind`."""
+        alone = self.answer_tokens if self.alike else 0
+        return (self.known - alone) * pace.row_s + alone * pace.step_s
+
+    def sampled(
+        self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]
+    ) -> None:
+        """Its next token is there."""
+        if self.leaving:
+            return
+        if token == FORM_TOO_HEAVY:
+            self.end(BadInput("form_too_heavy"))
+            return
+        request = self.request
+        self.spoke_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
+        self.last_at = now
+        if self.interruption.loss is not None and (done := self.interruption.went_on(now)):
+            self.put(continued(done))
+        self.interruption.goes_on()
+        self.first_at = self.first_at or now
+        if token in request.end_tokens:
+            self.end(Finish("stop", self.figures(figures())))
+            return
+        self.tokens.append(token)
+        self.put(Token(token, self.likely))
+        if request.ends_with is not None and request.ends_with(token):
+            self.end(Finish("stop", self.figures(figures())))
+        elif self.answer_tokens >= request.max_tokens or self.known >= self.cells:
+            self.end(Finish("length", self.figures(figures())))
+
+    # between pipeline and reader
+
+    def put(self, item: Token | Notice | Finish | AppError) -> None:
+        """Give something to the reader."""
+        if isinstance(item, Notice):
+            self.interruption.hear(item)
+        self._unread.append(item)
+        if len(self._unread) == MAX_UNREAD:
+            self._full_since = time.monotonic()
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def end(self, item: Finish | AppError) -> None:
+        """The last thing the reader gets."""
+        self.leaving = True
+        if not self.over:
+            self.over = True
+            self.put(item)
+
+    async def take(self) -> Token | Notice | Finish:
+        """The next token, waiting for it. Raises the error that ended the sequence."""
+        while not self._unread:
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        item = self._unread.popleft()
+        self._full_since = time.monotonic() if self.full else None
+        if isinstance(item, AppError):
+            raise item
+        return item
+
+    @property
+    def full(self) -> bool:
+        """Its reader is too far behind."""
+        return len(self._unread) >= MAX_UNREAD
+
+    def full_for(self, now: float) -> float:
+        """For how many seconds the reader has taken nothing from a full queue."""
+        return now - self._full_since if self._full_since is not None else 0.0
+
+    def figures(self, stages: tuple[StageFigures, ...]) -> RequestFigures:
+        n_later = self.answer_tokens - 1
+        spent = self.last_at - self.first_at
+        return RequestFigures(
+            prompt_tokens=self.n_prompt,
+            reused_tokens=self.reused,
+            answer_tokens=self.answer_tokens,
+            queued_s=self.begun_at - self.asked_at,
+            ttft_s=self.first_at - self.asked_at,
+            decode_tok_s=n_later / spent if n_later > 0 and spent > 0 else 0.0,
+            stages=tuple(
+                now.since(before) for now, before in zip(stages, self.stages_before, strict=True)
+            ),
+            recoveries=tuple(self.interruption.recovered),
+            place=self.home.place,
+            guessed=self.guesses.n_made,
+            guessed_right=self.guesses.n_right,
+        )
+
+
+def replayed_s(again: SequenceOf[Sequence], paces: SequenceOf[Pace | None]) -> float | None:
+    """Until these have been computed again, on stages as fast as those before; None: that was not measured."""
+    pace = pace_of(paces)
+    return None if pace is None else sum(one.replay_s(pace) for one in again)
+
+
+async def heard(sequence: Sequence) -> AsyncGenerator[Token | Notice | Finish, None]:
+    """What its reader gets, up to its Finish. Closing it at any moment cancels: use contextlib.aclosing."""
+    try:
+        while True:
+            was_full = sequence.full
+            item = await sequence.take()
+            if was_full:
+                sequence.home.wake()
+            yield item
+            if isinstance(item, Finish):
+                return
+    finally:
+        if sequence.request.read is not None:
+            sequence.request.read(sequence.n_read)
+        sequence.home.leave(sequence)

@@ -1,0 +1,152 @@
+"""Guessed tokens of one answer that are under way before they are known, and what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from array import array
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.core.scheduler.speculation import Found, Gain, Lookup, Score, Way
+from app.inference.pipeline.step import Step
+from app.inference.stages.slot_ops import forget
+from app.inference.stages.stage_client import StageClient
+
+
+class Wrong(Exception):
+    """Another token came: what was computed for the guessed one is of no use."""
+
+
+@dataclass(slots=True)
+class Guess:
+    """One position with a guessed token, on its way as far as the last run, which only sees what is right."""
+
+    token: int
+    pos: int
+    chance: float  # that it and those before it are right
+    n_reached: int = 0  # runs that were sent it
+    first_s: float = 0.0  # it took the first one
+    _verdict: asyncio.Future[bool] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def enters(self) -> None:
+        """It is about to be sent to its next run. Raises Wrong when that is of no use any more."""
+        if self._verdict.done() and not self.right:
+            raise Wrong
+        self.n_reached += 1
+
+    @property
+    def right(self) -> bool:
+        """Its token has come."""
+        return self._verdict.done() and self._verdict.result()
+
+    async def proved(self) -> None:
+        """Wait for the token that comes. Raises Wrong."""
+        if not await self._verdict:
+            raise Wrong
+
+    def judge(self, right: bool) -> None:
+        self._verdict.set_result(right)
+
+
+@dataclass(slots=True)
+class Guesses:
+    """What one sequence guesses of itself. Changed by the pipeline's tasks only."""
+
+    n_made: int = 0
+    n_right: int = 0
+    pending: deque[Guess] = field(default_factory=deque)  # the oldest first
+    wrong: list[Guess] = field(default_factory=list)  # until the runs have forgotten them
+    _lookup: Lookup = field(default_factory=Lookup)
+    _score: Score = field(default_factory=Score)
+    _found: Found | None = None  # for the token that comes next, whether or not it was guessed
+    _way: Way | None = None  # of the next token; None: not measured from its start
+    _followed: bool = (
+        False  # the first run had computed that position when the token before it came
+    )
+
+    def next(self, tokens: array[int], gain: Gain) -> Guess | None:
+        """A guess that is worth its time, for the position after all that is under way."""
+        chance, found = 1.0, self._found
+        if self.pending:
+            chance = self.pending[-1].chance
+            found = self._lookup.find(tokens, [guess.token for guess in self.pending])
+        if found is None:
+            return None
+        chance *= self._score.chance(found)
+        if not gain.pays(chance):
+            return None
+        guess = Guess(found.token, len(tokens) + len(self.pending), chance)
+        self.pending.append(guess)
+        self.n_made += 1
+        if self._way is Way.PLAIN:
+            self._way = Way.OPENED
+        return guess
+
+    def came(self, tokens: array[int], seconds: float, followed: bool, gain: Gain) -> Gain:
+        """The last of `tokens` is new, so long after the one before: the guesses for it are judged. Returns
+        what is known now of all guesses' gain.
+
+        followed: the first run has computed its position in the same time.
+        """
+        token, way = tokens[-1], self._way
+        begun = (
+            self._followed - followed
+        )  # what of this position was computed before, less of the next
+        self._followed = followed
+        if self.pending and self.pending[0].first_s:
+            gain = gain.first_took(self.pending[0].first_s)
+        if way is not None:
+            gain = gain.after(way, max(0.0, seconds + begun * gain.first_s))
+        if self._found is not None:
+            self._score = self._score.after(self._found, token)
+        self._lookup.read(tokens)
+        self._found = self._lookup.find(tokens)
+        self._way = Way.PLAIN
+        if self.pending:
+            right = self.pending[0].token == token
+            self._way = Way.RIGHT if right else Way.WRONG
+            if right:
+                self.n_right += 1
+                self.pending.popleft().judge(True)
+            else:
+                self.drop()
+        return gain
+
+    def drop(self) -> None:
+        """Nothing that is pending comes true."""
+        for guess in self.pending:
+            guess.judge(False)
+        self.wrong += self.pending
+        self.pending.clear()
+
+    def clear(self) -> None:
+        """No run holds anything any more."""
+        self.pending.clear()
+        self.wrong.clear()
+        self._way = None
+
+
+async def go_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> Step | None:
+    """Compute a guessed step as far as the last run, and wait for its token; None: another one came."""
+    try:
+        sent_at = time.monotonic()
+        for stage in stages:
+            step = await stage.forward(step, guess.enters)
+            guess.first_s = guess.first_s or time.monotonic() - sent_at
+        await guess.proved()
+    except Wrong:
+        return None
+    return step
+
+
+async def take_back(guesses: Guesses, slot: int, stages: Sequence[StageClient]) -> int:
+    """Have every run that was sent a wrong guess forget it. Returns how many positions remain."""
+    keep = guesses.wrong[0].pos
+    if n_reached := max(guess.n_reached for guess in guesses.wrong):
+        await forget(stages[:n_reached], slot, keep)
+    guesses.wrong.clear()
+    return keep

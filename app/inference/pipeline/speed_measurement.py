@@ -1,0 +1,117 @@
+"""Measured speed of stages and requests. Times are seconds of a monotonic clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.recovery.recovery import Recovered
+from app.core.scheduler.routing import Pace, learned
+
+FORGET_SLOW = (
+    0.995  # a slow step counts this much less with each later one: about the 99th percentile
+)
+
+SURE_S = 0.25  # a step far above the others was no computing: silence of the network, which the next may be as well
+
+
+@dataclass(frozen=True, slots=True)
+class StageFigures:
+    """What a stage did. While several requests run, the figures of one include the others' work."""
+
+    name: str
+    steps: int = 0
+    busy_s: float = 0.0  # computing; for a lender with the way there and back
+    wait_s: float = 0.0  # micro-batches queued behind others
+    bytes_out: int = 0  # sent to the stage
+    bytes_in: int = 0
+
+    def since(self, before: StageFigures) -> StageFigures:
+        return StageFigures(
+            self.name,
+            self.steps - before.steps,
+            self.busy_s - before.busy_s,
+            self.wait_s - before.wait_s,
+            self.bytes_out - before.bytes_out,
+            self.bytes_in - before.bytes_in,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFigures:
+    """One request, measured where its tokens were delivered."""
+
+    prompt_tokens: int
+    reused_tokens: int  # of the prompt, found in the KV cache
+    answer_tokens: int
+    queued_s: float  # until it had a slot
+    ttft_s: float  # from the request to its first token
+    decode_tok_s: float  # after the first token; 0 for answers of one token
+    stages: tuple[StageFigures, ...]  # since it was last recovered, if it was
+    recoveries: tuple[Recovered, ...] = ()
+    place: int = 0  # of several pipelines of the model, which one ended it
+    guessed: int = 0  # tokens whose position was computed before they were known
+    guessed_right: int = 0  # those of them that came
+
+
+@dataclass(slots=True)
+class StageMeter:
+    """Counts what one stage does."""
+
+    name: str
+    steps: int = 0
+    busy_s: float = 0.0
+    wait_s: float = 0.0
+    bytes_out: int = 0
+    bytes_in: int = 0
+    slow_decode_s: float = 0.0
+    slow_row_s: float = 0.0  # a row of a prefill chunk
+    pace: Pace | None = None  # not measured yet
+
+    def add(self, busy_s: float, wait_s: float, n_rows: int, prefill: bool) -> None:
+        self.steps += 1
+        self.busy_s += busy_s
+        self.wait_s += wait_s
+        self.pace = learned(self.pace, busy_s, n_rows, prefill, wait_s)
+        if prefill:
+            self.slow_row_s = max(busy_s / n_rows, self.slow_row_s * FORGET_SLOW)
+        else:
+            before_s = self.slow_decode_s
+            most_s = 2 * max(before_s, SURE_S) if before_s else busy_s
+            self.slow_decode_s = max(min(busy_s, most_s), before_s * FORGET_SLOW)
+
+    def figures(self) -> StageFigures:
+        return StageFigures(
+            self.name, self.steps, self.busy_s, self.wait_s, self.bytes_out, self.bytes_in
+        )
+
+
+STILL_S = 4.25  # a worker that the system has stopped for so long is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long a stage may take (SAFETY.md 5)."""
+
+    decode_least_s: float = 2.0
+    decode_most_s: float = 10.0
+    prefill_least_s: float = 10.0
+    first_s: float = 60.0  # the first step may read all weights from a slow disk
+    ask_s: float = (
+        0.5  # before a limit a lender is asked, and is tried anew then if it says nothing
+    )
+    still_s: float = STILL_S
+    dead_s: float = 4.75  # nothing is given up before: what stood still for 4 s goes on
+
+    def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
+        """Limit of one step, from what this stage was seen to need."""
+        if not meter.steps:
+            return self.first_s
+        if prefill:
+            return max(self.prefill_least_s, 4 * meter.slow_row_s * n_rows)
+        if not meter.slow_decode_s:
+            return self.decode_most_s
+        return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))
+
+    def of_worker(self, slowest_s: float) -> float:
+        """Limit of any step, for a lender's node, which does not read what the steps are."""
+        return max(self.prefill_least_s, 4 * slowest_s) if slowest_s else self.first_s

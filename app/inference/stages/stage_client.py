@@ -1,0 +1,481 @@
+"""A run of layers as the driver sees it, behind the pipe of its own worker or behind a lender's channel.
+
+The hot path of the app: a micro-batch passes here once for each stage. So rows stay bytes in the form of the
+wire, and an answer is compared as a whole with the header that the right answer must have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from app.core.errors import AppError, StageLost
+from app.core.scheduler.hidden_rows import are_usable
+from app.core.scheduler.routing import Pace
+from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
+from app.inference.pipeline.step import Run, Step
+from app.inference.stages.in_flight import NOTHING, Sent
+from app.inference.stages.slot_ops import Course, Passage, Told
+from app.inference.worker.priority_lock import Turns
+from app.inference.worker.worker_errors import lost_of
+from backends import orders
+from backends.contract import Number, Sampling
+from backends.frames import (
+    HEADER,
+    MAGIC,
+    SEGMENT,
+    VERSION,
+    BadFrame,
+    Frame,
+    Kind,
+    decode,
+    read_head,
+)
+
+T = TypeVar("T")
+PATIENCE = 8  # limits of a step that whatever computes it says to be at work on
+LIKELY_BYTES = 8  # a token and its log probability
+CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
+
+
+class FrameChannel(Protocol):
+    """A data connection to another machine. Its calls raise AppError or OSError once it has ended."""
+
+    async def send(self, frame: bytes) -> None: ...
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        """Give `to` each frame as it comes, until the connection ends or `to` raises."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Link(Protocol):
+    """How frames get to a stage and back."""
+
+    async def send(self, frame: bytes) -> None: ...
+
+    async def listen(self, stage: StageClient) -> None:
+        """Hand over what comes back, until the link ends or this is cancelled."""
+        ...
+
+    def last_done_at(self) -> float:
+        """When whatever computes there last finished something, for this stage or another one."""
+        ...
+
+    def overdue(self, stage: StageClient, in_s: float) -> bool:
+        """The oldest answer should be here in so many seconds, or have come: see whether that can be mended then.
+        True when whatever computes there says that it does: then it is slow, not gone."""
+        ...
+
+    def stands_still_s(self, now: float) -> float:
+        """For how long the system has stopped whatever computes there, as far as this machine can see."""
+        ...
+
+    def silence(self, machine: str, seconds: float) -> StageLost:
+        """What it means that nothing came for so long."""
+        ...
+
+    def give_up(self, why: StageLost) -> None:
+        """The stage is of no more use."""
+        ...
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another machine computes there, whose word is not this one's."""
+        ...
+
+    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
+        """Start a sequence in the run that samples."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class StageClient:
+    """Sends steps to one run and matches what comes back. Used from the pipeline's tasks only."""
+
+    def __init__(
+        self,
+        run: Run,
+        link: Link,
+        name: str,
+        *,
+        deadlines: Deadlines | None = None,
+        machine: str = "",
+        key: str = "",
+    ) -> None:
+        self.run = run
+        self.name = name
+        self.machine = machine or name  # runs with the same machine share its time
+        self.key = key  # that machine's id, if it has one
+        self.lost: StageLost | None = None
+        self.on_lost: Callable[[StageLost], None] | None = None
+        self.on_doubt: Callable[[str, float | None], None] | None = None  # as `doubted`
+        self.silent_s = (
+            0.0  # when it was lost: how long nothing had come although something was due
+        )
+        self.on_likely: Callable[[Frame], None] | None = None  # of the run that samples
+        self._link = link
+        self._deadlines = deadlines or Deadlines()
+        self._meter = StageMeter(name)
+        self._credit = asyncio.Semaphore(CREDIT)
+        self._turns: Turns | None = None
+        self._passage = Passage()
+        self._rank = 0
+        self._sent: deque[Sent] = deque()
+        self._seq = 0
+        self._repeated = 0  # up to this one everything was sent twice
+        self._ended_with = NOTHING  # the oldest frame without an answer then
+        self._awake_at = 0.0  # this machine itself stood still before
+
+    async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
+        """Have the run compute a step, in the order of these calls. Raises StageLost when the run is gone or
+        answers anything else; what `enters` raises when the step's turn has come keeps it from being sent.
+        """
+        data, number = await self._in_turn(self._compute(step, enters))
+        return self._answered(step, data, number)
+
+    async def forward_into(
+        self, step: Step, first: StageClient, following: Step
+    ) -> tuple[Step, Step]:
+        """The last run computes a step, and the first run, in the same worker, at once the one after it:
+        `following`, whose rows are the tokens sampled. Both steps' answers. Raises as `forward`.
+        """
+        computing = self._compute_both(step, first, following)
+        data, data_after, number = await self._in_turn(computing)
+        return self._answered(step, data, 0), first._answered(following, data_after, number)
+
+    async def _in_turn(self, computing: Coroutine[Any, Any, T]) -> T:
+        try:
+            if self._turns is None:
+                async with self._credit:
+                    return await computing
+            asked_at = time.monotonic()
+            await self._turns.take(self._rank)
+            self._meter.wait_s += time.monotonic() - asked_at
+            try:
+                return await computing
+            finally:
+                self._turns.leave()
+        finally:
+            computing.close()  # its turn may never have come
+
+    def _answered(self, step: Step, data: bytes, number: int) -> Step:
+        start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
+        rows = memoryview(data)[start:]
+        return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number)
+
+    def share(self, turns: Turns, rank: int) -> None:
+        """This machine holds several runs, and computes one step after another."""
+        self._turns, self._rank = turns, rank
+
+    def follow(self, course: Course, *, is_first: bool) -> None:
+        """This is one run of a pipeline, whose runs are all told the same in the same order."""
+        self._passage = Passage(course, is_first)
+
+    async def _compute(self, step: Step, enters: Callable[[], None] | None) -> tuple[bytes, int]:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        async with self._passage.line:
+            await self._forget_before(step.number)
+            if enters is not None:
+                enters()
+            number = self._passage.enter(step.number)
+            frame = self._announce(Kind.STEP, step, step.rows, answer)
+            self._sent[-1].frame = frame
+            await self._put(frame)
+        return await answer, number
+
+    async def _compute_both(
+        self, step: Step, first: StageClient, following: Step
+    ) -> tuple[bytes, bytes, int]:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        after: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        async with self._passage.line:
+            await self._forget_before(step.number)
+            self._passage.enter(step.number)
+            number = first._passage.enter(0)
+            frame = self._announce(Kind.STEP, step, step.rows, answer)
+            await self._put(first._announce(Kind.FOLLOW, following, frame, after))
+        return await answer, await after, number
+
+    async def _forget_before(self, number: int | None) -> None:
+        for slot, keep in self._passage.due(number):
+            await self._forget(slot, keep)
+
+    async def _put(self, frame: bytes) -> None:
+        try:
+            await self._link.send(frame)
+        except (AppError, OSError) as error:
+            raise self._fail_by(error) from None
+
+    async def forget(self, slot: int, keep: int = 0, others: Sequence[Told] = ()) -> None:
+        """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones.
+
+        others: runs after this one, which are told so at the same place.
+        """
+        async with self._passage.line:
+            for run in others:
+                run.forget_later(slot, keep)
+            await self._forget(slot, keep)
+
+    def forget_later(self, slot: int, keep: int) -> None:
+        """As `forget`, once the steps that are under way to this run are sent: `catch_up`, or the next step does it."""
+        self._passage.put_off(slot, keep)
+
+    async def catch_up(self, number: int | None = None) -> bool:
+        """Say what may be said now, or all that comes before the step of this number; whether that is all."""
+        async with self._passage.line:
+            await self._forget_before(number)
+        return not self._passage.is_behind
+
+    async def _forget(self, slot: int, keep: int) -> None:
+        seq = self._next_seq()
+        table = SEGMENT.pack(slot, 0, keep)
+        head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
+        self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0, table, head + table))
+        await self._put(head + table)
+
+    async def begin(
+        self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0
+    ) -> None:
+        """A slot of the last run starts a sequence, before the steps sent from now on (orders.Begin)."""
+        order = orders.Begin(
+            request=0, pipeline=self.run.pipeline.hex(), slot=slot, due_from=due_from,
+            sampling=sampling, history=tuple(history), drawn=drawn,
+        )  # fmt: skip
+        await self._link.begin(order, self)
+
+    async def begin_there(self, order: orders.Begin) -> None:
+        """As `begin`, by a frame that is sent again like a step, and so counts once."""
+        seq, payload = self._next_seq(), orders.encode(order)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
+        table = SEGMENT.pack(order.slot, 0, order.due_from)
+        frame = b"".join((head, table, payload))
+        self._sent.append(Sent(seq, Kind.BEGIN, answer, b"", 0, table, frame))
+        await self._put(frame)
+        await answer
+
+    async def listen(self) -> None:
+        """Hand over what comes back until the stage is lost; then it has failed for everybody."""
+        try:
+            await self._link.listen(self)
+        except (AppError, OSError) as error:
+            self._fail_by(error)
+
+    def received(self, data: bytes) -> bool:
+        """A frame came from the run; whether it was the answer that was waited for."""
+        sent = self._sent[0] if self._sent else NOTHING
+        if len(data) == sent.n_answer and data.startswith(sent.expected):
+            self._sent.popleft()
+            self._measure(sent, len(data))
+            if sent.answer is not None and not sent.answer.done():
+                sent.answer.set_result(data)
+            return True
+        try:
+            return self._received_other(data, sent)
+        except BadFrame as error:
+            self.give_up(StageLost("stage_garbled", machine=self.machine, cause=str(error)))
+        return False
+
+    @property
+    def waits_since(self) -> float | None:
+        """When the oldest frame without an answer was sent."""
+        return self._sent[0].sent_at if self._sent else None
+
+    @property
+    def working_on(self) -> frozenset[int]:
+        """The slots of the oldest frame without an answer; once it is lost, of what was so then."""
+        return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
+
+    @property
+    def _oldest(self) -> Sent:
+        if self.lost is not None:
+            return self._ended_with
+        return self._sent[0] if self._sent else NOTHING
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another machine computes it, whose word is not this one's."""
+        return self._link.is_elsewhere
+
+    def was_given_sound_rows(self) -> bool:
+        """Whether the numbers of the oldest step without an answer can be used, looked at here."""
+        sent = self._oldest
+        rows = sent.frame[HEADER.size + len(sent.table) :]
+        return are_usable(rows, self.run.width, self.run.takes)
+
+    def check(self, now: float) -> None:
+        """Give the stage up when its oldest frame has been computed for too long.
+
+        Of the stages on one machine only the one that `waits_since` longest is computing.
+        """
+        if not self._sent or self.lost:
+            return
+        sent = self._sent[0]
+        waited = now - self._waits_from(sent)
+        if self._link.stands_still_s(now) > self._deadlines.still_s:
+            self.give_up(self._link.silence(self.machine, round(waited, 1)))
+            return
+        limit = self._deadlines.of_step(self._meter, sent.n_rows, sent.prefill)
+        early = waited <= limit - self._deadlines.ask_s
+        if early or (self._link.overdue(self, limit - waited) and waited < PATIENCE * limit):
+            return
+        if waited > max(limit, self._deadlines.dead_s):
+            self.give_up(self._link.silence(self.machine, round(waited, 1)))
+
+    def stalled_s(self, now: float) -> float:
+        """How long an answer has been waited for."""
+        return now - self._waits_from(self._sent[0]) if self._sent else 0.0
+
+    def stood_still(self, now: float) -> None:
+        """This machine slept, or its node was stopped: what others did meanwhile was not seen."""
+        self._awake_at = now
+
+    def doubted(self, seconds: float | None = None) -> None:
+        """It is not heard, and that is being mended; or it is again, after so many seconds."""
+        if self.on_doubt is not None and self.lost is None:
+            self.on_doubt(self.machine, seconds)
+
+    def unanswered(self) -> list[bytes]:
+        """The frames under way, oldest first, to be sent again."""
+        self._repeated = self._seq
+        return [sent.frame for sent in self._sent]
+
+    def _waits_from(self, sent: Sent) -> float:
+        return max(sent.sent_at, self._link.last_done_at(), self._awake_at)
+
+    def give_up(self, why: StageLost) -> None:
+        """Fail, and cut the link, so that nothing waits on it any more."""
+        self.fail(why)
+        self._link.give_up(why)
+
+    def fail(self, error: StageLost) -> None:
+        """Everything under way ends with this error, and all later calls too."""
+        if self.lost is not None:
+            return
+        self._ended_with = self._oldest
+        self.lost = error
+        self.silent_s = self.stalled_s(time.monotonic())
+        sent, self._sent = self._sent, deque()
+        for waiting in sent:
+            if waiting.answer is not None and not waiting.answer.done():
+                waiting.answer.set_exception(error)
+                waiting.answer.exception()  # seen: its waiter may have been cancelled
+        if self.on_lost is not None:
+            self.on_lost(error)
+
+    def figures(self) -> StageFigures:
+        return self._meter.figures()
+
+    @property
+    def pace(self) -> Pace | None:
+        return self._meter.pace
+
+    async def close(self) -> None:
+        """Stop using the run. Its owner gives the memory back."""
+        self.fail(StageLost("pipeline_closed"))
+        await self._link.close()
+
+    def _announce(
+        self, kind: Kind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]
+    ) -> bytes:
+        """The frame of a step, after noting what the right answer looks like."""
+        if self.lost is not None:
+            raise self.lost
+        run, seq = self.run, self._next_seq()
+        frame = b"".join(
+            (
+                self._head(kind, seq, step.n_segments, run.takes, len(rows)),
+                step.table,
+                rows,
+            )
+        )
+        if run.samples:
+            n_due = len(step.due) // SEGMENT.size
+            expected = self._head(Kind.SAMPLED, seq, n_due, Number.IDS, 4 * n_due) + step.due
+            n_answer = len(expected) + 4 * n_due
+        else:
+            n_rows = step.n_rows * run.number.row_bytes(run.width)
+            expected = (
+                self._head(Kind.OUTPUT, seq, step.n_segments, run.number, n_rows) + step.table
+            )
+            n_answer = len(expected) + n_rows
+        self._sent.append(
+            Sent(
+                seq,
+                Kind.STEP,
+                answer,
+                expected,
+                n_answer,
+                step.table,
+                b"",
+                step.n_rows,
+                step.prefill,
+            )
+        )
+        self._meter.bytes_out += len(frame)
+        return frame
+
+    def _head(self, kind: Kind, seq: int, n_segments: int, number: Number, n_payload: int) -> bytes:
+        run = self.run
+        return HEADER.pack(
+            MAGIC, VERSION, kind, run.pipeline, run.epoch, seq, n_segments, number, 0, n_payload
+        )
+
+    def _next_seq(self) -> int:
+        if self.lost is not None:
+            raise self.lost
+        self._seq += 1
+        return self._seq
+
+    def _measure(self, sent: Sent, n_bytes: int) -> None:
+        now = time.monotonic()
+        if sent.kind is Kind.STEP:
+            self._meter.bytes_in += n_bytes
+            began = max(sent.sent_at, self._link.last_done_at())
+            self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
+
+    def _received_other(self, data: bytes, sent: Sent) -> bool:
+        """Anything but the expected rows: news, something late, or an error; or what was waited for has been done."""
+        head = read_head(data)
+        if head.pipeline != self.run.pipeline:
+            raise BadFrame("an answer for another run")
+        match head.kind:
+            case Kind.LOST:  # whatever computes there lives, and may hold other runs
+                self.fail(lost_of(decode(data).payload, self.machine))
+            case _ if head.epoch < self.run.epoch or head.kind is Kind.LOGITS:
+                pass  # to an earlier epoch's frame; or asked for by tests only, which listen at the worker
+            case Kind.DONE if sent.kind in (Kind.FORGET, Kind.BEGIN) and head.seq == sent.seq:
+                self._sent.popleft()
+                if sent.answer is not None and not sent.answer.done():
+                    sent.answer.set_result(data)
+                return True
+            case Kind.LIKELY if self.run.samples:
+                likely = decode(data)
+                if len(likely.payload) % LIKELY_BYTES:
+                    raise BadFrame("likely tokens that are no whole number of them")
+                if self.on_likely is not None:
+                    self.on_likely(likely)
+            case Kind.STALE | Kind.NEED_FROM if sent.seq <= head.seq <= self._seq:
+                self.give_up(StageLost("stage_out_of_step", machine=self.machine))
+            case _ if head.seq < sent.seq or head.kind is Kind.STALE:
+                pass  # late or repeated, or to an earlier epoch's frame by a lender that says so with its own
+            case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
+                pass  # to the first sending, whose earlier answers went astray: all come again in order
+            case _:
+                raise BadFrame(
+                    f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}"
+                )
+        return False
+
+    def _fail_by(self, error: AppError | OSError) -> StageLost:
+        if isinstance(error, StageLost):
+            self.fail(error)
+        else:
+            self.fail(StageLost("stage_unreachable", machine=self.machine))
+        assert self.lost is not None
+        return self.lost

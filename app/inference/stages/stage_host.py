@@ -1,0 +1,415 @@
+"""A lender's side: admit a run of layers, give it a worker, and pass frames between host and worker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
+
+from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
+from app.core.reasons import in_words
+from app.core.recovery import blame
+from app.core.scheduler.threads import Threads
+from app.inference.pipeline.speed_measurement import Deadlines
+from app.inference.pipeline.step import Run
+from app.inference.stages.channel_link import close_channel
+from app.inference.stages.stage_client import CREDIT, FrameChannel
+from app.inference.stages.stage_links import open_run
+from app.inference.worker.worker import ONE_THREAD, Worker
+from backends import orders
+from backends.contract import Number, StageConfig
+from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step, decode, encode
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.25
+ORPHAN_COMPUTE_S = 10.0  # work for a host that is gone (SAFETY.md 6)
+KEEP_S = 600.0  # layers and KV cache wait for a host's return; the window says 10 minutes
+PROCESS_BYTES = 128 << 20  # the interpreter and the engine's code, beside what was promised
+GROWTH = 1.1  # over what was admitted, then the worker is ended (SAFETY.md 8)
+LINGER_S = 1.0  # the host closes first, once it has read that the worker is gone
+LAST_WORD_S = 1.0  # for a host to take the news of an end, if it reads at all
+BEGIN_BYTES, ID_BYTES = 64 << 10, 12  # how to sample, and each token before, as JSON
+MAX_UNDER_WAY = 4 * CREDIT  # steps, and repeated ones after a reconnect
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A run that a host asks this machine to hold, and what it will take."""
+
+    run: Run
+    context: int  # most positions of one slot
+    config: StageConfig
+    layer_bytes: int
+    kv_bytes: int
+    work_bytes: int
+
+    @property
+    def needed_bytes(self) -> int:
+        return self.layer_bytes + self.kv_bytes + self.work_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What was computed here for all hosts since the start: token positions, bytes of the frames."""
+
+    rows: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(slots=True)
+class Lent:
+    """A run that is open here, or opening: its memory is promised before its worker is there."""
+
+    wanted: Wanted
+    agreed: Agreed
+    worker: Worker | None = None
+    opened: orders.Opened | None = None
+    why: Reason | None = None  # it must end, for this reason
+    gone: asyncio.Event = field(default_factory=asyncio.Event)  # its memory is given back
+    channel: FrameChannel | None = None  # while a host is connected
+    answers: asyncio.Queue[bytes | StageLost] = field(default_factory=asyncio.Queue)
+    left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
+
+    def received(self, data: bytes) -> None:
+        """From the worker. Without a host it is dropped: the worker keeps its last answers."""
+        if self.channel is not None:
+            self.answers.put_nowait(data)
+
+    def overrun(self) -> bool:
+        """The host sends without reading, or far more than its credit: nothing here may pile up."""
+        worker = self.carried()
+        unanswered = worker.under_way + self.answers.qsize()
+        most = MAX_UNDER_WAY + 2 * self.agreed.slots  # forgets come for several slots at once
+        return unanswered >= most or worker.unwritten_bytes() > 2 * MAX_FRAME
+
+    def fail(self, error: StageLost) -> None:
+        self.answers.put_nowait(error)
+
+    def carried(self) -> Worker:
+        """The worker of a run that is open."""
+        assert self.worker is not None
+        return self.worker
+
+    def kill(self, why: Reason) -> None:
+        """End the worker, at once or as soon as it is there."""
+        self.why = self.why or why
+        if self.worker is not None:
+            self.worker.kill(self.why)
+
+    def unloaded_bytes(self) -> int:
+        """What was promised and is not taken from this machine's free memory yet."""
+        taken = self.worker.resident_bytes() if self.worker is not None else 0
+        return max(0, self.wanted.needed_bytes - taken)
+
+
+class Lender:
+    """All runs that this machine holds for others. `async with` it; the end gives all memory back."""
+
+    def __init__(
+        self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None
+    ) -> None:
+        self._lent_bytes = lent_bytes  # what the owner lends, now
+        self.machine = machine  # this machine's name, for sentences the host reads
+        self._deadlines = deadlines or Deadlines()
+        self.on_ended: Callable[[bytes], None] = lambda _: None  # a run's memory was given back
+        self.passed = Passed()
+        self._n_answered = 0
+        self._open: dict[bytes, Lent] = {}
+        self._group = asyncio.TaskGroup()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._watching = self._group.create_task(self._watch(), name="watch lent layers")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await self.stop_now(Reason("lend_stopped", {"machine": self.machine}))
+        await self._group.__aexit__(None, None, None)
+
+    @property
+    def used_bytes(self) -> int:
+        """Promised to runs that are open or opening."""
+        return sum(lent.wanted.needed_bytes for lent in self._open.values())
+
+    @property
+    def runs(self) -> tuple[Wanted, ...]:
+        return tuple(lent.wanted for lent in self._open.values())
+
+    @property
+    def unloaded_bytes(self) -> int:
+        """Promised, and still among what the system calls free."""
+        return sum(lent.unloaded_bytes() for lent in self._open.values())
+
+    def busy(self) -> bool:
+        """Something is computed for a host now."""
+        workers = (lent.worker for lent in self._open.values())
+        return any(worker is not None and worker.busy_since is not None for worker in workers)
+
+    def computed_within(self, seconds: float) -> bool:
+        """Something is computed for a host now, or was lately: between two tokens nothing is."""
+        since = time.monotonic() - seconds
+        workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
+        return any(w.busy_since is not None or w.last_done_at > since for w in workers)
+
+    def quiet_s(self) -> float:
+        """For how long nothing was computed for any host; endless when nothing is open."""
+        now = time.monotonic()
+        workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
+        quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
+        return min(quiet, default=float("inf"))
+
+    async def open(self, wanted: Wanted, *, threads: Threads = ONE_THREAD) -> orders.Opened:
+        """Load a run in a worker of its own. Raises DoesNotFit before a byte is loaded, or Refused, StageLost."""
+        lent = self._admit(wanted)
+        try:
+            name = f"{self.machine}'s layers"
+            lent.worker = await Worker.start(
+                name, threads=threads, low_priority=True, reads=[wanted.config.path]
+            )
+            if lent.why is not None:
+                lent.worker.kill(lent.why)
+            opened = await open_run(
+                lent.worker, wanted.run, wanted.context, wanted.config, wanted.needed_bytes
+            )
+            if lent.why is not None:  # said in the moment it was done
+                raise await lent.worker.wait_dead()
+        except BaseException:
+            try:
+                if lent.worker is not None:
+                    await lent.worker.close(0.0)
+            finally:
+                self._forget(lent)
+            raise
+        lent.worker.route(wanted.run.pipeline, lent)
+        lent.left_at, lent.opened = time.monotonic(), opened
+        return opened
+
+    async def renew(self, pipeline: bytes, epoch: int) -> orders.Opened:
+        """The same run with a new epoch, and nothing in its KV cache: its host plays everything again.
+
+        Raises Refused when it is not open here, or StageLost.
+        """
+        lent = self._open.get(pipeline)
+        if lent is None or lent.opened is None or lent.carried().died is not None:
+            raise Refused("lend_not_open")
+        run = replace(lent.wanted.run, epoch=epoch)
+        wanted = lent.wanted = replace(lent.wanted, run=run)
+        worker = lent.carried()
+        lent.opened = await open_run(
+            worker, run, wanted.context, wanted.config, wanted.needed_bytes
+        )
+        return lent.opened
+
+    def work(self) -> tuple[int, float]:
+        """Steps answered since the start, and for how many seconds a step is being computed now."""
+        now = time.monotonic()
+        workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
+        busy = [
+            now - worker.busy_since
+            for worker in workers
+            if worker.busy_since is not None and not worker.stands_still_s(now)
+        ]
+        return self._n_answered, max(busy, default=0.0)
+
+    def _admit(self, wanted: Wanted) -> Lent:
+        """Promise the memory, without a wait in between: who asks next finds it taken."""
+        run = wanted.run
+        if run.pipeline in self._open:
+            raise Refused("lend_twice")
+        lent_bytes = self._lent_bytes()
+        free_bytes = max(0, lent_bytes - self.used_bytes)
+        if wanted.needed_bytes > free_bytes:
+            raise DoesNotFit(
+                "lend_too_large",
+                needed_bytes=wanted.needed_bytes,
+                free_bytes=free_bytes,
+                lent_bytes=lent_bytes,
+            )
+        agreed = Agreed(run.pipeline, run.width, run.takes, wanted.config.slots, wanted.context)
+        lent = self._open[run.pipeline] = Lent(wanted, agreed)
+        return lent
+
+    def _forget(self, lent: Lent) -> None:
+        """Its process is gone: the promise ends. Repeating is harmless."""
+        pipeline = lent.wanted.run.pipeline
+        if self._open.get(pipeline) is lent:
+            del self._open[pipeline]
+            lent.gone.set()
+            self.on_ended(pipeline)
+
+    def required(self, pipeline: bytes) -> Lent:
+        """The run, if it is open here. Raises Refused."""
+        lent = self._open.get(pipeline)
+        if lent is None or lent.opened is None:
+            raise Refused("lend_not_open")
+        return lent
+
+    async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
+        """Pass frames between a host's channel and the worker until one of them ends.
+
+        Raises Refused when the run is not open here. A second channel for a run ends the first.
+        """
+        lent = self.required(pipeline)
+        worker = lent.carried()
+        before, lent.channel, lent.answers = lent.channel, channel, asyncio.Queue()
+        if worker.died is not None:
+            lent.answers.put_nowait(worker.died)
+        try:
+            async with asyncio.TaskGroup() as group:
+                if before is not None:  # it may have stalled: nobody waits for its goodbye
+                    group.create_task(close_channel(before), name="close a replaced channel")
+                back = group.create_task(self._send_back(lent, channel), name="answers to a host")
+                await self._take(lent, channel)
+                back.cancel()
+        finally:
+            await close_channel(channel)
+            if lent.channel is channel:
+                lent.channel, lent.left_at = None, time.monotonic()
+
+    async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
+        """Give one run's memory back. Returns when its process is gone; unknown runs are no error."""
+        lent = self._open.get(pipeline)
+        if lent is None:
+            return
+        if lent.opened is not None:
+            await lent.carried().close(grace_s)
+            self._forget(lent)
+        else:
+            lent.kill(Reason("worker_closed", {"worker": f"{self.machine}'s layers"}))
+            await lent.gone.wait()  # `open` gives back what it began
+
+    async def stop_now(self, why: Reason) -> None:
+        """Give all memory back at once, by kill; hosts are told why."""
+        all_lent = list(self._open.values())
+        for lent in all_lent:
+            lent.kill(why)
+        for lent in all_lent:
+            if lent.opened is None:
+                await lent.gone.wait()  # `open` gives back what it began
+            else:
+                await lent.carried().wait_dead()
+                self._forget(lent)
+
+    async def _take(self, lent: Lent, channel: FrameChannel) -> None:
+        """Frames from the host go to the worker as they are, once they are of the agreed shape."""
+        worker = lent.carried()
+
+        def take(data: bytes) -> None:
+            self._count(n_rows=_check(data, lent.agreed), n_in=len(data))
+            if lent.overrun():
+                raise BadFrame("more frames than the agreed credit")
+            if worker.died is None:  # else the host is being told so
+                worker.send(data)
+
+        try:
+            await channel.deliver(take)
+        except (
+            BadFrame
+        ) as error:  # the host hears that it is its own doing, and sends it to nobody else
+            log.warning("a frame that breaks the agreement ends the link: %s", error)
+            bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
+            with suppress(AppError, OSError):
+                await _last_word(channel, _lost(lent.wanted.run, self.machine, blame.lost(bad)))
+        except (AppError, OSError):
+            pass  # the channel has ended
+
+    def _count(self, n_rows: int = 0, n_in: int = 0, n_out: int = 0) -> None:
+        was = self.passed
+        self.passed = Passed(was.rows + n_rows, was.bytes_in + n_in, was.bytes_out + n_out)
+
+    async def _send_back(self, lent: Lent, channel: FrameChannel) -> None:
+        """What the worker answers goes to the host as it is; its death becomes a LOST frame."""
+        answers = lent.answers
+        try:
+            while True:
+                answer = await answers.get()
+                if isinstance(answer, StageLost):
+                    await _last_word(channel, _lost(lent.wanted.run, self.machine, answer))
+                    break
+                self._n_answered += 1
+                self._count(n_out=len(answer))
+                await channel.send(answer)
+        except (AppError, OSError):
+            pass
+        finally:
+            await close_channel(channel)  # ends _take too
+
+    async def _watch(self) -> None:
+        """End workers that hang, grow, or compute for a host that is gone; forget those that ended."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = time.monotonic()
+            for lent in list(self._open.values()):
+                if lent.opened is None:
+                    continue
+                reason = self._objection(lent, now)
+                if reason is not None:
+                    lent.kill(reason)
+                if lent.carried().died is not None and lent.channel is None:
+                    self._forget(lent)
+
+    def _objection(self, lent: Lent, now: float) -> Reason | None:
+        """Why this run must end now, if so."""
+        worker, allowed = lent.carried(), int(lent.wanted.needed_bytes * GROWTH) + PROCESS_BYTES
+        used = worker.resident_bytes()
+        if used > allowed:
+            return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})
+        busy_s = now - worker.busy_since if worker.busy_since is not None else 0.0
+        if worker.stands_still_s(now) > self._deadlines.still_s:
+            return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
+        if busy_s > self._deadlines.of_worker(worker.slowest_s):
+            return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
+        if lent.channel is None:
+            gone_s = now - lent.left_at
+            if gone_s > KEEP_S or (busy_s > 0 and gone_s > ORPHAN_COMPUTE_S):
+                return Reason("lend_host_gone")
+        return None
+
+
+async def _last_word(channel: FrameChannel, lost: bytes) -> None:
+    """Send a LOST frame before the channel closes; a host that does not read is not waited for."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORD_S):
+            await channel.send(lost)
+        await asyncio.sleep(LINGER_S)
+
+
+def _check(data: bytes, agreed: Agreed) -> int:
+    """How many rows it computes. Raises BadFrame unless the host may send this; payloads are neither
+    copied nor read."""
+    frame = decode(data)
+    if frame.kind is Kind.STEP:
+        check_step(frame, agreed)
+    elif frame.pipeline != agreed.pipeline or len(frame.payload) > _most_payload(frame, agreed):
+        raise BadFrame(f"a {frame.kind.name} frame from a host")
+    return sum(segment.n_tokens for segment in frame.segments) if frame.kind is Kind.STEP else 0
+
+
+def _most_payload(frame: Frame, agreed: Agreed) -> int:
+    """What may come with a frame that is no step; less than nothing: no such frame."""
+    if frame.kind is Kind.BEGIN and agreed.number is Number.IDS:
+        return BEGIN_BYTES + ID_BYTES * agreed.context
+    return 0 if frame.kind is Kind.FORGET else -1
+
+
+def _lost(run: Run, machine: str, error: StageLost) -> bytes:
+    """A LOST frame. The worker's own words stay here; the host is told the kind of end."""
+    facts = {**error.reason.facts, "machine": machine, "words": in_words("worker_log")}
+    payload = json.dumps({"code": error.reason.code, "facts": facts}).encode()
+    return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))

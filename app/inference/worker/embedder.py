@@ -1,0 +1,104 @@
+"""An embedding model or a reranker, whole, in a worker of this machine: texts in, vectors or scores out."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+
+import msgspec
+
+from app.catalog.gguf.gguf_check import part_paths
+from app.core.errors import BadInput, Reason, StageLost
+from app.core.scheduler.threads import Threads
+from app.inference.worker.worker import HERE, Worker
+from backends import orders
+
+LOAD_S = 600.0
+EMBED_S = 120.0
+VALUE_BYTES = 4
+
+Text = str | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """What a text became: of length one, or of nothing but zeros."""
+
+    values: Sequence[float]
+    n_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How well a text answers a query: higher is better, and only scores of one model compare."""
+
+    value: float
+    n_tokens: int  # of both
+
+
+class Embedder:
+    """One model, loaded. Texts are read one after another."""
+
+    def __init__(self, worker: Worker, width: int, context: int) -> None:
+        self._worker, self.width, self.context = worker, width, context
+
+    @classmethod
+    async def open(cls, path: str, context: int, threads: int, limit_bytes: int) -> Embedder:
+        """Load it. An answer that is computed beside goes first. Raises BadInput, DoesNotFit or StageLost."""
+        reads = part_paths(Path(path))
+        worker = await Worker.start(HERE, threads=Threads(threads), low_priority=True, reads=reads)
+        order = orders.OpenEmbedder(
+            request=0, path=path, context=context, threads=threads, memory_limit_bytes=limit_bytes
+        )
+        try:
+            opened = await worker.ask(order, orders.EmbedderOpened, LOAD_S)
+        except BaseException:
+            await worker.close()
+            raise
+        return cls(worker, opened.width, context)
+
+    @property
+    def alive(self) -> bool:
+        return self._worker.died is None
+
+    async def embed(self, text: Text, size: int, *, cut: bool) -> Vector:
+        """The first `size` values of a text's vector, brought to length one. Raises BadInput, StageLost.
+
+        cut: read the beginning of what is too long; else that is refused.
+        """
+        order = orders.Embed(request=0, cut=cut)
+        if isinstance(text, str):
+            order = msgspec.structs.replace(order, text=text)
+        else:
+            order = msgspec.structs.replace(order, ids=text)
+        got = await self._worker.ask(order, orders.Embedded, EMBED_S)
+        if not got.vector:
+            raise BadInput("embedding_too_long", tokens=got.n_tokens, most=self.context)
+        if len(got.vector) != self.width * VALUE_BYTES:
+            self._worker.kill(Reason("worker_garbled", {"worker": "embedder", "cause": "a vector"}))
+            raise StageLost("worker_garbled", worker="embedder", cause="a vector")
+        return Vector(normalised(array("f", got.vector)[:size]), got.n_tokens)
+
+    async def rank(self, query: str, text: str) -> Score:
+        """How well a text answers a query. Raises BadInput, StageLost."""
+        order = orders.Rank(request=0, query=query, text=text)
+        got = await self._worker.ask(order, orders.Ranked, EMBED_S)
+        if got.score is None:
+            raise BadInput("embedding_too_long", tokens=got.n_tokens, most=self.context)
+        return Score(got.score, got.n_tokens)
+
+    def kill(self) -> None:
+        """Give its memory back at once."""
+        self._worker.kill(Reason("worker_closed", {"worker": "embedder"}))
+
+    async def close(self) -> None:
+        await self._worker.close()
+
+
+def normalised(values: Sequence[float]) -> Sequence[float]:
+    """The same direction, of length one; zeros stay."""
+    length = sqrt(sum(value * value for value in values))
+    return array("f", (value / length for value in values)) if length else values

@@ -1,0 +1,278 @@
+"""Seconds a layer, measured: a worker computes layers of random weights in a model's own shape."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import disk_usage, rmtree
+
+from app.catalog.gguf.model_shape_reader import run_bytes, tensor_bytes
+from app.catalog.stages import synthetic_stage
+from app.core.errors import DoesNotFit, StageLost
+from app.core.model import Model
+from app.core.model_shape import LayerRun, ModelShape
+from app.core.planner.machine_speed import Speed
+from app.core.planner.plan import work_bytes
+from app.core.scheduler.threads import Threads
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.worker.trial_run import Report, TrialRun, Watched, silent
+from app.inference.worker.worker import HERE, Worker
+from backends.contract import USUAL, Layers, Number, Role, StageConfig, Traits
+
+SLOTS = 8  # rows of the wide decode step
+CELLS = 1280  # the depth, or two chunks of the largest kind, and some steps
+OTHER_BYTES = 8 << 20  # of a stage's file: header, shared tensors, the embedding that nobody reads
+
+SINGLE_S, WIDE_S = 0.5, 0.6  # for the steps of one kind, beyond their least number
+DISK_SHARE = 0.5  # of what is free, for a file of seconds
+MOST_S = 90.0  # in all, on the slowest machine; then the worker is ended
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """How the node would run such layers."""
+
+    threads: Threads
+    batch_rows: int
+    allowed_bytes: int  # memory that the trial may take
+    head: bool  # also the output matrix: on the host
+    low_priority: bool = True  # as for lent layers
+
+
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """What a run of several layers took, in seconds."""
+
+    single_s: float
+    deep_s: float
+    depth: int
+    wide_s: float
+    chunk_s: float
+    chunk_position_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Few:
+    """The seconds of the shortest run."""
+
+    single_s: float
+    wide_s: float
+
+
+def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
+    """Memory for this run, or for the shortest one with the head; its KV is that of usual models."""
+    weights = run_bytes(shape, run)
+    if gauge.head:
+        weights = max(weights, run_bytes(shape, shape.runs[0]) + tensor_bytes(shape.head))
+    kv = (
+        CELLS * len(run.kinds) * 4 * shape.width
+    )  # f16 keys and values, at most as wide as the model
+    return weights + OTHER_BYTES + kv + work_bytes(shape.width, gauge.batch_rows)
+
+
+def longest_run(shape: ModelShape, gauge: Gauge) -> LayerRun:
+    """The longest run for which there is memory. Raises DoesNotFit where there is none."""
+    for run in reversed(shape.runs):
+        needed = needed_bytes(shape, run, gauge)
+        if needed <= gauge.allowed_bytes:
+            return run
+    raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=gauge.allowed_bytes)
+
+
+async def measure(
+    shape: ModelShape,
+    folder: Path,
+    gauge: Gauge,
+    *,
+    busy: Callable[[], bool] = lambda: False,
+    report: Report = silent,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Speed:
+    """What this machine needs for one layer of this model on average, measured in a worker of its own.
+
+    folder: made for this and deleted at the end. busy: asked before each step; when something else
+    computes here, Busy is raised at once. Without a head to measure its seconds are 0.
+    Raises BadInput for a shape that cannot be, DoesNotFit, StageLost, Busy.
+    """
+    synthetic_stage.check(shape)
+    longest_run(shape, gauge)  # refused before anything is begun
+    try:
+        with _own_folder(folder):
+            async with asyncio.timeout(MOST_S):
+                return await _measured(shape, folder, gauge, Watched(busy, report, clock))
+    except TimeoutError:
+        raise StageLost("worker_hung", worker=HERE, seconds=MOST_S) from None
+    except OSError as error:
+        raise DoesNotFit("disk_failed", folder=str(folder), why=str(error)) from None
+
+
+async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
+    longest = longest_run(shape, gauge)
+    start = Worker.start(
+        HERE, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
+    )
+    try:
+        async with await start as worker, asyncio.TaskGroup() as group:
+            trial = _Trial(shape, folder, gauge, worker, group, watched)
+            return await trial.speed(longest)
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+
+
+def _first(error: BaseException) -> BaseException:
+    """The one error that ended everything else."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class _Trial:
+    """One measurement: several runs of layers, one after another in one worker."""
+
+    def __init__(
+        self,
+        shape: ModelShape,
+        folder: Path,
+        gauge: Gauge,
+        worker: Worker,
+        group: asyncio.TaskGroup,
+        watched: Watched,
+    ) -> None:
+        self._shape, self._folder, self._gauge = shape, folder, gauge
+        self._worker, self._group, self._watched = worker, group, watched
+
+    async def speed(self, longest: LayerRun) -> Speed:
+        """The numbers of all runs as seconds of a layer on average over the model."""
+        many = await self._many(longest)
+        floor_s = await self._nothing()
+        few = await self._few(Role.MIDDLE)
+        head_s, head_row_s = await self._head(few) if self._gauge.head else (0.0, 0.0)
+        step_s = floor_s
+        part = self._shape.runs[0].average_layers / longest.average_layers
+        if part < 1:
+            # One small layer may come from a cache: then the difference says too much of a layer, and
+            # too little of the step; less than a step without an engine is never true.
+            step_s = max(floor_s, (few.single_s - part * many.single_s) / (1 - part))
+        step_s = min(step_s, 0.9 * many.single_s)
+        each = 1 / longest.average_layers  # a layer's share of the run
+        layer_s = each * (many.single_s - step_s)
+        wide_s = max(each * (many.wide_s - step_s), layer_s)
+        return Speed(
+            layer_s=layer_s,
+            layer_row_s=(wide_s - layer_s) / (SLOTS - 1),
+            position_s=each * max(0.0, many.deep_s - many.single_s) / many.depth,
+            chunk_s=max(each * (many.chunk_s - step_s), layer_s),
+            chunk_position_s=each * many.chunk_position_s,
+            step_s=step_s,
+            head_s=head_s,
+            head_row_s=head_row_s,
+        )
+
+    async def _many(self, longest: LayerRun) -> _Many:
+        """A run of many layers: single, wide and deep steps, and chunks up to the depth."""
+        async with self._open(longest, Role.MIDDLE) as run:
+            self._watched.phase()
+            before_s = await run.repeated(1, SINGLE_S)
+            self._watched.phase()
+            wide_s = await run.repeated(SLOTS, WIDE_S)
+            self._watched.phase()
+            chunk_s, chunk_position_s, depth = await run.chunks(self._gauge.batch_rows)
+            self._watched.phase()
+            deep_s = await run.repeated(1, SINGLE_S, depth)
+            await run.forget()
+            after_s = await run.repeated(1, SINGLE_S)  # on both sides of what it is compared with
+        return _Many((before_s + after_s) / 2, deep_s, depth, wide_s, chunk_s, chunk_position_s)
+
+    async def _few(self, role: Role) -> _Few:
+        """The shortest run."""
+        self._watched.phase()
+        async with self._open(self._shape.runs[0], role) as run:
+            single_s = await run.repeated(1, SINGLE_S / 2)
+            return _Few(single_s, await run.repeated(SLOTS, WIDE_S / 2))
+
+    async def _head(self, without: _Few) -> tuple[float, float]:
+        """What the output matrix adds to the shortest run: for one row, and for each further one."""
+        both = await self._few(Role.LAST)
+        one_s = max(0.0, both.single_s - without.single_s)
+        all_s = max(0.0, both.wide_s - without.wide_s)
+        return one_s, max(0.0, all_s - one_s) / (SLOTS - 1)
+
+    async def _nothing(self) -> float:
+        """A step that computes nothing: the pipe, the worker's own work, ours."""
+        self._watched.phase()
+        config = self._config("fake", "fake:", Role.MIDDLE, 1, USUAL)
+        async with self._opened(config) as run:
+            return await run.repeated(1, SINGLE_S / 4)
+
+    @asynccontextmanager
+    async def _open(self, layers: LayerRun, role: Role) -> AsyncIterator[TrialRun]:
+        """Layers of random weights, loaded; their file lives no longer than the loading."""
+        self._watched.look()
+        # another name each time: a cancelled trial's thread may still be writing
+        path = self._folder / f"{os.urandom(8).hex()}.gguf"
+        model = await asyncio.to_thread(self._write, path, layers, role)
+        kv = model.kv_bytes(model.layers, CELLS, SLOTS)
+        needed = model.file_bytes + kv + work_bytes(model.width, self._gauge.batch_rows)
+        self._must_fit(needed)
+        config = self._config("llamacpp", str(path), role, model.n_layers, model.traits(role))
+        async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
+            yield run
+
+    def _write(self, path: Path, layers: LayerRun, role: Role) -> Model:
+        """Runs in a thread. Raises DoesNotFit when the disk has no room, or BadInput."""
+        needed, free = (
+            synthetic_stage.file_bytes(self._shape, layers, role),
+            disk_usage(path.parent).free,
+        )
+        if needed > DISK_SHARE * free:
+            raise DoesNotFit(
+                "disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free
+            )
+        return synthetic_stage.write(path, self._shape, layers, role)
+
+    def _must_fit(self, needed: int) -> None:
+        """What a file says of its own KV cache may be far from usual."""
+        free = self._gauge.allowed_bytes
+        if needed > free:
+            raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)
+
+    @asynccontextmanager
+    async def _opened(
+        self, config: StageConfig, loaded: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[TrialRun]:
+        run = Run(os.urandom(16), config.role, self._shape.width, Number.F16)
+        limit = self._gauge.allowed_bytes
+        await open_run(self._worker, run, CELLS, config, limit)
+        loaded()
+        client = own_stage(self._worker, run, "a trial", "a trial")
+        listening = self._group.create_task(client.listen(), name="listen to a trial")
+        yield TrialRun(client, run, self._watched)
+        listening.cancel()
+        await close_run(self._worker, run)
+
+    def _config(
+        self, engine: str, path: str, role: Role, n_layers: int, traits: Traits
+    ) -> StageConfig:
+        return StageConfig(
+            engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
+            width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
+            batch_rows=self._gauge.batch_rows, threads=self._gauge.threads.most,
+            begin_threads=self._gauge.threads.begin, any_engine=True, traits=traits,
+        )  # fmt: skip
+
+
+@contextmanager
+def _own_folder(folder: Path) -> Iterator[None]:
+    """An empty folder, and none afterwards; what an earlier trial left when it was killed goes too."""
+    rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        rmtree(folder, ignore_errors=True)

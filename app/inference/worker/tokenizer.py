@@ -1,0 +1,294 @@
+"""Tokens <-> text, by the vocabulary of the model's own file, in a worker of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from app.catalog.gguf.gguf_check import part_paths
+from app.core.errors import AppError, BadInput, Reason, StageLost
+from app.inference.pipeline.detokenizer import Detokenizer
+from app.inference.worker.worker import HERE, Worker
+from backends import orders
+from backends.contract import LocalTime, Scalar
+
+VOCABULARY_S = 60.0
+TOKENIZE_S = 10.0
+# The worker itself stops a template after 1 s of the processor (SAFETY.md 7), and after another one while it finds out
+# what it takes; this is for what it cannot stop, on a computer that is busy with other things.
+RENDER_S = 10.0
+RENDER_BYTES = 64 << 20  # more than it held before
+RENDER_LOOK_S = 0.05
+MAX_TEXT_CHARS = 1 << 20
+MOST_OPTIONS, MOST_OPTION_CHARS = 64, 4096
+
+Message = Mapping[str, Any]  # role, content; what else the chat template is given
+Answers = asyncio.Queue[orders.Answer | StageLost]
+
+
+class Prompt(NamedTuple):
+    """A chat as the model reads it, up to where the answer begins, or goes on."""
+
+    ids: tuple[int, ...]
+    text: str  # what the template made of it
+    folded: tuple[str, ...] = ()  # what the template does not take: "system", "tools", "turns"
+
+
+class Text:
+    """The text worker of one model. Orders are carried out one after another; it restarts when it dies."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._worker: Worker | None = None
+        self._one_order = asyncio.Lock()
+        self._pieces: list[bytes] = []
+        self._most_bytes = 0
+        self._vocabulary: orders.Vocabulary | None = None
+        self._left: tuple[Worker, Answers] | None = None  # what nobody waits for any more
+
+    @classmethod
+    async def open(cls, path: str) -> Text:
+        """Load the vocabulary of a GGUF. Raises BadInput or StageLost."""
+        text = cls(path)
+        try:
+            async with text._one_order:
+                await text._ready()
+        except BaseException:
+            await text.close()
+            raise
+        return text
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def vocabulary(self) -> orders.Vocabulary:
+        assert self._vocabulary is not None
+        return self._vocabulary
+
+    @property
+    def pieces(self) -> Sequence[bytes]:
+        """The bytes of each token; empty for control tokens."""
+        return self._pieces
+
+    @property
+    def worker(self) -> Worker | None:
+        return self._worker
+
+    def detokenizer(self, signs: Mapping[int, bytes] | None = None) -> Detokenizer:
+        return Detokenizer(self._pieces, signs)
+
+    async def tokenize(
+        self, text: str, *, special: bool = False, bos: bool = True
+    ) -> tuple[int, ...]:
+        """Text to ids. special: names of control tokens become them. bos: put one first if the model wants it."""
+        _check_length(len(text))
+        order = orders.Tokenize(request=0, text=text, special=special, bos=bos)
+        async with self._one_order:
+            worker = await self._ready()
+            try:
+                return (await worker.ask(order, orders.Tokenized, TOKENIZE_S)).ids
+            except StageLost as error:
+                if _took_too_long(error):  # the text's fault, and no machine's
+                    raise BadInput("text_too_slow", seconds=TOKENIZE_S) from None
+                raise
+
+    async def render(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]] = (),
+        *,
+        options: Mapping[str, Scalar] | None = None,
+        begun_at: LocalTime | None = None,
+    ) -> str:
+        """Apply the model's chat template, up to where the answer begins. Raises BadInput."""
+        async with self._one_order:
+            order = _order(messages, tools, options=options, begun_at=begun_at)
+            return (await self._render(order)).text
+
+    async def prompt(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]] = (),
+        *,
+        options: Mapping[str, Scalar] | None = None,
+        begun_at: LocalTime | None = None,
+    ) -> Prompt:
+        """The token ids of a chat, up to where the answer begins, and the text they are.
+
+        Ends it with words of the assistant, the answer goes on behind them. options: further variables of the
+        template; begun_at: when the chat began, for a template that names the date. Raises BadInput.
+        """
+        order = _order(
+            messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages)
+        )  # fmt: skip
+        async with self._one_order:  # one order for both: each wakes the worker
+            prompt = await self._render(order)
+        ids, vocabulary = prompt.ids, self.vocabulary
+        twice = len(ids) > 1 and vocabulary.adds_bos and ids[0] == ids[1] == vocabulary.bos
+        return prompt._replace(ids=ids[1:]) if twice else prompt  # many templates write it too
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+
+    async def _ready(self) -> Worker:
+        """The worker with its vocabulary loaded; a new one if the last is gone."""
+        if self._worker is not None and self._worker.died is None:
+            return self._worker
+        self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
+        order = orders.OpenVocabulary(request=0, path=self._path)
+        vocabulary, *parts = await self._worker.ask_parts(
+            order, (orders.Vocabulary, orders.Pieces), VOCABULARY_S
+        )
+        assert isinstance(vocabulary, orders.Vocabulary)
+        self._vocabulary = vocabulary
+        pieces = [
+            piece for part in parts if isinstance(part, orders.Pieces) for piece in part.pieces
+        ]
+        if len(pieces) != vocabulary.n_vocab:
+            self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": "pieces"}))
+            raise StageLost("worker_garbled", worker=HERE, cause="pieces")
+        self._pieces = pieces
+        self._look()
+        return self._worker
+
+    def _look(self) -> None:
+        assert self._worker is not None
+        self._most_bytes = self._worker.resident_bytes() + RENDER_BYTES
+
+    async def _render(self, order: orders.Render) -> Prompt:
+        """The text, with its ids if they were asked for. Raises BadInput or StageLost."""
+        await self._over_with_what_was_left()
+        worker = await self._ready()
+        answers: Answers = asyncio.Queue()
+        worker.tell(order, answers.put_nowait)
+        told = await self._rendered(worker, answers)
+        _check_length(len(told.text))
+        if told.last:
+            return Prompt(told.ids, told.text, told.folded)
+        try:
+            async with asyncio.timeout(TOKENIZE_S):
+                ids = worker.expected(await answers.get(), orders.Tokenized).ids
+                return Prompt(ids, told.text, told.folded)
+        except TimeoutError:
+            error = BadInput("text_too_slow", seconds=TOKENIZE_S)
+            worker.kill(error.reason)
+            await worker.wait_dead()
+            raise error from None
+
+    async def _over_with_what_was_left(self) -> None:
+        """Who left did not stop the worker: what it does for him has its own time, and not that of the next one."""
+        left, self._left = self._left, None
+        if left is not None and left[0].died is None:
+            with suppress(AppError):
+                await self._rendered(*left)
+
+    async def _rendered(self, worker: Worker, answers: Answers) -> orders.Rendered:
+        """A template is a stranger's program: bounded in time and memory, ended by a kill."""
+        try:
+            return await self._watched(worker, answers)
+        except asyncio.CancelledError:
+            self._left = worker, answers
+            raise
+
+    async def _watched(self, worker: Worker, answers: Answers) -> orders.Rendered:
+        looks, ends_at = False, time.monotonic() + RENDER_S
+        while True:
+            try:
+                async with asyncio.timeout(RENDER_LOOK_S):
+                    told = worker.expected(await answers.get(), orders.Rendered)
+                if looks:  # a long text: what it leaves behind is not the next one's
+                    self._look()
+                return told
+            except TimeoutError:
+                looks = True
+                if worker.resident_bytes() > self._most_bytes:
+                    error = BadInput("template_large", allowed_bytes=RENDER_BYTES)
+                elif time.monotonic() > ends_at:
+                    error = BadInput("template_slow", seconds=RENDER_S)
+                else:
+                    continue
+            worker.kill(error.reason)
+            await worker.wait_dead()
+            raise error
+
+
+def _took_too_long(error: StageLost) -> bool:
+    """Whether it was at work for all of its time; what the system stopped was not."""
+    seconds = error.reason.facts.get("seconds", 0.0)
+    return error.reason.code == "worker_hung" and float(seconds) >= TOKENIZE_S
+
+
+def local_time(epoch_seconds: float | None = None) -> LocalTime:
+    """A moment, or this one, with the clocks of this machine."""
+    now = time.time() if epoch_seconds is None else epoch_seconds
+    offset = datetime.fromtimestamp(now).astimezone().utcoffset()
+    return LocalTime(now, int(offset.total_seconds()) if offset is not None else 0)
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse what a template is told beside the chat unless it is small and flat. Raises BadInput."""
+    for at, (name, value) in enumerate(options.items()):
+        is_plain = isinstance(value, str | int | float | bool | None)
+        is_short = len(name) + len(str(value) if is_plain else "") <= MOST_OPTION_CHARS
+        if at >= MOST_OPTIONS or not is_plain or not is_short:
+            raise BadInput(
+                "template_option_bad",
+                name=name[:100],
+                most=MOST_OPTIONS,
+                characters=MOST_OPTION_CHARS,
+            )
+
+
+def _check_length(characters: int) -> None:
+    if characters > MAX_TEXT_CHARS:
+        raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
+
+
+def _order(
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]],
+    *,
+    options: Mapping[str, Scalar] | None,
+    begun_at: LocalTime | None,
+    ids: bool = False,
+    continues: bool = False,
+) -> orders.Render:
+    check_options(options or {})
+    # What tools are, and with what they were called, is told as well.
+    called = [one["tool_calls"] for one in messages if "tool_calls" in one]
+    beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
+    _check_length(sum(len(one["content"]) for one in messages) + beside)
+    given = tuple(dict(message) for message in messages)
+    return orders.Render(
+        request=0,
+        messages=given,
+        tools=tuple(tools),
+        now=begun_at or local_time(),
+        options=dict(options or {}),
+        ids=ids,
+        continues=continues,
+    )
+
+
+def _is_begun(messages: Sequence[Message]) -> bool:
+    """Whether the last message is an answer that was cut, to be continued."""
+    last = messages[-1]
+    return len(messages) > 1 and last["role"] == "assistant" and "tool_calls" not in last

@@ -1,0 +1,447 @@
+"""A worker process: start it, pass frames and orders, watch it, end it, explain its death."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self, TypeVar, cast
+from weakref import WeakSet
+
+import msgspec
+import psutil
+
+from app.core.errors import Reason, StageLost
+from app.core.recovery import blame
+from app.core.scheduler.threads import Threads, beside_others
+from app.inference.pipeline.speed_measurement import STILL_S
+from app.inference.worker.frame_cutter import FrameCutter
+from app.inference.worker.job_object import Job
+from app.inference.worker.worker_env import Reads, environment
+from app.inference.worker.worker_errors import death_of, ended, refused, telling
+from app.machine.sensors.cpu_load import OthersCores
+from backends import orders
+from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
+
+log = logging.getLogger(__name__)
+HERE = "this computer"  # the name of a worker that serves this node alone, as its errors say it
+A = TypeVar("A", bound=orders.Order)
+
+ONE_THREAD = Threads(1)
+RUNNING: WeakSet[Worker] = WeakSet()  # of this process
+PIPE_BYTES = 1 << 20  # the most Linux gives without rights: its usual 64 KiB cuts large frames
+LAST_LINES = 40
+GRACE_S = 2.0  # from the end of a pipe to the kill: how it ends by itself says more
+ORDER_S = 10.0  # an order that loads nothing
+DRAIN_S = 0.2  # after its end, time for its last lines to be read
+LOW_PRIORITY = 10
+STILL = frozenset((psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP))
+SHARE_S = 2.0  # so often, while it computes, a worker is told how many threads it may take
+STILL_LOOK_S = 0.5  # a step that takes longer is worth a look at the process
+
+
+def threads_now() -> int:
+    """Threads with which this machine's workers computed lately, the most of any; 0: none has said."""
+    return max((one.threads_used for one in RUNNING if one.died is None), default=0)
+
+
+class Receiver(Protocol):
+    """Who gets the frames of one run of layers. Called from the loop; must not block."""
+
+    def received(self, data: bytes) -> object:
+        """One whole frame of this run; its header is checked."""
+        ...
+
+    def fail(self, error: StageLost) -> None:
+        """The worker is gone."""
+        ...
+
+
+class Worker(asyncio.SubprocessProtocol):
+    """A child `python -m backends` and both ends of its pipes. Ends with this process, whatever happens."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pid = 0
+        self.died: StageLost | None = None  # why it is gone, once it is
+        self.under_way = 0  # steps, and what else is carried out in turn: sent and not answered
+        self.last_done_at = time.monotonic()  # "last step done"
+        self.busy_since: float | None = None  # since when it computes its present step
+        self.slowest_s = 0.0  # the longest step so far; 0 before the first answer
+        self._still_since: float | None = None
+        self.threads_used = 0  # as it said last; 0: it has not said
+        self._threads: Threads | None = None  # None: nothing is told of them
+        self._yields = False
+        self._shared_at = 0.0
+        self._others: OthersCores | None = None
+        self._asked_at: list[float] = []  # when orders were given that have no answer yet
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self._job: Job | None = None
+        self._process: psutil.Process | None = None  # looked at again and again: made once
+        self._cutter = FrameCutter()
+        self._receivers: dict[bytes, Receiver] = {}
+        self._answers: dict[int, Callable[[orders.Answer | StageLost], None]] = {}
+        self._request = 0
+        self._stderr: deque[str] = deque(maxlen=LAST_LINES)
+        self._half_line = ""
+        self._why: Reason | None = None  # why we ended it, if we did
+        self._exited = asyncio.Event()  # the process is gone
+        self._ended = asyncio.Event()  # and its death is explained
+
+    @classmethod
+    async def start(
+        cls,
+        name: str,
+        *,
+        threads: Threads = ONE_THREAD,
+        low_priority: bool = False,
+        reads: Reads | None = None,
+        forms: bool = False,
+    ) -> Worker:
+        """Start a child. `name` stands in sentences about it. Raises StageLost when it cannot be started.
+
+        reads: the files and folders that it may read, and nothing else of its user's; None: all.
+            See backends/worker/confine.py.
+        forms: its answers may have a given form: else it starts no process, and follows no grammar.
+        """
+        worker = cls(name)
+        flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: our Ctrl-C is not its
+        try:
+            await asyncio.get_running_loop().subprocess_exec(
+                lambda: worker, sys.executable, "-P", "-m", "backends",
+                env=environment(threads.most, reads, forms=forms), creationflags=flags,
+            )  # fmt: skip
+        except OSError as error:
+            raise StageLost("worker_not_started", worker=name, cause=str(error)) from None
+        if low_priority:
+            worker._lower_priority()
+        if threads.begin and threads.most > 1:
+            worker._share(threads, yields=low_priority)
+        return worker
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _share(self, threads: Threads, *, yields: bool) -> None:
+        """From now on it is told how many threads it may take. yields: fewer while other programs compute."""
+        self._threads, self._yields = threads, yields
+        with contextlib.suppress(psutil.Error):
+            self._others = OthersCores(self.pid)
+
+    # what its node asks of it
+
+    def send(self, data: bytes) -> None:
+        """Write one whole frame. How many are under way is bounded by the stages' credit."""
+        if self.died or self._stdin is None:
+            raise self.died or StageLost("worker_died", worker=self.name, how="closed", words="")
+        n_answers = _WORK.get(data[3], 0)
+        if n_answers:
+            self.under_way += n_answers
+            now = time.monotonic()
+            if self.busy_since is None:
+                self.busy_since = now
+            if self._threads is not None and now - self._shared_at > SHARE_S:
+                self._shared_at = now
+                self._tell_threads(self._threads)
+        self._stdin.write(data)
+
+    async def ask(self, order: orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
+        """Carry out an order; its `request` number is set here.
+
+        Raises StageLost when the worker dies or does not answer in time (it is killed then), BadInput or
+        DoesNotFit when the order was refused.
+        """
+        return (await self.ask_parts(order, (answer,), within_s))[0]
+
+    async def ask_parts(
+        self, order: orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S
+    ) -> list[A]:
+        """As `ask`, for an order with several answers: one of each type, or of the last type as many as
+        there are until one says `last`."""
+        self._request += 1
+        request = self._request
+        queue: asyncio.Queue[orders.Answer | StageLost] = asyncio.Queue()
+        self._answers[request] = queue.put_nowait
+        got: list[A] = []
+        asked_at = time.monotonic()
+        self._asked_at.append(asked_at)
+        try:
+            async with asyncio.timeout(within_s):
+                self.send(encode(_text(msgspec.structs.replace(order, request=request))))
+                while len(got) < len(answers) or not getattr(got[-1], "last", True):
+                    kind = answers[min(len(got), len(answers) - 1)]
+                    got.append(self.expected(await self._told(queue), kind))
+        except TimeoutError:
+            seconds = round(time.monotonic() - asked_at, 1)
+            self.kill(Reason("worker_hung", {"worker": self.name, "seconds": seconds}))
+            raise await self.wait_dead() from None
+        finally:
+            self._asked_at.remove(asked_at)
+            self._answers.pop(request, None)
+        return got
+
+    async def _told(
+        self, queue: asyncio.Queue[orders.Answer | StageLost]
+    ) -> orders.Answer | StageLost:
+        """The next answer to an order. Raises TimeoutError when the system has stopped the process."""
+        while True:
+            try:
+                async with asyncio.timeout(STILL_LOOK_S):
+                    return await queue.get()
+            except TimeoutError:
+                if self.stands_still_s(time.monotonic()) > STILL_S:
+                    raise
+
+    def tell(self, order: orders.Asked, then: Callable[[orders.Answer | StageLost], None]) -> None:
+        """As `ask`, without waiting: `then` is called with each answer, or with the reason for none."""
+        self._request += 1
+        request = self._request
+
+        def heard(answer: orders.Answer | StageLost) -> None:
+            if getattr(answer, "last", True):
+                self._answers.pop(request, None)
+            then(answer)
+
+        self._answers[request] = heard
+        self.send(encode(_text(msgspec.structs.replace(order, request=request))))
+
+    def _tell_threads(self, threads: Threads) -> None:
+        most = threads.most
+        if self._yields and self._others is not None:
+            with contextlib.suppress(psutil.Error):
+                most = beside_others(most, self._others.look())
+
+        def heard(answer: orders.Answer | StageLost) -> None:
+            if isinstance(answer, orders.Shared):
+                self.threads_used = answer.used
+
+        self.tell(orders.Share(request=0, most=most), heard)
+
+    def route(self, pipeline: bytes, receiver: Receiver) -> None:
+        """From now on frames of this run go to `receiver`."""
+        self._receivers[pipeline] = receiver
+
+    def unroute(self, pipeline: bytes, receiver: Receiver) -> None:
+        """No more; whoever came after `receiver` keeps what it gets."""
+        if self._receivers.get(pipeline) is receiver:
+            del self._receivers[pipeline]
+
+    # how it does
+
+    def resident_bytes(self) -> int:
+        """Memory it holds now; 0 when it is gone."""
+        if self._process is None or self._exited.is_set():
+            return 0
+        try:
+            return self._process.memory_info().rss
+        except psutil.Error:
+            return 0
+
+    def stands_still_s(self, now: float) -> float:
+        """For how long it computes nothing because the system stopped it; 0 while it runs or has nothing to do."""
+        begun = min(self._asked_at, default=now) if self.busy_since is None else self.busy_since
+        if now - begun < STILL_LOOK_S or self._process is None:
+            self._still_since = None
+            return 0.0
+        try:
+            is_still = self._process.status() in STILL
+        except psutil.Error:
+            return 0.0
+        if not is_still:
+            self._still_since = None
+            return 0.0
+        self._still_since = self._still_since or now
+        return now - self._still_since + STILL_LOOK_S
+
+    def may_grow_by(self, n_bytes: int) -> None:
+        """From now on, where the node can have the system see to it; on Linux the worker does so itself."""
+        try:
+            if self._job is not None:
+                self._job.may_grow_by(n_bytes)
+        except OSError as error:  # its node still looks at it
+            log.warning("the system does not hold worker %s below a limit: %s", self.name, error)
+
+    def unwritten_bytes(self) -> int:
+        """What waits for it to read on."""
+        return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
+
+    def last_words(self) -> str:
+        """Its last lines of stderr."""
+        return "\n".join(self._last_lines()).strip()
+
+    def _last_lines(self) -> list[str]:
+        return [*self._stderr, *filter(None, [self._half_line])]
+
+    # its end
+
+    def kill(self, why: Reason) -> None:
+        """End it at once; `why` is what everybody who waits for it is told."""
+        if self._why is None:
+            self._why = why
+        if self._transport is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.kill()
+
+    async def wait_dead(self) -> StageLost:
+        """Wait until the process is gone and return why."""
+        await self._ended.wait()
+        assert self.died is not None
+        return self.died
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """End it: first by closing its input, then by a kill. Returns when the process is gone."""
+        if self._why is None:
+            self._why = Reason("worker_closed", {"worker": self.name})
+        if self._stdin is not None:
+            self._stdin.close()
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._exited.wait()
+        except TimeoutError:
+            self.kill(self._why)
+        finally:
+            if not self._exited.is_set():  # also when this call itself is cancelled
+                self.kill(self._why)
+        await self._ended.wait()
+
+    # what the loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self.pid = self._transport.get_pid()
+        RUNNING.add(self)
+        with contextlib.suppress(psutil.Error):
+            self._process = psutil.Process(self.pid)
+        with contextlib.suppress(OSError):
+            self._job = Job(self.pid)
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        _enlarge(self._transport.get_pipe_transport(1))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._hear(data)
+            return
+        try:
+            for frame in self._cutter.feed(data):
+                self._received(frame)
+        except (BadFrame, msgspec.DecodeError, UnicodeDecodeError) as error:
+            self.kill(Reason("worker_garbled", {"worker": self.name, "cause": str(error)}))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd != 2 and not self._exited.is_set():
+            # it can serve nobody any more: end it if it did not end
+            asyncio.get_running_loop().call_later(GRACE_S, self._end_if_alive)
+
+    def process_exited(self) -> None:
+        self._exited.set()
+        asyncio.get_running_loop().call_later(DRAIN_S, self._finish)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._exited.set()
+        self._finish()
+
+    def _end_if_alive(self) -> None:
+        if not self._exited.is_set() and self._transport is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.kill()
+
+    def _finish(self) -> None:
+        if self.died is not None:
+            return
+        if self._transport is not None:
+            self._transport.close()
+        if self._job is not None:
+            self._job.close()
+        code = self._transport.get_returncode() if self._transport else None
+        death = death_of(self.name, code, self._last_lines())
+        self.died = death if self._why is None else blame.lost(self._why)
+        log.info("worker %s (%d) is gone (%s): %s", self.name, self.pid, ended(code), self.died)
+        if self._why is None:
+            log.info("its last words: %s", telling(self._last_lines()))
+        receivers, self._receivers = list(self._receivers.values()), {}
+        answers, self._answers = list(self._answers.values()), {}
+        for receiver in receivers:
+            receiver.fail(self.died)
+        for tell in answers:
+            tell(self.died)
+        self._ended.set()
+
+    def _received(self, data: bytes) -> None:
+        kind = data[3]
+        if kind == Kind.TEXT:
+            answer = orders.decode_answer(memoryview(data)[HEADER.size :])
+            tell = self._answers.get(answer.request)
+            if tell is not None:
+                tell(answer)
+            return
+        receiver = self._receivers.get(data[4:20])
+        if receiver is not None:
+            receiver.received(data)  # measures from the last one's end: so that is moved afterwards
+        if kind in _ANSWERS:
+            self.last_done_at = time.monotonic()
+            self.slowest_s = max(
+                self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at)
+            )
+            self.under_way -= 1
+            self.busy_since = self.last_done_at if self.under_way > 0 else None
+
+    def _hear(self, data: bytes) -> None:
+        *lines, self._half_line = (self._half_line + data.decode("utf-8", "replace")).split("\n")
+        self._stderr.extend(line[:1000] for line in lines if line.strip())
+        self._half_line = self._half_line[-1000:]
+
+    def expected(self, answer: orders.Answer | StageLost, kind: type[A]) -> A:
+        """The answer if it is one of the right kind; else raises as `ask` does."""
+        if isinstance(answer, StageLost):
+            raise answer
+        if isinstance(answer, orders.Failed):
+            raise refused(answer, self.name)
+        if not isinstance(answer, kind):
+            self.kill(Reason("worker_garbled", {"worker": self.name, "cause": "another answer"}))
+            raise StageLost("worker_garbled", worker=self.name, cause="another answer")
+        return answer
+
+    def _lower_priority(self) -> None:
+        with contextlib.suppress(psutil.Error):
+            low = getattr(psutil, "BELOW_NORMAL_PRIORITY_CLASS", LOW_PRIORITY)
+            if self._process is not None:
+                self._process.nice(low)
+
+
+_WORK = {  # frames that it answers, each so many times
+    int(Kind.STEP): 1,
+    int(Kind.FOLLOW): 2,
+    int(Kind.FORGET): 1,
+    int(Kind.BEGIN): 1,
+}
+_ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.DONE, Kind.STALE, Kind.NEED_FROM, Kind.LOST))
+
+
+def _text(order: orders.Asked) -> Frame:
+    return Frame(Kind.TEXT, NO_PIPELINE, payload=orders.encode(order))
+
+
+def _enlarge(transport: asyncio.BaseTransport | None) -> None:
+    """Give a pipe room for a large frame, where the system lets us."""
+    if sys.platform != "linux" or transport is None:
+        return
+    import fcntl
+
+    # ValueError: its start was given up meanwhile, and its pipes are closed
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        fcntl.fcntl(transport.get_extra_info("pipe").fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

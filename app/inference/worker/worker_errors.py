@@ -1,0 +1,127 @@
+"""What workers and other machines say, as errors a person can read."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+
+import msgspec
+
+from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
+from app.core.reasons import SENTENCES, in_words
+from app.core.recovery import blame
+from app.decoding import decode
+from backends import orders
+from backends.contract import NO_MEMORY
+
+MOST_FACT_CHARS = 1000  # of what another machine says
+SAID_LINES = 3  # of a worker's last ones, in the sentence; the log has all
+# How ggml's GGML_ASSERT and GGML_ABORT end a process: `/where/it/was/compiled/ops.cpp:4132: why`.
+_GAVE_UP = re.compile(r"(?:.*[/\\])?([\w-]+\.(?:c|cc|cpp|h|hpp|cu|m|mm):\d+: .+)")
+# What C++ and Python say when they end a process; all else that stands in its last lines before a crash is chatter.
+_LAST_CRY = re.compile(r"\s*(?:terminate called|what\(\):|Fatal Python error:) ?")
+# What the engine says of a model, and what is wrong with the engine itself (backends/llamacpp/binding.py).
+_UNKNOWN_FAMILY = re.compile(r"unknown model architecture: '([^']{1,64})'")
+_UNKNOWN_PRE = re.compile(r"unknown (?:pre-tokenizer type|tokenizer): '([^']{1,64})'")
+_NO_ENGINE = "llama.cpp cannot be loaded: "
+_SLOT = re.compile(r"[0-9]{1,5}")
+# Signals that a process brings upon itself by what it computes; Windows' codes for the same begin there.
+_CRASHES = frozenset(
+    getattr(signal, name).value
+    for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGTRAP")
+    if hasattr(signal, name)
+)
+_WINDOWS_CRASH = 0xC0000000
+_FIT_CODES = frozenset(("memory_short", "does_not_fit"))
+
+
+def refused(answer: orders.Failed, worker: str) -> AppError:
+    """The error for an order that was not carried out. The worker's own words stay in its facts."""
+    kind = DoesNotFit if answer.code in _FIT_CODES else BadInput
+    code = answer.code if answer.code in SENTENCES else "worker_refused"
+    if code == "model_not_loaded":
+        if family := _UNKNOWN_FAMILY.search(answer.text):
+            return BadInput("engine_knows_not", architecture=family[1])
+        if pre := _UNKNOWN_PRE.search(answer.text):
+            return BadInput("engine_pre_unknown", name=pre[1])
+        if answer.text.startswith(_NO_ENGINE):
+            code = "engine_missing"
+    return kind(code, worker=worker, cause=answer.text, text=answer.text)
+
+
+class _Lost(msgspec.Struct, forbid_unknown_fields=True):
+    """What a LOST frame says."""
+
+    code: str
+    facts: dict[str, str | int | float]
+
+
+def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
+    """The error in a LOST frame. What it says comes from outside: it speaks of its own layers, and of no machine but
+    `name`, which is who says it."""
+    try:
+        told = decode(payload, _Lost)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return StageLost("stage_lost", machine=name)
+    plain = {
+        fact: _plain(value) for fact, value in told.facts.items() if fact not in ("self", "code")
+    }
+    facts: dict[str, Fact] = {"words": "", **plain, "machine": name, "worker": name, "name": name}
+    try:
+        SENTENCES[told.code].format(**facts)
+    except (LookupError, ValueError, TypeError, ArithmeticError):
+        return StageLost("stage_lost", machine=name)
+    if not blame.is_said_of_layers(told.code):
+        return StageLost("stage_garbled", machine=name, cause="it gave a reason that is none")
+    return blame.lost(Reason(told.code, facts))
+
+
+def _plain(fact: Fact) -> Fact:
+    """Text from elsewhere, short and in one line."""
+    if not isinstance(fact, str):
+        return fact
+    return "".join(char if char.isprintable() else " " for char in fact[:MOST_FACT_CHARS])
+
+
+def slots_of(why: Reason) -> frozenset[int]:
+    """The slots that a worker says it ended for; empty where it says none."""
+    said = str(why.facts.get("slots", "")).split(",")
+    return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
+
+
+def ended(code: int | None) -> str:
+    """An exit code in words: `stopped with code 1`, `ended by SIGKILL`."""
+    if code is None:
+        return "it vanished"
+    if code >= 0:
+        return f"it stopped with code {code}"
+    try:
+        return f"it was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"it was ended by signal {-code}"
+
+
+def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
+    """Why a process ended that nobody ended: its exit code, and what it wrote last."""
+    words, how = telling(lines), ended(code)
+    if any(sign in line for line in lines for sign in NO_MEMORY):
+        reason = Reason("worker_memory_short", {"worker": name, "how": how, "words": words})
+    elif any(_GAVE_UP.fullmatch(line.strip()) for line in lines):
+        reason = Reason("engine_gave_up", {"worker": name, "how": how, "words": words})
+    elif code is not None and (-code in _CRASHES or code >= _WINDOWS_CRASH):
+        words = " ".join(line.strip() for line in lines if _LAST_CRY.match(line)) or in_words(
+            "worker_log"
+        )
+        reason = Reason("worker_crashed", {"worker": name, "how": how, "words": words})
+    else:
+        reason = Reason("worker_died", {"worker": name, "how": how, "words": words})
+    return blame.lost(reason)
+
+
+def telling(lines: Sequence[str]) -> str:
+    """Of a worker's last lines those that say why it ended: the engine's own reason, else the last ones."""
+    for line in reversed(lines):
+        if gave_up := _GAVE_UP.fullmatch(line.strip()):
+            return f"{gave_up[1]}."
+    return "\n".join(lines[-SAID_LINES:]).strip()

@@ -1,0 +1,1 @@
+"""Starts Poolhouse at sign-in, by each system's own means."""

@@ -1,0 +1,1 @@
+"""What this computer computes with: processor, graphics cards, memory, engines."""

@@ -1,0 +1,146 @@
+"""The processor's cores that computing should use: allowed to this process, fast, and how many of them are whole."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import psutil
+
+from app.core.scheduler.threads import Threads
+from backends.worker.quota import quota_cores
+
+LINUX = Path("/sys/devices/system/cpu")
+FAST = 0.7  # of the fastest core's speed: slower ones let the others wait at the end of each layer
+FREQUENCY = Path("cpufreq/cpuinfo_max_freq")
+SIBLINGS = (
+    Path("topology/core_cpus_list"),
+    Path("topology/thread_siblings_list"),
+)  # new name, old name
+CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Of those that this process may use: `logical` counts both halves of a core that runs two threads."""
+
+    logical: int
+    whole: int
+
+    def within(self, quota: float | None) -> Cores:
+        """With no more than a control group's share of processor time."""
+        if quota is None:
+            return self
+        most = max(1, ceil(quota))
+        return Cores(min(self.logical, most), min(self.whole, most))
+
+
+def threads() -> Threads:
+    """For a worker of this machine: its fast cores at most, whole ones to begin with."""
+    found = fast().within(quota_cores())
+    return Threads(found.logical, found.whole)
+
+
+def fast() -> Cores:
+    """The fast cores that this process may use; all of them where the system does not tell them apart."""
+    found = None
+    if sys.platform == "linux":
+        found = on_linux(os.sched_getaffinity(0))
+    elif sys.platform == "darwin":
+        found = _on_macos()
+    elif sys.platform == "win32":
+        found = on_windows(_windows_cores(), set(psutil.Process().cpu_affinity()))
+    if found is not None:
+        return found
+    logical = os.cpu_count() or 1
+    return Cores(logical, min(logical, psutil.cpu_count(logical=False) or logical))
+
+
+def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
+    """By the kernel's files: the capacity of each core, or its highest frequency, and who shares it."""
+    places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
+    for file in (
+        Path("cpu_capacity"),
+        FREQUENCY,
+    ):  # the first is exact where a kernel has it and cores differ
+        speeds = {cpu: _number(place / file) for cpu, place in places.items()}
+        if len(set(speeds.values())) > 1:
+            break
+    most = max(speeds.values(), default=0)
+    quick = [cpu for cpu, speed in speeds.items() if speed >= FAST * most]
+    if not quick:
+        return None
+    whole = {_first_text(places[cpu] / file for file in SIBLINGS) or str(cpu) for cpu in quick}
+    return Cores(len(quick), len(whole))
+
+
+def on_windows(described: bytes, allowed: set[int]) -> Cores | None:
+    """By GetLogicalProcessorInformationEx: of the highest efficiency class there is. Processors of later groups, which
+    a process does not use by itself, are not counted."""
+    by_class: dict[int, list[int]] = {}
+    for kind, mask in _cores_in(described):
+        n_threads = sum(1 for cpu in allowed if mask >> cpu & 1)
+        if n_threads:
+            by_class.setdefault(kind, []).append(n_threads)
+    if not by_class:
+        return None
+    quickest = by_class[max(by_class)]
+    return Cores(sum(quickest), len(quickest))
+
+
+def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
+    """Efficiency class and processors of group 0 of each core."""
+    at = 0
+    while at + 8 <= len(described):
+        relationship, size = struct.unpack_from("<II", described, at)
+        if relationship == CORE and size >= 48:
+            kind, mask, group = struct.unpack_from("<xB22xQH", described, at + 8)
+            if group == 0:
+                yield kind, mask
+        at += max(size, 8)
+
+
+def _windows_cores() -> bytes:
+    """Empty where Windows does not tell."""
+    if sys.platform == "win32":
+        ask = ctypes.windll.kernel32.GetLogicalProcessorInformationEx
+        size = ctypes.c_uint32(0)
+        ask(CORE, None, ctypes.byref(size))
+        room = ctypes.create_string_buffer(size.value)
+        return room.raw[: size.value] if ask(CORE, room, ctypes.byref(size)) else b""
+    return b""
+
+
+def _on_macos() -> Cores | None:
+    """The cores of the highest performance level. Macs without levels have cores of one kind."""
+    whole, logical = _told_by_macos("physicalcpu"), _told_by_macos("logicalcpu")
+    return Cores(logical, whole) if whole and logical else None
+
+
+def _told_by_macos(what: str) -> int:
+    """`hw.perflevel0.WHAT`, 0 where there is none."""
+    value, size = ctypes.c_uint32(0), ctypes.c_size_t(4)
+    name = f"hw.perflevel0.{what}".encode()
+    failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, 0)
+    return 0 if failed else value.value
+
+
+def _number(file: Path) -> int:
+    text = _first_text([file])
+    return int(text) if text.isdigit() else 0
+
+
+def _first_text(files: Iterable[Path]) -> str:
+    """The first of them that can be read."""
+    for file in files:
+        try:
+            return file.read_text(encoding="utf-8").strip()
+        except OSError:
+            continue
+    return ""

@@ -1,0 +1,111 @@
+"""The graphics cards of this computer, as its system lists them: no engine has to know them."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from app.core.errors import Reason
+from app.machine.hardware.engines import Engine
+
+PCI = Path("/sys/bus/pci/devices")
+NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")  # its driver's, a folder for each
+NAMES = (Path("/usr/share/misc/pci.ids"), Path("/usr/share/hwdata/pci.ids"))
+DISPLAY = "0x03"  # how the class of every graphics device begins
+NVIDIA, AMD, INTEL = "0x10de", "0x1002", "0x8086"  # others are servers' and virtual ones
+MAKERS = {NVIDIA: "NVIDIA", AMD: "AMD", INTEL: "Intel"}
+OWN_BYTES = 2 << 30  # graphics inside a processor keep less than this for themselves
+CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
+MOST_CARDS = 16
+
+
+def unused(engines: Sequence[Engine], listed: Iterable[str]) -> Reason | None:
+    """That layers are computed on the processor although there is a card. None: there is none.
+
+    Where an engine sees cards, its names are told: the system's would be the same ones, written otherwise.
+    """
+    devices = [one for engine in engines for one in engine.devices]
+    seen = {one.description or one.name for one in devices if one.kind == "gpu"}
+    cards = sorted(seen or set(listed))[:MOST_CARDS]
+    return Reason("graphics_unused", {"cards": ", ".join(cards)}) if cards else None
+
+
+def listed() -> list[str]:
+    """The names of all cards with memory of their own. Reads files; empty where the system does not tell."""
+    if sys.platform == "darwin":
+        return ["Apple GPU"] if platform.machine() == "arm64" else []
+    with suppress(OSError):
+        if sys.platform == "win32":
+            return _in_registry()
+        return on_bus(PCI)
+    return []
+
+
+def on_bus(bus: Path) -> list[str]:
+    """Those of Linux's list of devices."""
+    return [_name(one) for one in sorted(bus.iterdir()) if _is_card(one)]
+
+
+def _is_card(device: Path) -> bool:
+    maker = _line(device / "vendor")
+    if maker not in MAKERS or not _line(device / "class").startswith(DISPLAY):
+        return False
+    if maker == INTEL:
+        return device.name.split(":")[1] != "00"  # there is what belongs to the processor
+    return maker == NVIDIA or int(_line(device / "mem_info_vram_total") or 0) >= OWN_BYTES
+
+
+def _name(device: Path) -> str:
+    for line in _text(NVIDIA_CARDS / device.name / "information").splitlines():
+        if line.startswith("Model:"):
+            return line.partition(":")[2].strip()
+    maker, ident = _line(device / "vendor"), _line(device / "device")
+    texts = (_text(file) for file in NAMES)
+    model = next((found for text in texts if (found := model_name(text, maker, ident))), "")
+    return f"{MAKERS[maker]} {model}".strip()
+
+
+def model_name(names: str, maker: str, ident: str) -> str:
+    """From pci.ids: `GA106 [GeForce RTX 3060]` is sold as what stands in the brackets."""
+    is_maker = False
+    for line in names.splitlines():
+        if line[:1] not in ("\t", "#", ""):
+            is_maker = line.startswith(maker[2:])
+        elif is_maker and line.startswith(f"\t{ident[2:]} "):
+            name = line.split(maxsplit=1)[1]
+            return name.partition("[")[2].rstrip("]") or name
+    return ""
+
+
+def _line(file: Path) -> str:
+    return _text(file).strip()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+if sys.platform == "win32":
+    import winreg
+
+    def _in_registry() -> list[str]:
+        """Those of Windows with memory of their own."""
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
+            found = [_adapter(adapters, f"{number:04}") for number in range(MOST_CARDS)]
+        return [name for name in found if name]
+
+    def _adapter(adapters: winreg.HKEYType, number: str) -> str:
+        try:
+            with winreg.OpenKey(adapters, number) as key:
+                own_bytes = int(winreg.QueryValueEx(key, "HardwareInformation.qwMemorySize")[0])
+                return (
+                    str(winreg.QueryValueEx(key, "DriverDesc")[0]) if own_bytes >= OWN_BYTES else ""
+                )
+        except OSError:
+            return ""

@@ -1,0 +1,77 @@
+"""What a system says to a callback: carried to the node's loop, and waited for no longer than the system waits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from app.machine.power_events.power_event import Going, Tell
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5  # between two looks of a source's thread whether it shall end
+
+
+class Heard:
+    """Called with the system's word, on a thread of the system's. Nothing is raised: the caller is no Python."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, tell: Tell, waits_s: float) -> None:
+        self._loop, self._tell, self._waits_s = loop, tell, waits_s
+
+    def __call__(self, going: Going) -> None:
+        """Returns when it was told, or so late that the system would not wait. Of good news nobody waits for that."""
+        if self._loop.is_closed():
+            return
+        telling = self._told(going)
+        try:
+            done = asyncio.run_coroutine_threadsafe(telling, self._loop)
+        except RuntimeError:  # it was closed meanwhile
+            telling.close()
+            return
+        if going is Going.STAYS:
+            return
+        try:
+            done.result(self._waits_s)
+        except Exception as error:  # noqa: BLE001  the system's thread: nothing may leave it
+            log.info("not everybody heard in time that this computer %s: %r", going, error)
+
+    async def _told(self, going: Going) -> None:
+        await self._tell(going)
+
+
+class Source(Protocol):
+    """Where a system says it. One thread opens it, looks and closes it."""
+
+    def look(self, seconds: float) -> None:
+        """For so long the system may call back. Raises OSError when it never will again."""
+        ...
+
+    def close(self) -> None: ...
+
+
+async def hear(opened: Callable[[], Source]) -> None:
+    """Until cancelled: a thread of its own has what `opened` makes, which is closed when this returns.
+
+    Raises OSError or AttributeError where the system has nothing of that kind.
+    """
+    over, own = threading.Event(), ThreadPoolExecutor(1, "hear of sleep")
+    serving = asyncio.get_running_loop().run_in_executor(own, _serve, opened, over)
+    try:
+        await asyncio.shield(serving)
+    finally:
+        over.set()
+        own.shutdown(wait=False)
+        await asyncio.wait((serving,))
+
+
+def _serve(opened: Callable[[], Source], over: threading.Event) -> None:
+    source = opened()
+    try:
+        while not over.is_set():
+            source.look(LOOK_SECONDS)
+    finally:
+        source.close()

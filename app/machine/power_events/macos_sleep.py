@@ -1,0 +1,105 @@
+"""macOS says that this computer is about to sleep: IOKit, to a run loop of our own. Not yet run there.
+
+Of a log-out and of a shutdown IOKit tells no program (kIOMessageSystemWillPowerOff, IOKit/IOMessage.h). A process
+without a window is sent SIGTERM then, and node/start.py ends the node in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+from ctypes import POINTER, byref, c_double, c_int32, c_ssize_t, c_ubyte, c_uint32, c_void_p
+from typing import Any
+
+from app.machine.power_events.event_callbacks import Heard, Source, hear
+from app.machine.power_events.power_event import Going, Tell
+
+log = logging.getLogger(__name__)
+
+# IOKit/IOMessage.h: iokit_common_msg(x) is sys_iokit, 0x38 << 26, with x
+CAN_SLEEP, WILL_SLEEP = 0xE0000270, 0xE0000280  # kIOMessageCanSystemSleep, …SystemWillSleep
+WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # of some wakings only the first is said
+MEANS = {
+    WILL_SLEEP: Going.SLEEPS, WILL_POWER_ON: Going.STAYS, HAS_POWERED_ON: Going.STAYS,
+}  # fmt: skip
+ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # else the system waits for half a minute
+WAITS_SECONDS = 4.5  # node/lend_rules.py takes no longer
+NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
+
+FRAMEWORKS = "/System/Library/Frameworks/{0}.framework/{0}"
+# void (*IOServiceInterestCallback)(void *refcon, io_service_t, uint32_t messageType, void *messageArgument): IOKitLib.h
+CALLED = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_ssize_t)
+
+
+class RootPower:
+    """A registration with IOKit's root power domain, as Apple's Technical Q&A 1340 makes it.
+
+    iokit, core: the two libraries; mode: kCFRunLoopDefaultMode. Raises OSError when it is refused.
+    """
+
+    def __init__(self, heard: Heard, iokit: Any, core: Any, mode: c_void_p) -> None:
+        _declare(iokit, core)
+        self._heard, self._iokit, self._core, self._mode = heard, iokit, core, mode
+        self._called = CALLED(self._said)  # kept here for as long as IOKit may call it
+        self._port, self._notifier = c_void_p(), c_uint32()
+        self._root: int = iokit.IORegisterForSystemPower(
+            None, byref(self._port), self._called, byref(self._notifier)
+        )
+        if not self._root:
+            raise OSError("IORegisterForSystemPower was refused")
+        self._loop: int | None = core.CFRunLoopGetCurrent()
+        self._source: int | None = iokit.IONotificationPortGetRunLoopSource(self._port)
+        core.CFRunLoopAddSource(self._loop, self._source, mode)
+
+    def look(self, seconds: float) -> None:
+        if self._core.CFRunLoopRunInMode(self._mode, seconds, 0) == NOTHING_TO_RUN:
+            raise OSError("the run loop has lost IOKit's port")
+
+    def close(self) -> None:
+        self._core.CFRunLoopRemoveSource(self._loop, self._source, self._mode)
+        self._iokit.IODeregisterForSystemPower(byref(self._notifier))
+        self._iokit.IOServiceClose(self._root)
+        self._iokit.IONotificationPortDestroy(self._port)
+
+    def _said(self, _context: int | None, _service: int, kind: int, notification: int) -> None:
+        going = MEANS.get(kind)
+        if going is not None:
+            self._heard(going)
+        if kind in ANSWERED:
+            self._iokit.IOAllowPowerChange(self._root, notification)
+
+
+def _declare(iokit: Any, core: Any) -> None:
+    """The functions as IOKit/pwr_mgt/IOPMLib.h, IOKit/IOKitLib.h and CoreFoundation/CFRunLoop.h have them."""
+    port = mode = source = c_void_p
+    root = notifier = c_uint32  # mach ports
+    for function, result, given in (
+        (iokit.IORegisterForSystemPower, root, (c_void_p, POINTER(port), CALLED, POINTER(notifier))),
+        (iokit.IODeregisterForSystemPower, c_int32, (POINTER(notifier),)),
+        (iokit.IOAllowPowerChange, c_int32, (root, c_ssize_t)),
+        (iokit.IOServiceClose, c_int32, (root,)),
+        (iokit.IONotificationPortGetRunLoopSource, source, (port,)),
+        (iokit.IONotificationPortDestroy, None, (port,)),
+        (core.CFRunLoopGetCurrent, c_void_p, ()),
+        (core.CFRunLoopAddSource, None, (c_void_p, source, mode)),
+        (core.CFRunLoopRemoveSource, None, (c_void_p, source, mode)),
+        (core.CFRunLoopRunInMode, c_int32, (mode, c_double, c_ubyte)),
+    ):  # fmt: skip
+        function.restype, function.argtypes = result, given
+
+
+def _here(heard: Heard) -> Source:
+    """This computer's. Raises OSError or AttributeError where there is none."""
+    iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
+    core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
+    return RootPower(heard, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))
+
+
+async def listen(tell: Tell) -> None:
+    """Until cancelled; at once where there is no IOKit."""
+    heard = Heard(asyncio.get_running_loop(), tell, WAITS_SECONDS)
+    try:
+        await hear(lambda: _here(heard))
+    except (OSError, AttributeError) as error:
+        log.info("nothing says when this computer sleeps: %s", error)

@@ -1,0 +1,115 @@
+"""The system says that this computer is about to sleep or to end, and that it is awake again.
+
+Linux: logind's signals on the system bus, and a delay of some seconds while what must be said is said. macOS:
+going_macos.py, of sleep; Windows: going_windows.py, of sleep and of the session's end. A process that is asked to end
+by a signal, as at a log-out of Linux and macOS, hears that in node/start.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+
+from app.machine.power_events.keep_awake import END_SECONDS, Start, started
+from app.machine.power_events.power_event import Going, Tell
+
+log = logging.getLogger(__name__)
+
+LOGIND, MANAGER, PATH = (
+    "org.freedesktop.login1", "org.freedesktop.login1.Manager", "/org/freedesktop/login1"
+)  # fmt: skip
+DELAY = (
+    "systemd-inhibit", "--what=sleep:shutdown", "--who=Poolhouse", "--mode=delay",
+    "--why=Other computers are told first", "cat",
+)  # fmt: skip
+"""`cat` ends with the pipe to it, so with us. The system waits for 5 s at most."""
+AGAIN_SECONDS = 60.0  # between two attempts to reach the bus
+
+
+MEMBERS = {"PrepareForSleep": Going.SLEEPS, "PrepareForShutdown": Going.ENDS}
+
+
+class Delay:
+    """Holds the system up until what must be said before it sleeps was said."""
+
+    def __init__(self, start: Start = started) -> None:
+        self._start = start
+        self._tool: subprocess.Popen[bytes] | None = None
+
+    def hold(self) -> None:
+        if self._tool is not None and self._tool.poll() is None:
+            return
+        try:
+            self._tool = self._start(DELAY)
+        except OSError as error:
+            log.info("sleep is not held up: %s", error)
+
+    def release(self) -> None:
+        tool, self._tool = self._tool, None
+        if tool is None:
+            return
+        if tool.stdin is not None:
+            tool.stdin.close()
+        tool.terminate()
+        try:
+            tool.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            tool.kill()
+            tool.wait()
+
+
+async def listen(tell: Tell, delay: Delay | None = None, platform: str = sys.platform) -> None:
+    """Until cancelled: `tell` what the system says. It goes on when `tell` has returned, or when it waits no more."""
+    if platform == "win32":
+        from app.machine.power_events import windows_sleep
+
+        await windows_sleep.listen(tell)
+    elif platform == "darwin":
+        from app.machine.power_events import macos_sleep
+
+        await macos_sleep.listen(tell)
+    elif platform == "linux":
+        await _listen_to_logind(tell, delay or Delay())
+
+
+async def _listen_to_logind(tell: Tell, held: Delay) -> None:
+    level = logging.INFO
+    try:
+        while True:
+            try:
+                await _hear(tell, held)
+            except (OSError, EOFError, ValueError) as error:
+                log.log(level, "nothing says when this computer sleeps: %s", error)
+                level = logging.DEBUG  # once is enough
+            held.release()
+            await asyncio.sleep(AGAIN_SECONDS)
+    finally:
+        held.release()
+
+
+async def _hear(tell: Tell, delay: Delay) -> None:
+    """While the bus is there. Raises OSError, EOFError or ValueError when it is not."""
+    from jeepney import HeaderFields, MatchRule, MessageType, message_bus
+    from jeepney.io.asyncio import open_dbus_connection
+
+    rule = MatchRule(type="signal", sender=LOGIND, interface=MANAGER, path=PATH)
+    connection = await open_dbus_connection("SYSTEM")
+    async with connection:
+        await connection.send(message_bus.AddMatch(rule))
+        delay.hold()
+        while True:
+            message = await connection.receive()
+            if message.header.message_type is not MessageType.signal:
+                continue
+            fields, body = message.header.fields, message.body
+            going = MEMBERS.get(fields.get(HeaderFields.member, ""))
+            if going is None or fields.get(HeaderFields.interface) != MANAGER or len(body) != 1:
+                continue
+            if body[0]:
+                await tell(going)
+                delay.release()
+            else:
+                delay.hold()
+                await tell(Going.STAYS)

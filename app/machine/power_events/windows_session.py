@@ -1,0 +1,111 @@
+"""The window in which Windows says that the person signs out or the computer ends. Nobody sees it. Not yet run there.
+
+It says so to windows alone: console handlers hear nothing of it in a process that has loaded user32.dll, as ours has
+(SetConsoleCtrlHandler, remarks). And it must be the node's own, since a node may have no window of the app beside it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from ctypes import POINTER, byref, c_int, c_ssize_t, c_void_p, wintypes
+from typing import Any
+
+from app.machine.power_events.event_callbacks import Heard
+from app.machine.power_events.power_event import Going
+
+if sys.platform == "win32":
+    FUNCTION, LIBRARY = ctypes.WINFUNCTYPE, ctypes.WinDLL
+else:  # only played there
+    FUNCTION, LIBRARY = ctypes.CFUNCTYPE, ctypes.CDLL
+
+CLASS = "PoolhouseSession"
+CLOSE, QUERY_END, END = (
+    0x0010,
+    0x0011,
+    0x0016,
+)  # WM_CLOSE, WM_QUERYENDSESSION, WM_ENDSESSION: winuser.h
+ALL_INPUT, REMOVE = 0x04FF, 0x0001  # QS_ALLINPUT, PM_REMOVE: winuser.h
+WAIT_FAILED = 0xFFFFFFFF  # winbase.h
+# SetProcessShutdownParameters: the first that is asked, before our own workers (0x280), and no dialog about us
+ASKED_FIRST, NO_RETRY = 0x300, 0x1
+END_WAITS_SECONDS = 4.5  # who does not answer in five is ended; node/lend_rules.py takes no longer
+
+WNDPROC = FUNCTION(c_ssize_t, wintypes.HWND, wintypes.UINT, wintypes.WPARAM, wintypes.LPARAM)
+
+
+class WindowClass(ctypes.Structure):
+    """WNDCLASSW."""
+
+    _fields_ = (
+        ("style", wintypes.UINT), ("procedure", WNDPROC), ("class_extra", c_int), ("window_extra", c_int),
+        ("instance", wintypes.HINSTANCE), ("icon", wintypes.HANDLE), ("cursor", wintypes.HANDLE),
+        ("background", wintypes.HANDLE), ("menu", wintypes.LPCWSTR), ("name", wintypes.LPCWSTR),
+    )  # fmt: skip
+
+
+class SessionWindow:
+    """Of top level, since windows for messages alone are not told; never shown. Raises OSError when it cannot be made.
+
+    Whoever is asked whether the session may end says yes at once; when it does end, it is told and waited for.
+    """
+
+    def __init__(self, heard: Heard, user32: Any, kernel32: Any) -> None:
+        _declare(user32, kernel32)
+        self._heard, self._user32 = heard, user32
+        self._called = WNDPROC(self._said)  # kept here for as long as the window lives
+        self._instance: int | None = kernel32.GetModuleHandleW(None)
+        kernel32.SetProcessShutdownParameters(ASKED_FIRST, NO_RETRY)
+        made = WindowClass(procedure=self._called, instance=self._instance, name=CLASS)
+        if not user32.RegisterClassW(byref(made)):
+            raise OSError("RegisterClassW was refused")
+        self._window: int | None = user32.CreateWindowExW(
+            0, CLASS, CLASS, 0, 0, 0, 0, 0, None, None, self._instance, None
+        )
+        if not self._window:
+            user32.UnregisterClassW(CLASS, self._instance)
+            raise OSError("CreateWindowExW was refused")
+
+    def look(self, seconds: float) -> None:
+        wait = self._user32.MsgWaitForMultipleObjects
+        if wait(0, None, False, round(seconds * 1000), ALL_INPUT) == WAIT_FAILED:
+            raise OSError("MsgWaitForMultipleObjects was refused")
+        message = wintypes.MSG()
+        while self._user32.PeekMessageW(byref(message), None, 0, 0, REMOVE):
+            self._user32.DispatchMessageW(byref(message))
+
+    def close(self) -> None:
+        self._user32.DestroyWindow(self._window)
+        self._user32.UnregisterClassW(CLASS, self._instance)
+
+    def _said(self, window: int | None, message: int, first: int, second: int) -> int:
+        if message == QUERY_END:
+            return 1
+        if message == END:
+            if first:  # else somebody had it go on
+                self._heard(Going.ENDS)
+            return 0
+        if message == CLOSE:  # from another program: what it would do is take our ear away
+            return 0
+        return int(self._user32.DefWindowProcW(window, message, first, second))
+
+
+def _declare(user32: Any, kernel32: Any) -> None:
+    """The functions as winuser.h, libloaderapi.h and processthreadsapi.h have them."""
+    atom, flag, text, handle = wintypes.ATOM, wintypes.BOOL, wintypes.LPCWSTR, c_void_p
+    dword, uint = wintypes.DWORD, wintypes.UINT
+    message = (handle, uint, wintypes.WPARAM, wintypes.LPARAM)
+    place = (c_int, c_int, c_int, c_int)
+    for function, result, given in (
+        (user32.RegisterClassW, atom, (POINTER(WindowClass),)),
+        (user32.CreateWindowExW, handle, (dword, text, text, dword, *place, handle, handle, handle, c_void_p)),
+        (user32.DefWindowProcW, c_ssize_t, message),
+        (user32.MsgWaitForMultipleObjects, dword, (dword, c_void_p, flag, dword, dword)),
+        (user32.PeekMessageW, flag, (POINTER(wintypes.MSG), handle, uint, uint, uint)),
+        (user32.DispatchMessageW, c_ssize_t, (POINTER(wintypes.MSG),)),
+        (user32.DestroyWindow, flag, (handle,)),
+        (user32.UnregisterClassW, flag, (text, handle)),
+        (kernel32.GetModuleHandleW, handle, (text,)),
+        (kernel32.SetProcessShutdownParameters, flag, (dword, dword)),
+    ):  # fmt: skip
+        function.restype, function.argtypes = result, given

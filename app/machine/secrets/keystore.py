@@ -1,0 +1,210 @@
+"""Where the passphrase of this machine's key is kept: the system's keyring, or a private file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar, cast
+
+from app.core.errors import BadInput, Refused
+from app.machine.paths import Home, write_atomically
+from app.machine.secrets import dpapi
+
+T = TypeVar("T")
+
+SERVICE = "Poolhouse"
+KEYRING_SECONDS = 10.0  # unlock dialogs block the caller; the user has this long
+SECURE_BACKENDS = (  # all others, among them keyrings.alt, may keep secrets in the clear
+    "keyring.backends.SecretService",
+    "keyring.backends.libsecret",
+    "keyring.backends.kwallet",
+    "keyring.backends.macOS",
+    "keyring.backends.Windows",
+)
+
+
+class Keystore(Protocol):
+    """One secret. `where` completes the sentence "The key is kept …"."""
+
+    @property
+    def where(self) -> str: ...
+    async def read(self) -> str | None:
+        """The secret, or None where there is none. Raises Refused."""
+
+    async def write(self, secret: str) -> None:
+        """Keep `secret` in place of what was there. Raises Refused."""
+
+    def lost(self) -> Refused:
+        """What a person is told when the secret is gone, or is not the right one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStore:
+    """A file only its owner can read; on Windows encrypted for the user as well."""
+
+    path: Path
+    where: str = "in a file only you can read"
+
+    async def read(self) -> str | None:
+        try:
+            content = await asyncio.to_thread(self.path.read_bytes)
+            return dpapi.unprotect(content).decode("ascii")
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError as error:
+            raise Refused("secret_unread", path=str(self.path), why="it is damaged") from error
+        except OSError as error:
+            raise Refused("secret_unread", path=str(self.path), why=_why(error)) from error
+
+    def lost(self) -> Refused:
+        return Refused("passphrase_lost", path=str(self.path))
+
+    async def write(self, secret: str) -> None:
+        content = dpapi.protect(secret.encode("ascii"))
+        try:
+            await asyncio.to_thread(write_atomically, self.path, content)
+        except OSError as error:
+            raise Refused("secret_unwritten", path=str(self.path), why=_why(error)) from error
+
+    async def remove(self) -> None:
+        """Forget the secret. Raises Refused("secret_unwritten")."""
+        try:
+            await asyncio.to_thread(self.path.unlink, missing_ok=True)
+        except OSError as error:
+            raise Refused("secret_unwritten", path=str(self.path), why=_why(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class KeyringStore:
+    """An entry of the system's keyring."""
+
+    entry: str
+    where: str = "in the system keyring"
+    seconds: float = KEYRING_SECONDS
+
+    async def read(self) -> str | None:
+        import keyring
+
+        return await self._ask(lambda: keyring.get_password(SERVICE, self.entry))
+
+    def lost(self) -> Refused:
+        return Refused("identity_locked")
+
+    async def write(self, secret: str) -> None:
+        import keyring
+
+        await self._ask(lambda: keyring.set_password(SERVICE, self.entry, secret))
+
+    async def remove(self) -> None:
+        """Forget the secret. Raises Refused("identity_locked")."""
+        import keyring
+        from keyring.errors import PasswordDeleteError
+
+        def delete() -> None:
+            with contextlib.suppress(PasswordDeleteError):  # there is none
+                keyring.delete_password(SERVICE, self.entry)
+
+        await self._ask(delete)
+
+    async def _ask(self, call: Callable[[], T]) -> T:
+        from keyring.errors import KeyringError
+
+        try:
+            return await in_daemon_thread(call, self.seconds)
+        except (KeyringError, TimeoutError, OSError, RuntimeError) as error:
+            raise Refused("identity_locked") from error
+
+
+async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
+    """The result of a call that may hang for ever. Raises TimeoutError, or what it raised.
+
+    A daemon thread: `asyncio.to_thread` would keep the process alive behind a dialog.
+    """
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T | None, error: Exception | None) -> None:
+        if result.done():
+            return
+        if error is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(cast("T", value))
+
+    def work() -> None:
+        value, failure = None, None
+        try:
+            value = call()
+        except Exception as error:  # noqa: BLE001  top of a thread: handed to the caller whole
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop ended while the dialog was open
+            loop.call_soon_threadsafe(settle, value, failure)
+
+    threading.Thread(target=work, name="keyring", daemon=True).start()
+    async with asyncio.timeout(seconds):
+        return await result
+
+
+async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> Keystore:
+    """The place for the passphrase of `home`: the one already used, else the best there is.
+
+    POOLHOUSE_KEYSTORE=keyring|file decides without looking. Raises BadInput for any other value.
+    """
+    file = FileStore(home.identity / "passphrase")
+    ring = KeyringStore(_entry(home))
+    match environ.get("POOLHOUSE_KEYSTORE", ""):
+        case "file":
+            return file
+        case "keyring":
+            return ring
+        case "":
+            pass
+        case other:
+            raise BadInput("keystore_unknown", value=other)
+    if await asyncio.to_thread(file.path.exists):
+        return file
+    if (home.identity / "identity.pem").exists():
+        return ring  # it was there when the identity was made; if it is gone now: locked
+    try:
+        secure = await in_daemon_thread(_has_secure_keyring, KEYRING_SECONDS)
+    except (TimeoutError, OSError, RuntimeError):
+        secure = False
+    return ring if secure else file
+
+
+async def open_beside(home: Home, what: str) -> FileStore | KeyringStore:
+    """A place of its own for another secret, beside the passphrase. `what`: as in `api keys`."""
+    if isinstance(await open_keystore(home), KeyringStore):
+        return entry_beside(home, what)
+    return FileStore(home.identity / what.replace(" ", "-"))
+
+
+def entry_beside(home: Home, what: str) -> KeyringStore:
+    """The same, and certainly in the keyring."""
+    return KeyringStore(f"{_entry(home)} {what}")
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _entry(home: Home) -> str:
+    """Homes named with --home keep their keys apart."""
+    if home.is_default:
+        return "identity"
+    return "identity " + hashlib.sha256(str(home.root).encode()).hexdigest()[:16]
+
+
+def _has_secure_keyring() -> bool:
+    """Whether the system has a keyring that encrypts; a chain must consist of such ones only."""
+    import keyring
+
+    found = keyring.get_keyring()
+    chain = getattr(found, "backends", None) or (found,)
+    return all(type(backend).__module__.startswith(SECURE_BACKENDS) for backend in chain)

@@ -1,0 +1,174 @@
+"""Games that are installed here, each by the executable that lending's rules know it by. Blocks for a moment.
+
+What says where games are: the entries of the desktop's menu (freedesktop.org's Desktop Entry Specification), and
+the manifests of Steam's libraries.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, executable
+
+MOST = 200
+MOST_FILES, DEEPEST = 2_000, 3  # of a game's folder
+MOST_ENTRY_BYTES = 256 << 10
+# They start games, and run without one too; or they run anything.
+STARTERS = frozenset(
+    ("steam", "steam-runtime", "flatpak", "snap", "lutris", "heroic", "bottles", "wine", "wine64",
+     "sh", "bash", "env", "python3", "java", "xdg-open")
+)  # fmt: skip
+NOT_THE_GAME = re.compile(
+    r"unins|setup|install|crash|redist|vcredist|dxsetup|launch|helper|report|dotnet", re.IGNORECASE
+)
+NO_GAMES = ("Proton", "Steam Linux Runtime", "Steamworks")
+ELF = b"\x7fELF"
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """Its name, and its executable as `policy.executable` writes it."""
+
+    name: str
+    program: str
+
+
+def installed(
+    menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None
+) -> list[Game]:
+    """By name. menus: folders of entries; steams: folders of Steam; None: where this system has them."""
+    found: dict[str, Game] = {}
+    home = Path.home()
+    for game in (*_of_menus(menus if menus is not None else _menus(home)),
+                 *_of_steam(steams if steams is not None else _steams(home))):  # fmt: skip
+        fits = 0 < len(game.program) <= MAX_PROGRAM_CHARACTERS and game.program.isprintable()
+        if fits and game.name.isprintable() and game.program not in STARTERS:
+            found.setdefault(game.program, game)
+    return sorted(found.values(), key=lambda game: (game.name.casefold(), game.program))[:MOST]
+
+
+def _menus(home: Path) -> list[Path]:
+    if sys.platform != "linux":
+        return []
+    shared = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    places = [
+        home / ".local/share",
+        *map(Path, shared.split(":")),
+        Path("/var/lib/flatpak/exports/share"),
+    ]
+    return [place / "applications" for place in places]
+
+
+def _steams(home: Path) -> list[Path]:
+    if sys.platform == "win32":
+        return [Path(os.environ.get("PROGRAMFILES(X86)", "C:\\Program Files (x86)")) / "Steam"]
+    if sys.platform == "darwin":
+        return []
+    flatpak = home / ".var/app/com.valvesoftware.Steam/.local/share/Steam"
+    return [home / ".local/share/Steam", home / ".steam/steam", flatpak]
+
+
+def _of_menus(folders: Iterable[Path]) -> Iterator[Game]:
+    for folder in folders:
+        for file in sorted(_files(folder, "*.desktop")):
+            entry = configparser.ConfigParser(interpolation=None, strict=False, delimiters="=")
+            try:
+                entry.read_string(_text(file))
+                told = entry["Desktop Entry"]
+            except (configparser.Error, KeyError):
+                continue
+            if "Game" in told.get("Categories", "").split(";") and told.get("NoDisplay") != "true":
+                yield Game(told.get("Name", ""), _started(told.get("Exec", "")))
+
+
+def _started(command: str) -> str:
+    """What a line of a menu starts; of Flatpak what runs in its box."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    words = [word for word in words if "=" not in word or word.startswith("--command=")]
+    boxed = next((word.partition("=")[2] for word in words if word.startswith("--command=")), "")
+    rest = words[1:] if words[:1] == ["env"] else words
+    return executable(boxed or (rest[0] if rest else ""))
+
+
+def _of_steam(folders: Iterable[Path]) -> Iterator[Game]:
+    libraries = dict.fromkeys(
+        library.resolve() for steam in folders for library in (steam, *_libraries(steam))
+    )
+    for library in libraries:
+        apps = library / "steamapps"
+        for manifest in sorted(_files(apps, "appmanifest_*.acf")):
+            told = dict(re.findall(r'"(name|installdir)"\s+"([^"]*)"', _text(manifest)))
+            name, folder = told.get("name", ""), told.get("installdir", "")
+            if name and folder and not name.startswith(NO_GAMES) and Path(folder).name == folder:
+                yield Game(name, _main(apps / "common" / folder, name))
+
+
+def _libraries(steam: Path) -> list[Path]:
+    told = _text(steam / "steamapps" / "libraryfolders.vdf")
+    return [Path(path.replace("\\\\", "\\")) for path in re.findall(r'"path"\s+"([^"]*)"', told)]
+
+
+def _main(folder: Path, name: str) -> str:
+    """The executable that is called as the game is, else the largest; empty where there is none."""
+    found = [one for one in islice(_walk(folder), MOST_FILES) if _is_program(one)]
+    wanted = {_letters(name), _letters(folder.name)}
+    best = max(found, key=lambda one: (_letters(one.stem) in wanted, _size(one)), default=None)
+    return executable(best.name) if best is not None else ""
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        if len(Path(place).relative_to(folder).parts) >= DEEPEST:
+            folders.clear()
+        yield from (Path(place, file) for file in files)
+
+
+def _is_program(file: Path) -> bool:
+    if NOT_THE_GAME.search(file.stem):
+        return False
+    if file.suffix.lower() == ".exe":
+        return True
+    if file.suffix not in ("", ".x86_64", ".x86") or not os.access(file, os.X_OK):
+        return False
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(ELF)) == ELF
+    except OSError:
+        return False
+
+
+def _letters(name: str) -> str:
+    return "".join(one for one in name.casefold() if one.isalnum())
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    try:
+        return list(folder.glob(pattern))
+    except OSError:
+        return []
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(MOST_ENTRY_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

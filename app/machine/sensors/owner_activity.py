@@ -1,0 +1,181 @@
+"""What this computer senses of its owner: idle time, battery, chosen programs, the graphics card."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import psutil
+
+from app.core.lending.policy import Battery, Rules, Senses, executable
+from app.machine.sensors import (
+    gpu_load,
+    linux_activity,
+    macos_activity,
+    metered_network,
+    wayland_idle,
+    windows_activity,
+)
+from app.machine.sensors.power_draw import Power
+
+PROGRAMS_SECONDS = 10.0  # a walk through all processes costs about 10 ms
+GPU_SECONDS = 30.0  # a start of the driver's own tool costs up to 100 ms
+IDLE_SECONDS = 5.0
+HEAT_SECONDS = 10.0
+SCREEN_SECONDS = 10.0
+NETWORK_SECONDS = 30.0  # on Windows a start of PowerShell
+PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")  # of Linux
+POSSIBLE_CELSIUS = (1.0, 150.0)  # beyond, a sensor is broken
+TOOL_SECONDS = 2.0  # some of these wait for ever when their service hangs (UX.md TC4)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Run = Callable[[Sequence[str]], str | None]
+
+
+class Senser:
+    """Looks only at what the rules ask about, and no more often than that can change.
+
+    Blocks for up to some seconds when a tool of the system hangs: call it in a thread.
+    """
+
+    def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._run, self._clock = run or output_of, clock
+        self._wayland = wayland_idle.Watch()
+        self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run, self._wayland))
+        self._gpu = _Slow(GPU_SECONDS, lambda: gpu_load.percent_of_others(self._run, own_pids()))
+        self._power = Power(self._run, clock=clock)
+        self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
+        self._screen = _Slow(SCREEN_SECONDS, lambda: full_screen(self._run))
+        self._network = _Slow(NETWORK_SECONDS, lambda: metered_network.network(self._run))
+        self._programs: _Slow[frozenset[str]] = _Slow(PROGRAMS_SECONDS, frozenset)
+        self._asked: frozenset[str] = frozenset()
+
+    def look(self, rules: Rules) -> Senses:
+        """What is sensed now, as far as these rules need it."""
+        now_s, local = self._clock(), time.localtime()
+        asked = frozenset(map(executable, rules.programs))
+        if asked != self._asked:
+            self._asked = asked
+            self._programs = _Slow(PROGRAMS_SECONDS, lambda: running(asked))
+        return Senses(
+            now_s=now_s,
+            weekday=local.tm_wday,
+            minute=local.tm_hour * 60 + local.tm_min,
+            idle_s=self._idle.at(now_s) if rules.idle_s else None,
+            battery=battery() if rules.battery_percent else None,
+            programs=self._programs.at(now_s) if asked else frozenset(),
+            gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
+            hottest_c=self._heat.at(now_s),  # the household sees it, too
+            watts=self._power.watts(),
+            full_screen=self._screen.at(now_s) if rules.screen else None,
+            network=self._network.at(now_s) if rules.network else None,
+        )
+
+
+class _Slow(Generic[T]):
+    """Something that is read at most once in so many seconds."""
+
+    def __init__(self, every_s: float, read: Callable[[], T]) -> None:
+        self._every_s, self._read = every_s, read
+        self._read_at = -every_s
+        self._value: T
+
+    def at(self, now_s: float) -> T:
+        if now_s - self._read_at >= self._every_s:
+            self._value, self._read_at = self._read(), now_s
+        return self._value
+
+
+def battery() -> Battery | None:
+    """None where there is none, or none that the system tells of."""
+    try:
+        found = psutil.sensors_battery()
+    except (AttributeError, OSError, RuntimeError, ValueError):  # systems without this reading
+        return None
+    if found is None:
+        return None
+    unplugged = getattr(found, "power_plugged", None) is False  # None: the system cannot tell
+    return Battery(float(found.percent), not unplugged)
+
+
+def hottest_celsius() -> float | None:
+    """The hottest part of the processor; None where the system does not tell, as on Windows and macOS."""
+    try:
+        found: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
+    except (OSError, RuntimeError, ValueError):
+        return None
+    least, most = POSSIBLE_CELSIUS
+    told = [
+        float(one.current)
+        for name in PROCESSOR_SENSORS
+        for one in found.get(name, ())
+        if one.current is not None and least <= one.current <= most
+    ]
+    return max(told, default=None)
+
+
+def running(asked: frozenset[str]) -> frozenset[str]:
+    """Which of these executables (as `policy.executable` writes them) run now."""
+    found = set()
+    for process in psutil.process_iter(["name"]):
+        name = executable(process.info["name"] or "")
+        if name in asked:
+            found.add(name)
+        elif sys.platform == "linux" and len(name) == 15:  # the kernel cuts names there
+            found |= {one for one in asked if one.startswith(name)}
+    return frozenset(found)
+
+
+def idle_seconds(run: Run, wayland: wayland_idle.Watch) -> float | None:
+    """Since the last key or pointer of whoever sits here; None: nobody does, or nothing tells."""
+    if sys.platform == "win32":
+        return windows_activity.idle_seconds()
+    if sys.platform == "darwin":
+        return macos_activity.idle_seconds(run)
+    return linux_activity.idle_seconds(run, os.environ, wayland.idle_seconds)
+
+
+def full_screen(run: Run) -> bool | None:
+    """Whether the window in front fills its screen; None where nothing tells."""
+    if sys.platform == "win32":
+        return windows_activity.full_screen()
+    if sys.platform == "darwin":
+        return macos_activity.full_screen(run)
+    return linux_activity.full_screen(run, os.environ)
+
+
+def own_pids() -> frozenset[int]:
+    """This node and its workers."""
+    try:
+        children = psutil.Process().children(recursive=True)
+    except psutil.Error:
+        children = []
+    return frozenset((os.getpid(), *(child.pid for child in children)))
+
+
+def output_of(command: Sequence[str]) -> str | None:
+    """What a tool of the system prints; None when it is missing, fails, or takes too long."""
+    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=TOOL_SECONDS,
+            check=False,
+            creationflags=flags,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        log.debug("%s: %s", command[0], error)
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,166 @@
+"""Takes away all that Poolhouse keeps for one home: its files, its secrets, its start at sign-in. UX.md P6."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.core.errors import AppError, Damaged, Reason, Refused
+from app.machine.autostart import autostart
+from app.machine.home_lock import HomeLock
+from app.machine.models_folders import MARKER, ModelsFolders
+from app.machine.paths import Home
+from app.machine.secrets import chat_key
+from app.machine.secrets.keystore import KeyringStore, entry_beside, open_keystore
+from app.machine.settings import load
+
+NAMES = (  # of what we make in a home; whatever else somebody put there stays
+    "identity", "household", "models", "stages", "window", "logs", "measuring", "checking", "runtime.json",
+    "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", chat_key.FILE,
+)  # fmt: skip
+_MODEL = re.compile(  # a whole one, a part of one, or one that is being moved
+    r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
+)
+ASIDE = (".old-", ".part")  # behind them: put aside by `reset`, left by a write that broke off
+WINDOW_LOCK = "window.lock"  # a window that erases as it ends may still hold it
+SECRETS = ("hub token", "api keys", "upstream keys", chat_key.WHAT)  # beside the machine's own
+
+
+@dataclass(slots=True)
+class Erased:
+    """What was deleted, and why something was not."""
+
+    n_bytes: int = 0
+    left: list[Reason] = field(default_factory=list)
+
+
+async def erase(home: Home, entry: autostart.Entry | None = None) -> Erased:
+    """Only ever on the user's word, and while no node of this home runs. What cannot be deleted is told.
+
+    Raises Refused for a folder that is no home of ours: there, `models` may be anybody's; and while a node of it
+    starts, runs or ends.
+    """
+    await asyncio.to_thread(require_own, home)
+    lock = HomeLock(home.lock_file)
+    if await asyncio.to_thread(home.root.is_dir) and not lock.take():
+        raise Refused("erase_while_running", home=str(home.root))
+    try:
+        return await _erase(home, lock, entry)
+    finally:
+        lock.release()
+
+
+def require_own(home: Home) -> None:
+    """Raises Refused for a folder that is no home of ours."""
+    if not (home.is_default or _has_identity(home)):
+        raise Refused("erase_no_home", path=str(home.root))
+
+
+def _has_identity(home: Home) -> bool:
+    """One of its own, or one that was put aside: after `reset` there is no other until a node runs."""
+    aside = home.root.glob(f"{home.identity.name}{ASIDE[0]}*")
+    return any((folder / "identity.pem").exists() for folder in (home.identity, *aside))
+
+
+async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> Erased:
+    done = Erased()
+    try:
+        await _forget_secrets(home)
+    except AppError:
+        done.left.append(Reason("erase_keyring"))
+    if home.is_default:  # else the entry may be another home's
+        for one in [entry] if entry else autostart.entries_here():
+            try:
+                await asyncio.to_thread(autostart.choose, False, home, one)
+            except Refused as error:
+                done.left.append(error.reason)
+    await asyncio.to_thread(_delete_models, home, done)
+    await asyncio.to_thread(_delete, home.root, lock, done)
+    return done
+
+
+async def _forget_secrets(home: Home) -> None:
+    """Those in files go with the files."""
+    own = await open_keystore(home)
+    if isinstance(own, KeyringStore):
+        for store in (own, *(entry_beside(home, what) for what in SECRETS)):
+            await store.remove()
+
+
+def _delete_models(home: Home, done: Erased) -> None:
+    """Those in folders outside the home: by their names, and only where the marker says that they are ours."""
+    try:
+        choice = load(home.settings_file).models
+    except (Damaged, OSError):
+        return  # nobody knows where they are
+    folders = ModelsFolders(home.downloaded, choice)
+    for folder in folders.all:
+        if folder == folders.own:
+            continue
+        if folders.look(folder) is not None:
+            done.left.append(Reason("erase_away", {"folder": str(folder)}))
+            continue
+        try:
+            for path in sorted(folder.iterdir()):
+                if _MODEL.fullmatch(path.name):
+                    _delete_one(path, done)
+            if not folders.give_up(folder):
+                (folder / MARKER).unlink()  # what else is in it is somebody else's
+        except OSError as error:
+            done.left.append(_kept(folder, error))
+
+
+def _delete(root: Path, lock: HomeLock, done: Erased) -> None:
+    """The lock last: until then nobody begins anew here."""
+    for path in sorted(_ours(root)):
+        _delete_one(path, done)
+    with contextlib.suppress(OSError):
+        (root / WINDOW_LOCK).unlink(missing_ok=True)
+    try:
+        lock.remove()
+        if root.is_dir() and not any(root.iterdir()):
+            root.rmdir()
+    except OSError as error:  # of its parent's owner: an empty folder stays
+        done.left.append(_kept(root, error))
+
+
+def _delete_one(path: Path, done: Erased) -> None:
+    n_bytes = _size(path)
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except OSError as error:
+        done.left.append(_kept(path, error))
+    else:
+        done.n_bytes += n_bytes
+
+
+def _ours(root: Path) -> Iterator[Path]:
+    for path in root.iterdir() if root.is_dir() else ():
+        aside = any(path.name.startswith(name + end) for name in NAMES for end in ASIDE)
+        broken_off = path.name.endswith(".part") and path.name.startswith(NAMES)
+        if path.name in NAMES or aside or broken_off:
+            yield path
+
+
+def _size(path: Path) -> int:
+    """Of links what they are themselves."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size
+    return sum(
+        (Path(folder) / name).lstat().st_size
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+
+
+def _kept(path: Path, error: OSError) -> Reason:
+    return Reason("erase_left", {"path": str(path), "why": error.strerror or str(error)})

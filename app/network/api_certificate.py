@@ -1,0 +1,158 @@
+"""The certificate that other computers see at the Chat API: of this machine's addresses, made again when those change.
+
+Programs are told to trust another one, which vouches for it and stays: else each VPN, dock or new address of this
+computer would lock them out until somebody gave them a file again. Both have one key, which is on the disk only
+encrypted, by the same passphrase as the machine's own (SAFETY.md 2).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from app.network.storage import Write
+
+log = logging.getLogger(__name__)
+
+FILE = "api.pem"
+LASTS = dt.timedelta(days=820)  # Apple's systems take none that lasts longer than 825
+STAYS = dt.timedelta(days=7300)  # what vouches for it
+RENEWED_BEFORE = dt.timedelta(days=30)
+EARLIEST = dt.datetime(
+    2026, 1, 1, tzinfo=dt.UTC
+)  # a clock that says less is wrong: its battery is empty
+NAME = "Poolhouse"
+
+
+def load_or_make(
+    path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime
+) -> str:
+    """What programs are told to trust, as PEM. `path` has it, the certificate and their key. Raises OSError.
+
+    A clock set back makes no other: programs would trust this computer no more once it is right again.
+    """
+    now = max(now, EARLIEST)
+    key, known = _load(path, passphrase)
+    if key is None:
+        key = ec.generate_private_key(ec.SECP256R1())
+    match known:
+        case [shown, root] if _is_good_long(root, now):
+            if _fits(shown, addresses, now):
+                return _pem(root)
+        case _:  # none yet, or one that nothing vouched for, of the first builds
+            root = _root(key, now)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase.encode()),
+    )
+    shown = _shown(key, root, addresses, now)
+    write(path, secret + (_pem(shown) + _pem(root)).encode())
+    return _pem(root)
+
+
+def _load(
+    path: Path, passphrase: str
+) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
+    """What is there; a key that cannot be read is made again: no pairing hangs on it."""
+    try:
+        content = path.read_bytes()
+        key = serialization.load_pem_private_key(content, passphrase.encode())
+        known = x509.load_pem_x509_certificates(content)
+    except FileNotFoundError:
+        return None, []
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        log.warning("the certificate of the Chat API is made anew: %s", error)
+        return None, []
+    return (key, known) if isinstance(key, ec.EllipticCurvePrivateKey) else (None, [])
+
+
+def _is_good_long(known: x509.Certificate, now: dt.datetime) -> bool:
+    return now <= known.not_valid_after_utc - RENEWED_BEFORE
+
+
+def _fits(known: x509.Certificate, addresses: Iterable[str], now: dt.datetime) -> bool:
+    if now < known.not_valid_before_utc or not _is_good_long(known, now):
+        return False
+    names = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    has = set(names.get_values_for_type(x509.IPAddress))
+    return has >= {ipaddress.ip_address(address) for address in addresses}
+
+
+def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
+    """What vouches for the others: for bare addresses only, so that who trusts it trusts no website by it."""
+    ski = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    name = _name(f"{NAME} {ski.digest.hex()[:16]}")
+    anywhere = [x509.IPAddress(ipaddress.ip_network(one)) for one in ("0.0.0.0/0", "::/0")]
+    bounds = x509.NameConstraints(anywhere, excluded_subtrees=[x509.DNSName("")])
+    return _signed(
+        key, name, name, EARLIEST, now + STAYS,
+        (x509.BasicConstraints(ca=True, path_length=0), True),
+        (_usage(vouches=True), True),
+        (bounds, True),
+    )  # fmt: skip
+
+
+def _shown(
+    key: ec.EllipticCurvePrivateKey,
+    root: x509.Certificate,
+    addresses: Iterable[str],
+    now: dt.datetime,
+) -> x509.Certificate:
+    alternatives = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+    return _signed(
+        key, root.subject, _name(NAME), now, now + LASTS,
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (_usage(vouches=False), True),
+        (x509.SubjectAlternativeName(alternatives), False),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+    )  # fmt: skip
+
+
+def _signed(
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    subject: x509.Name,
+    since: dt.datetime,
+    until: dt.datetime,
+    *extensions: tuple[x509.ExtensionType, bool],
+) -> x509.Certificate:
+    public = key.public_key()
+    ski = x509.SubjectKeyIdentifier.from_public_key(public)
+    builder = x509.CertificateBuilder(
+        issuer_name=issuer,
+        subject_name=subject,
+        public_key=public,
+        serial_number=x509.random_serial_number(),
+        not_valid_before=since - dt.timedelta(days=1),  # clocks differ
+        not_valid_after=until,
+    )
+    own = (ski, False), (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ski), False)
+    for extension, critical in (*extensions, *own):
+        builder = builder.add_extension(extension, critical=critical)
+    return builder.sign(key, hashes.SHA256())
+
+
+def _name(words: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, words)])
+
+
+def _usage(*, vouches: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not vouches, key_cert_sign=vouches, crl_sign=False,
+        content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()

@@ -1,0 +1,127 @@
+"""Where members may be: hints from announcements and from other members. Only a handshake proves them.
+
+Hints live in memory, beside the addresses where a member was really met, which are kept on the disk and
+always tried. So nobody can make this machine forget where the others are, or dial outside its network.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from app.core.errors import BadInput
+from app.core.household.household import Gone, Seen
+from app.core.household.membership import Member
+from app.core.ids import MachineId
+from app.network.discovery.announcement import believable
+from app.network.messages import MOST_TOLD_ADDRESSES, MOST_TOLD_MACHINES, Message, Whereabouts
+from app.network.peer.peer_link import PeerLink
+from app.network.sockets import Address, plain_host
+
+MET_FIRST = 4  # of the addresses dialled together; then hints, then more where it was met
+HOSTS_SECONDS = 1.0  # so old may be what is known of the hosts where members were met
+DIAL_SECONDS = 1.0  # hints that come faster make no more calls
+
+Tell = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
+
+
+class KnownPlaces:
+    """All that is known of where members are. `dial` is told of a member with a new address."""
+
+    def __init__(
+        self,
+        members: Callable[[], Mapping[MachineId, Member]],
+        met: Callable[[MachineId], Sequence[Address]],
+        dial: Callable[[MachineId], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._members, self._met, self._dial, self._clock = members, met, dial, clock
+        self.own: str | None = None  # where this machine is reached best, once that is known
+        self._announced: dict[str, Seen] = {}  # as many as discovery keeps
+        self._told: dict[MachineId, tuple[Address, ...]] = {}
+        self._hosts, self._hosts_until_seconds = frozenset[str](), float("-inf")
+        self._dialled_seconds: dict[MachineId, float] = {}
+
+    def of(self, machine: MachineId) -> tuple[Address, ...]:
+        """Where to try `machine`, likeliest first; nowhere once it is no member."""
+        if machine not in self._members():
+            self._told.pop(machine, None)
+            return ()
+        met = tuple(self._met(machine))
+        hints = (*self._announced_at(machine), *self._told.get(machine, ()))
+        return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
+
+    def met_at(self, host: str) -> bool:
+        """Whether a member was really met at `host`. Asked for each stranger that knocks: looked up once a second."""
+        now = self._clock()
+        if now >= self._hosts_until_seconds:
+            self._hosts_until_seconds = now + HOSTS_SECONDS
+            self._hosts = frozenset(
+                plain_host(place.host.partition("%")[0])
+                for machine in self._members()
+                for place in self._met(machine)
+            )
+        return host.partition("%")[0] in self._hosts
+
+    def heard(self, news: Seen | Gone) -> None:
+        """What discovery says. Strangers are noted too: they may be members in a moment."""
+        if isinstance(news, Gone):
+            self._announced.pop(news.id16, None)
+            return
+        self._announced[news.id16] = news
+        self._hint(machine for machine in self._members() if news.is_of(machine))
+
+    def told(self, message: Whereabouts, by: Address) -> None:
+        """What a member says of others. It may be wrong, so only its own network is tried."""
+        members = self._members()
+        named = [machine for machine in map(MachineId, message.machines) if machine in members]
+        for machine in named:
+            known = self._told.get(machine, ())
+            places = _parsed(message.machines[machine], by.host)
+            self._told[machine] = tuple(dict.fromkeys((*places, *known)))[:MOST_TOLD_ADDRESSES]
+        self._told = {machine: at for machine, at in self._told.items() if machine in members}
+        self._hint(named)
+
+    async def introduce(
+        self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell
+    ) -> None:
+        """Tell the newly linked where the others were really met, and the others where it is."""
+        others = [machine for machine in self._members() if machine != newcomer]
+        await tell(self._to_tell(up, others), [newcomer])
+        await tell(self._to_tell(up, [newcomer]), others)
+
+    def _to_tell(
+        self, up: Mapping[MachineId, PeerLink], machines: Iterable[MachineId]
+    ) -> Whereabouts:
+        places: dict[str, list[str]] = {}
+        for machine in list(machines)[:MOST_TOLD_MACHINES]:
+            met = self._met(machine)
+            # Where a machine is not now is the least that is known: it shall push out nothing better.
+            known = dict.fromkeys((up[machine].address, *met) if machine in up else met[:1])
+            if known:
+                places[machine] = [str(place)[:64] for place in known][:MOST_TOLD_ADDRESSES]
+        return Whereabouts(machines=places)
+
+    def _announced_at(self, machine: MachineId) -> list[Address]:
+        seen = self._announced.get(machine[:16])
+        return [Address(host, seen.port) for host in seen.addresses] if seen else []
+
+    def _hint(self, machines: Iterable[MachineId]) -> None:
+        now = self._clock()
+        for machine in machines:
+            if now - self._dialled_seconds.get(machine, float("-inf")) >= DIAL_SECONDS:
+                self._dialled_seconds[machine] = now
+                self._dial(machine)
+
+
+def _parsed(texts: Iterable[str], near: str) -> list[Address]:
+    """Those that lie in the network of whoever said so: it met them there."""
+    found = []
+    for text in texts:
+        try:
+            address = Address.parse(text)
+        except BadInput:
+            continue
+        if believable((address.host,), (near,)):
+            found.append(address)
+    return found

@@ -1,0 +1,166 @@
+"""What a machine says of itself on the network, and how much of that is believed. No I/O.
+
+Names carry the first 16 hex digits of the machine's id, so every record says whose it is; nothing of
+the computer's own name, its user or its household is told. RFC 6762 (mDNS), RFC 6763 (DNS-SD).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from app.core.household.machine_names import NO_NAME, clean_name
+
+SERVICE = "_poolhouse._tcp.local."
+ID_DIGITS = 16
+MAX_TXT_BYTES = 1024  # ours has below 500
+MAX_NAME_BYTES = 200  # of UTF-8: a string of a TXT record has at most 255
+MOST_ADDRESSES = 8
+SYSTEMS = ("Linux", "macOS", "Windows")  # any other claim is not shown
+MAX_DEVICE_CHARACTERS = 40
+
+_INSTANCE = re.compile(rf"([0-9a-f]{{{ID_DIGITS}}})\.{re.escape(SERVICE)}")
+_SERVER = re.compile(rf"poolhouse-([0-9a-f]{{{ID_DIGITS}}})\.local\.")
+_LOCAL = tuple(
+    map(
+        ipaddress.ip_network,
+        # RFC 1918, RFC 3927, RFC 4193
+        ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7"),
+    )
+)
+_ONE_LINK = {4: 24, 6: 64}  # how many bits neighbours share, as homes are usually numbered
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The text of an announcement."""
+
+    protocol: int
+    name: str | None = None  # only while its pairing window is open
+    pairing_port: int | None = None
+    system: str | None = None  # these two as well only with the name, and only claimed
+    device: str | None = None  # what it computes with
+
+
+def instance_of(id16: str) -> str:
+    """The name under which a machine offers the service."""
+    return f"{id16}.{SERVICE}"
+
+
+def server_of(id16: str) -> str:
+    """The host name that its addresses stand under: made up, not the computer's own."""
+    return f"poolhouse-{id16}.local."
+
+
+def id_of(name: str) -> str | None:
+    """Whose instance or server this name is, or None."""
+    low = name.lower()
+    found = _INSTANCE.fullmatch(low) or _SERVER.fullmatch(low)
+    return found.group(1) if found else None
+
+
+def properties(said: Said) -> dict[str, str]:
+    """The TXT record of an announcement."""
+    fields = {"v": str(said.protocol)}
+    if said.name is not None and said.pairing_port is not None:
+        name = clean_name(said.name).encode("utf-8")[:MAX_NAME_BYTES]
+        fields |= {"name": name.decode("utf-8", "ignore"), "pair": str(said.pairing_port)}
+        if said.system in SYSTEMS:
+            fields["os"] = said.system
+        if device := _device(said.device or ""):
+            fields["dev"] = device.encode("utf-8")[:MAX_NAME_BYTES].decode("utf-8", "ignore")
+    return fields
+
+
+def read(text: bytes) -> Said | None:
+    """What a TXT record says, made fit to be shown; None for one that is not ours."""
+    if len(text) > MAX_TXT_BYTES:
+        return None
+    fields = _fields(text)
+    protocol = _number(fields.get(b"v"), 1 << 16)
+    if protocol is None:
+        return None
+    name, pairing_port = fields.get(b"name"), _number(fields.get(b"pair"), 1 << 16)
+    if name is None or not pairing_port:
+        return Said(protocol)
+    system = fields.get(b"os", b"").decode("utf-8", "replace")
+    device = _device(fields.get(b"dev", b"").decode("utf-8", "replace"))
+    shown = clean_name(name.decode("utf-8", "replace"))
+    return Said(protocol, shown, pairing_port, system if system in SYSTEMS else None, device)
+
+
+def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]:
+    """Those that somebody on our own network may have, likeliest first; the others are never dialled.
+
+    `ours`: the addresses of this machine. Loopback counts only where we are on loopback ourselves.
+    """
+    mine = [one for one in map(_parsed, ours) if one]
+    near: list[tuple[bool, bool, str]] = []
+    for text in dict.fromkeys(addresses):
+        address = _parsed(text)
+        if address is None or not _is_local(address, mine):
+            continue
+        on_link = any(_is_neighbour(address, one) for one in mine)
+        near.append((not on_link, address.version == 6, text))
+    return tuple(text for _, _, text in sorted(near))[:MOST_ADDRESSES]
+
+
+def on_one_link(host: str, ours: Sequence[str]) -> bool:
+    """Whether `host`, an address, is probably in a network of one of these addresses."""
+    address, mine = _parsed(host), [one for one in map(_parsed, ours) if one]
+    return address is not None and any(_is_neighbour(address, one) for one in mine)
+
+
+def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
+    if address.is_loopback:
+        return any(one.is_loopback for one in mine)
+    if isinstance(address, ipaddress.IPv6Address) and address.is_link_local:
+        return address.scope_id is not None  # without its interface it cannot be dialled
+    if address.is_multicast or address.is_unspecified:
+        return False
+    local = any(address in network for network in _LOCAL if network.version == address.version)
+    return local or any(_is_neighbour(address, one) for one in mine)
+
+
+def _is_neighbour(one: IpAddress, other: IpAddress) -> bool:
+    """Whether both are probably on one link: their prefix lengths are not asked for."""
+    if one.version != other.version:
+        return False
+    rest = one.max_prefixlen - _ONE_LINK[one.version]
+    return int(one) >> rest == int(other) >> rest
+
+
+def _parsed(text: str) -> IpAddress | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _device(text: str) -> str | None:
+    """Fit to be shown, as a name is; None for nothing."""
+    shown = clean_name(text)[:MAX_DEVICE_CHARACTERS].strip() if text.strip() else ""
+    return None if shown in ("", NO_NAME) else shown
+
+
+def _fields(text: bytes) -> Mapping[bytes, bytes]:
+    """RFC 6763 6: strings behind a length byte, `key=value`; the first of a repeated key counts."""
+    fields: dict[bytes, bytes] = {}
+    at = 0
+    while at < len(text):
+        end = at + 1 + text[at]
+        key, equals, value = text[at + 1 : end].partition(b"=")
+        if equals:
+            fields.setdefault(key.lower(), value)
+        at = end
+    return fields
+
+
+def _number(digits: bytes | None, below: int) -> int | None:
+    if digits is None or not digits.isdigit() or len(digits) > len(str(below)):
+        return None
+    return int(digits) if int(digits) < below else None

@@ -1,0 +1,309 @@
+"""This machine's certificate: made once, never replaced by accident, and the profile all must meet.
+
+SAFETY.md 2. The private key is on the disk only encrypted; its passphrase is in the keystore.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+import secrets
+import threading
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.utils import CryptographyDeprecationWarning
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
+
+from app.core.errors import Damaged, Refused
+from app.core.household.operations import MAX_DER_BYTES
+from app.core.ids import MachineId
+from app.network.storage import Keystore, Place
+from app.network.tls import fingerprint
+
+PEM_NAME, HOUSEHOLD_NAME = "identity.pem", "household.json"
+PENDING = "identity.pem.new"  # until its passphrase is kept
+ANEW = "anew"  # the user wants a new identity here
+PASSPHRASE_BYTES = 32  # 43 characters of URL-safe base64
+NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+NOT_AFTER = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
+BOTH_USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+SIGNATURE_TAIL = b"\x03\x41\x00"  # DER: a BIT STRING of 65 bytes, no unused bits; 64 bytes follow
+EXTENSIONS = {  # and whether they are critical
+    ExtensionOID.BASIC_CONSTRAINTS: True,
+    ExtensionOID.KEY_USAGE: True,
+    ExtensionOID.EXTENDED_KEY_USAGE: False,
+    ExtensionOID.SUBJECT_KEY_IDENTIFIER: False,
+    ExtensionOID.AUTHORITY_KEY_IDENTIFIER: False,
+    ExtensionOID.SUBJECT_ALTERNATIVE_NAME: False,
+}
+
+
+_WARNINGS = threading.Lock()  # what is done about them holds for all threads
+
+
+class BadCertificate(ValueError):
+    """A certificate that does not meet the profile: never pinned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this machine is, with what it takes to prove it."""
+
+    id: MachineId
+    der: bytes
+    pem: Path
+    passphrase: str = field(repr=False)
+    key: Ed25519PrivateKey = field(repr=False)
+
+    def sign(self, payload: bytes) -> bytes:
+        """64 bytes that only this machine can make."""
+        return self.key.sign(payload)
+
+
+async def load_or_create(home: Place, keystore: Keystore) -> Identity:
+    """The identity in `home`; a new one only where there never was one. Raises as `load` does."""
+    there = await load(home, keystore)
+    return there or await _create(home, keystore)
+
+
+async def load(home: Place, keystore: Keystore) -> Identity | None:
+    """The identity in `home`, or None where there is none. Writes nothing but what `_create` had no time for.
+
+    Raises Refused when it is there and its passphrase cannot be had, or is not the right one; also when it is gone
+    and its passphrase or its household is not, as where a disk is not mounted or a copy is not whole. Raises Damaged
+    when the file is broken. A new identity would lose every pairing, and its passphrase would take the place of the
+    old one: only the user makes one.
+    """
+    pem = home.identity / PEM_NAME
+    try:
+        content = await asyncio.to_thread(pem.read_bytes)
+    except FileNotFoundError:
+        return await _begun(home, keystore)
+    except OSError as error:
+        raise Refused("identity_unreadable", path=str(pem)) from error
+    passphrase = await keystore.read()
+    if not passphrase:
+        raise keystore.lost()
+    return await asyncio.to_thread(_load, pem, content, passphrase, keystore)
+
+
+async def _begun(home: Place, keystore: Keystore) -> Identity | None:
+    """What stands for an identity whose file is not there: a making that was interrupted, or None for nothing at all.
+    Raises Refused("identity_missing")."""
+    if await asyncio.to_thread((home.identity / ANEW).exists):
+        return None  # the user's word
+    pem, pending = home.identity / PEM_NAME, home.identity / PENDING
+    passphrase = await keystore.read()
+    begun = await asyncio.to_thread(pending.exists)
+    is_member = await asyncio.to_thread((home.household / HOUSEHOLD_NAME).exists)
+    if passphrase and begun:
+        with suppress(Damaged, Refused):
+            content = await asyncio.to_thread(pending.read_bytes)
+            whole = await asyncio.to_thread(_load, pem, content, passphrase, keystore)
+            await asyncio.to_thread(pending.replace, pem)
+            return whole
+    if passphrase or is_member:
+        raise Refused("identity_missing", path=str(pem))
+    return None
+
+
+async def reset(home: Place) -> None:
+    """Put the identity and the household aside, so that the next start makes new ones.
+
+    Only ever on the user's word. Raises OSError, BadInput.
+    """
+    suffix = secrets.token_hex(4)
+
+    def put_aside() -> None:
+        for directory in (home.identity, home.household):
+            if directory.exists():
+                directory.rename(directory.with_name(f"{directory.name}.old-{suffix}"))
+        home.create()
+        home.write(home.identity / ANEW, b"")  # a keyring still holds the old passphrase
+
+    await asyncio.to_thread(put_aside)
+
+
+def make_certificate(key: Ed25519PrivateKey) -> bytes:
+    """The DER of the one certificate that `key` may have, apart from its serial number."""
+    public = key.public_key()
+    label = _label(public)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
+    ski = x509.SubjectKeyIdentifier.from_public_key(public)
+    builder = x509.CertificateBuilder(
+        issuer_name=name,
+        subject_name=name,
+        public_key=public,
+        serial_number=x509.random_serial_number(),
+        not_valid_before=NOT_BEFORE,
+        not_valid_after=NOT_AFTER,
+    )
+    extensions: tuple[x509.ExtensionType, ...] = (
+        x509.BasicConstraints(ca=False, path_length=None),
+        _signing_only(),
+        x509.ExtendedKeyUsage(BOTH_USES),
+        ski,
+        x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ski),
+        x509.SubjectAlternativeName([x509.DNSName(f"{label}.poolhouse")]),
+    )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=EXTENSIONS[extension.oid])
+    return builder.sign(key, None).public_bytes(serialization.Encoding.DER)
+
+
+def check_profile(der: bytes) -> Ed25519PublicKey:
+    """The key of a certificate fit to be pinned. Raises BadCertificate for any other."""
+    if len(der) > MAX_DER_BYTES:
+        raise BadCertificate("longer than 2 KiB")
+    try:
+        certificate = _parsed(der)
+        key = certificate.public_key()
+        if not isinstance(key, Ed25519PublicKey):
+            raise BadCertificate("not Ed25519")
+        _check_fields(certificate, key)
+        _check_extensions(certificate.extensions, key)
+        if not der.endswith(SIGNATURE_TAIL + certificate.signature):
+            raise BadCertificate("signature in another form")  # one certificate, one id
+        key.verify(certificate.signature, certificate.tbs_certificate_bytes)
+    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature) as error:
+        raise BadCertificate(str(error)) from error
+    except (x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        raise BadCertificate(str(error)) from error
+    return key
+
+
+def is_fit(der: bytes) -> bool:
+    """Whether a certificate may be pinned."""
+    try:
+        _key_of(der)
+    except BadCertificate:
+        return False
+    return True
+
+
+def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
+    """Whether the owner of a certificate that meets the profile signed `payload`."""
+    try:
+        _key_of(der).verify(signature, payload)
+    except (BadCertificate, InvalidSignature):
+        return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _key_of(der: bytes) -> Ed25519PublicKey:
+    """As `check_profile`; the same few certificates sign all lines of a household."""
+    return check_profile(der)
+
+
+async def _create(home: Place, keystore: Keystore) -> Identity:
+    """Nothing is named as the identity before its passphrase is kept: a key without one could never be read again."""
+    pem, pending = home.identity / PEM_NAME, home.identity / PENDING
+    passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)
+    key = Ed25519PrivateKey.generate()
+    der = make_certificate(key)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase.encode("ascii")),
+    )
+    certificate = x509.load_der_x509_certificate(der)
+    content = private + certificate.public_bytes(serialization.Encoding.PEM)
+    try:
+        await asyncio.to_thread(home.write, pending, content)
+        await keystore.write(passphrase)
+        await asyncio.to_thread(pending.replace, pem)
+        await asyncio.to_thread((home.identity / ANEW).unlink, missing_ok=True)
+    except OSError as error:
+        raise Refused("identity_unwritten", path=str(pem)) from error
+    return Identity(fingerprint(der), der, pem, passphrase, key)
+
+
+def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Identity:
+    try:
+        certificate = x509.load_pem_x509_certificate(content)
+        der = certificate.public_bytes(serialization.Encoding.DER)
+        public = check_profile(der)
+    except ValueError as error:
+        raise Damaged("identity_damaged", path=str(pem)) from error
+    try:
+        key = serialization.load_pem_private_key(content, passphrase.encode("utf-8"))
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise keystore.lost() from error  # the wrong passphrase, as far as can be told
+    if not isinstance(key, Ed25519PrivateKey) or key.public_key() != public:
+        raise Damaged("identity_damaged", path=str(pem))
+    return Identity(fingerprint(der), der, pem, passphrase, key)
+
+
+def _parsed(der: bytes) -> x509.Certificate:
+    """Raises as cryptography does; what it only warns of (odd serial numbers) is an error too."""
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("error", CryptographyDeprecationWarning)
+        try:
+            certificate = x509.load_der_x509_certificate(der)
+            if certificate.serial_number <= 0 or not certificate.extensions:
+                raise BadCertificate("serial number or extensions")
+        except CryptographyDeprecationWarning as warning:
+            raise BadCertificate(str(warning)) from warning
+    return certificate
+
+
+def _check_fields(certificate: x509.Certificate, key: Ed25519PublicKey) -> None:
+    if certificate.version is not x509.Version.v3:
+        raise BadCertificate("not X.509 v3")
+    expected = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _label(key))])
+    if certificate.subject != expected or certificate.issuer != expected:
+        raise BadCertificate("named otherwise than its key")
+    if certificate.signature_algorithm_oid != x509.oid.SignatureAlgorithmOID.ED25519:
+        raise BadCertificate("not signed with Ed25519")
+    valid = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    if valid != (NOT_BEFORE, NOT_AFTER):
+        raise BadCertificate("dates")
+
+
+def _check_extensions(extensions: x509.Extensions, key: Ed25519PublicKey) -> None:
+    if {extension.oid: extension.critical for extension in extensions} != EXTENSIONS:
+        raise BadCertificate("extensions")
+    basic = extensions.get_extension_for_class(x509.BasicConstraints).value
+    if basic.ca or basic.path_length is not None:
+        raise BadCertificate("a certificate authority")
+    if extensions.get_extension_for_class(x509.KeyUsage).value != _signing_only():
+        raise BadCertificate("key usage")
+    uses = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    if len(list(uses)) != len(BOTH_USES) or set(uses) != set(BOTH_USES):
+        raise BadCertificate("extended key usage")
+    ski = x509.SubjectKeyIdentifier.from_public_key(key)
+    if extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value != ski:
+        raise BadCertificate("subject key identifier")
+    aki = extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    if aki != x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ski):
+        raise BadCertificate("authority key identifier")
+
+
+def _label(key: Ed25519PublicKey) -> str:
+    """The common name: unique, so that no chain is ever built to the wrong certificate."""
+    raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def _signing_only() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

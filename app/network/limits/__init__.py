@@ -1,0 +1,1 @@
+"""Limits on what others may ask, open or send."""

@@ -1,0 +1,131 @@
+"""Holds what this machine sends to others, and takes from them, to the rate that its owner chose.
+
+One bucket each way for all links together. Control links, and with them heartbeats, never come by here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+from app.core.rate import BYTES_OF_MBIT, MOST_SLICE_BYTES, Bucket
+from app.network.peer.channel import FrameChannel
+
+HELD_SECONDS = 1.0  # so long after the last wait: slices follow each other with moments in between
+
+
+class LinkPace:
+    """No limit until `limit`. Waiting is done here, once for each slice."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock, self._sleep = clock, sleep
+        self._out: Bucket | None = None
+        self._in: Bucket | None = None
+        self._held_since, self._held_until = 0.0, -HELD_SECONDS
+
+    def limit(self, mbit_per_s: int) -> None:
+        """From now on, each way; 0: as fast as it goes. What waits already waits on, for a moment."""
+        rate = mbit_per_s * BYTES_OF_MBIT
+        self._out, self._in = _with(self._out, rate), _with(self._in, rate)
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """The limit each way; None: there is none."""
+        return self._out.bytes_per_s if self._out else None
+
+    @property
+    def slice_bytes(self) -> int:
+        """Into pieces of so much a long message is cut."""
+        return self._out.slice_bytes if self._out else MOST_SLICE_BYTES
+
+    async def leave(self, n_bytes: int) -> None:
+        """Returns when so many bytes may be sent."""
+        if self._out is not None:
+            now_s = self._clock()
+            waits_s, self._out = self._out.wait_s(now_s), self._out.taken(n_bytes, now_s)
+            await self._wait(now_s, waits_s)
+
+    def arrive(self, n_bytes: int) -> float:
+        """So many bytes have come: for how many seconds no more may be read."""
+        if self._in is None:
+            return 0.0
+        now_s = self._clock()
+        self._in = self._in.taken(n_bytes, now_s)
+        waits_s = self._in.wait_s(now_s)
+        self._note(now_s, waits_s)
+        return waits_s
+
+    async def arrived(self, n_bytes: int) -> None:
+        """So many bytes have come; returns when more may be read."""
+        waits_s = self.arrive(n_bytes)
+        if waits_s > 0:
+            await self._sleep(waits_s)
+
+    def held_s(self) -> float:
+        """For how long bytes have been held back, if they are now: then an answer is slow, not lost."""
+        now_s = self._clock()
+        return max(now_s - self._held_since, 1e-3) if self._is_held(now_s) else 0.0
+
+    async def leaving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """The chunks of a body, as they may be sent."""
+        async for chunk in chunks:
+            if self._out is None:
+                yield chunk
+                continue
+            left = memoryview(chunk)
+            while left:
+                part, left = left[: self.slice_bytes], left[self.slice_bytes :]
+                await self.leave(len(part))
+                yield bytes(part)
+
+    async def arriving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """The chunks of a body, as they may be read."""
+        async for chunk in chunks:
+            await self.arrived(len(chunk))
+            yield chunk
+
+    async def _wait(self, now_s: float, waits_s: float) -> None:
+        self._note(now_s, waits_s)
+        if waits_s > 0:
+            await self._sleep(waits_s)
+
+    def _note(self, now_s: float, waits_s: float) -> None:
+        if waits_s <= 0:
+            return
+        if not self._is_held(now_s):
+            self._held_since = now_s
+        self._held_until = max(self._held_until, now_s + waits_s)
+
+    def _is_held(self, now_s: float) -> bool:
+        return now_s < self._held_until + HELD_SECONDS
+
+
+class PacedChannel(FrameChannel):
+    """A channel whose frames are held to the pace of this machine; for measurements, which shall not exceed it."""
+
+    def __init__(self, channel: FrameChannel, pace: LinkPace) -> None:
+        self._channel, self._pace = channel, pace
+
+    async def send(self, frame: bytes) -> None:
+        await self._pace.leave(len(frame))
+        await self._channel.send(frame)
+
+    async def receive(self) -> bytes:
+        frame = await self._channel.receive()
+        await self._pace.arrived(len(frame))
+        return frame
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+def _with(bucket: Bucket | None, bytes_per_s: float) -> Bucket | None:
+    if not bytes_per_s:
+        return None
+    return replace(bucket, bytes_per_s=bytes_per_s) if bucket else Bucket(bytes_per_s)

@@ -1,0 +1,227 @@
+"""Who waits at a port and has proved nothing yet: how many may, and who goes when there is no more room.
+
+Nobody keeps others out by being there first. Whoever comes is let in, and somebody else goes: of the network that has
+the most waiting, the one that has said nothing, and of those the one that waits longest. One machine has any number of
+IPv6 addresses, so a network of 64 bits counts as one; where members were met last, room is kept for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from app.network.sockets import plain_host
+
+PLACES, PLACES_OF_ONE_NETWORK = 64, 8
+MOST_HOSTS = 64  # that are remembered
+FIRST_BYTE_SECONDS = 1.0  # whoever dials us speaks first, at once
+NETWORK_BITS = 64  # of an IPv6 address: what is behind them a machine chooses itself
+LOOK_SECONDS = 0.02  # for the rest of a first message, and where a loop cannot wait for bytes
+TLS_HANDSHAKE, TLS_HEADER_BYTES, TLS_RECORD_BYTES = 22, 5, 1 << 14
+
+Who = TypeVar("Who")
+
+
+def network_of(host: str) -> str:
+    """What counts as one machine: an IPv4 address, or an IPv6 network of 64 bits."""
+    plain = host.partition("%")[0]
+    try:
+        address = ipaddress.ip_address(plain)
+    except ValueError:
+        return plain
+    if address.version == 4:
+        return plain
+    return str(ipaddress.ip_network((int(address) >> NETWORK_BITS << NETWORK_BITS, NETWORK_BITS)))
+
+
+@dataclass(slots=True)
+class _Place:
+    """One who waits. `expected`: it comes from where a member was met."""
+
+    network: str
+    expected: bool
+    spoke: bool = False
+
+
+class WaitingRoom(Generic[Who]):
+    """The places and who has them. `expects` says whether a member was met at a host."""
+
+    def __init__(
+        self,
+        places: int = PLACES,
+        of_one_network: int = PLACES_OF_ONE_NETWORK,
+        expects: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._n_places, self._of_one_network, self._expects = places, of_one_network, expects
+        self._waiting: dict[Who, _Place] = {}  # who came last is the last
+        self._of_network: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, who: Who) -> bool:
+        return who in self._waiting
+
+    def enter(self, who: Who, host: str) -> Who | None:
+        """Take a place; who must go for it. That is `who` itself where only members wait and it is none."""
+        place = _Place(network_of(host), self._expects(host))
+        gone: Who | None = None
+        if self._of_network[place.network] >= self._of_one_network:
+            gone = self._least(place.network, place)
+        elif len(self._waiting) >= self._n_places:
+            gone = self._least(None, place)
+        else:
+            self._take(who, place)
+            return None
+        if gone is None:
+            return who
+        self.leave(gone)
+        self._take(who, place)
+        return gone
+
+    def spoke(self, who: Who) -> None:
+        """Its first message is whole: from now on it goes after those that are silent."""
+        if who in self._waiting:
+            self._waiting[who].spoke = True
+
+    def leave(self, who: Who) -> None:
+        """It has proved who it is, or is gone. Repeating is harmless."""
+        place = self._waiting.pop(who, None)
+        if place is not None:
+            self._of_network[place.network] -= 1
+            if not self._of_network[place.network]:
+                del self._of_network[place.network]
+
+    def _take(self, who: Who, place: _Place) -> None:
+        self._waiting[who] = place
+        self._of_network[place.network] += 1
+
+    def _least(self, network: str | None, newcomer: _Place) -> Who | None:
+        """Who of a network, or of all, goes first; nobody who is expected goes for one who is not."""
+        found = [
+            (place.expected, -self._of_network[place.network], place.spoke, number, who)
+            for number, (who, place) in enumerate(self._waiting.items())
+            if network in (None, place.network) and (newcomer.expected or not place.expected)
+        ]
+        return min(found, key=lambda one: one[:4])[-1] if found else None
+
+
+class MetHosts:
+    """The hosts from which somebody proved something, latest last."""
+
+    def __init__(self, most: int = MOST_HOSTS) -> None:
+        self._most, self._hosts = most, dict[str, None]()
+
+    def __contains__(self, host: str) -> bool:
+        return host in self._hosts
+
+    def met(self, host: str) -> None:
+        """Somebody there has just proved who it is."""
+        host = plain_host(host)
+        self._hosts.pop(host, None)
+        self._hosts[host] = None
+        if len(self._hosts) > self._most:
+            del self._hosts[next(iter(self._hosts))]
+
+
+class Entrance:
+    """Receives connections at a port: each has a place from its acceptance until it has proved something.
+
+    `welcome` does the rest with one that has said its first message. It owns the socket from then on, closes it where
+    it raises, and ends when the connection needs no place any more.
+    """
+
+    def __init__(
+        self,
+        welcome: Callable[[socket.socket, str], Coroutine[Any, Any, None]],
+        room: WaitingRoom[socket.socket],
+        patience_seconds: float,
+    ) -> None:
+        self.room = room
+        self._welcome, self._patience_seconds = welcome, patience_seconds
+        self._tasks: dict[socket.socket, asyncio.Task[None]] = {}
+
+    def came(
+        self,
+        sock: socket.socket,
+        host: str,
+        start: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]],
+    ) -> None:
+        """A connection was accepted. `start` makes the task that carries it."""
+        gone = self.room.enter(sock, host)
+        if gone is sock:
+            sock.close()
+            return
+        if gone is not None:
+            self._tasks[gone].cancel()
+        task = start(self._receive(sock, host), f"welcome {host}")
+        self._tasks[sock] = task
+        task.add_done_callback(partial(self._ended, sock))
+
+    async def _receive(self, sock: socket.socket, host: str) -> None:
+        try:
+            await first_message(sock, FIRST_BYTE_SECONDS, self._patience_seconds)
+        except OSError:  # it left, or says nothing; TimeoutError is one
+            sock.close()
+            return
+        self.room.spoke(sock)
+        await self._welcome(sock, host)
+
+    def _ended(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
+        self.room.leave(sock)
+        self._tasks.pop(sock, None)
+        if task.cancelled():  # perhaps before it began
+            sock.close()
+
+
+async def first_message(sock: socket.socket, begun_within_s: float, whole_within_s: float) -> None:
+    """Wait until the first TLS record is there as a whole, or something that is none. Reads nothing. Raises OSError.
+
+    Half a handshake is worth no more than silence: whoever sends one keeps nobody out.
+    """
+    async with asyncio.timeout(begun_within_s):
+        await _readable(sock)
+    late = time.monotonic() + whole_within_s
+    while not _is_whole(sock.recv(TLS_HEADER_BYTES + TLS_RECORD_BYTES, socket.MSG_PEEK)):
+        if time.monotonic() > late:
+            raise TimeoutError("half a handshake")
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _is_whole(said: bytes) -> bool:
+    """Whether the TLS stack can decide on it: a whole record, the end of a connection, or no TLS at all."""
+    if not said or said[0] != TLS_HANDSHAKE:
+        return True
+    needed = TLS_HEADER_BYTES + int.from_bytes(said[3:5], "big")
+    return len(said) >= min(needed, TLS_HEADER_BYTES + TLS_RECORD_BYTES)
+
+
+async def _readable(sock: socket.socket) -> None:
+    """Wait until there is something to read, or the other side has left. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    try:
+        loop.add_reader(sock.fileno(), _set, ready)
+    except NotImplementedError:  # Windows: its loop waits for reads, not for readiness
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                sock.recv(1, socket.MSG_PEEK)
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(sock.fileno())
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)

@@ -1,0 +1,371 @@
+"""The household as this machine knows it: its log, and who is let in on trial."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from app.core.errors import DoesNotFit, Refused
+from app.core.household.machine_names import clean_name, free_name
+from app.core.household.membership import (
+    Log,
+    Member,
+    Merged,
+    founder,
+    is_superseded,
+    last_of,
+    members,
+    merge,
+    next_turn,
+    removed_machines,
+)
+from app.core.household.operations import (
+    Add,
+    Operation,
+    OperationId,
+    Remove,
+    Rename,
+    Role,
+    SetRoles,
+    encode,
+)
+from app.core.ids import MachineId
+from app.network.identity import Identity, is_fit, verify
+from app.network.membership_log.log_store import (
+    ADDRESSES_OF_ONE_MACHINE,
+    LogStore,
+    found,
+    readable,
+    signed,
+)
+from app.network.pairing.pairing_window import JoinResult
+from app.network.sockets import Address
+
+_told = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came of lines that a peer sent. n_false: of those that no member relays. n_outside: of those that rest on
+    nothing that is known here."""
+
+    new: tuple[Operation, ...] = ()
+    n_false: int = 0
+    n_outside: int = 0
+
+
+class LogKeeper:
+    """Owner of the log. `changed` is called whenever the members may have changed."""
+
+    def __init__(self, identity: Identity, store: LogStore, changed: Callable[[], None]) -> None:
+        self.log: Log | None = None
+        self._me, self._store, self._changed = identity, store, changed
+        self._trial: Operation | None = None  # an `add` that counts here until its link is up
+        self._members: Mapping[MachineId, Member] = {}
+        self._confirmed: Mapping[MachineId, Member] = {}
+        self._addresses: dict[MachineId, tuple[Address, ...]] = {}
+        self._kept: dict[MachineId, tuple[Address, ...]] = {}  # of these, on the disk
+        self._saving, self._merging = asyncio.Lock(), asyncio.Lock()
+        self._before_joining: Log | None = None
+        self._is_joining = False
+
+    async def load(self) -> None:
+        """Read what was kept. Raises Damaged("household_damaged")."""
+        self.log = await self._store.load()
+        self._addresses = dict(await self._store.load_addresses())
+        self._kept = dict(self._addresses)
+        self._evaluate()
+
+    @property
+    def members(self) -> Mapping[MachineId, Member]:
+        """Everybody let in now, this machine and one on trial among them."""
+        return self._members
+
+    @property
+    def confirmed(self) -> Mapping[MachineId, Member]:
+        """The members, without one on trial."""
+        return self._confirmed
+
+    @property
+    def dismissed(self) -> bool:
+        """Whether this machine was removed."""
+        return self.log is not None and self._me.id in removed_machines(self.log)
+
+    @property
+    def is_alone(self) -> bool:
+        """No household, or none but this machine ever in it."""
+        return self.log is None or len(self.log.operations) <= 1
+
+    def lines(self) -> list[str]:
+        """The log as it is sent: what an operation rests on comes before it."""
+        operations = self.log.operations if self.log else ()
+        return [encode(operation).decode("ascii") for operation in operations]
+
+    def require_admin(self) -> None:
+        """Raises Refused unless this machine may change the household."""
+        member = self._members.get(self._me.id)
+        if member is None or Role.ADMIN not in member.roles:
+            raise Refused("not_admin")
+
+    async def found_if_none(self, name: str) -> None:
+        """The first machine makes the household."""
+        if self.log is None:
+            await self._take(found(self._me, name))
+
+    async def merge(self, lines: Sequence[str]) -> Heard:
+        """Take in what a peer sent. Raises DoesNotFit when the disk is full.
+
+        Signatures are looked at in a thread, one message after the other: answers go on meanwhile.
+        """
+        async with self._merging:
+            before = self.log
+            if before is None:
+                return Heard()
+            merged, n_none = await asyncio.to_thread(_merged, before, lines)
+            n_outside = merged.n_outside
+            if merged.new and self.log is not before:  # it changed meanwhile
+                if self.log is None:
+                    return Heard()
+                merged = merge(self.log, merged.new, lambda *_: True, is_fit)
+            if merged.new:
+                await self._take(merged.log)
+            n_false = len(merged.false) + len(merged.unfit) + n_none
+            return Heard(merged.new, n_false, n_outside)
+
+    async def remove(
+        self, machine: MachineId, kept: Sequence[OperationId]
+    ) -> tuple[Operation, ...]:
+        """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting. Raises Refused.
+
+        Names and roles that it gave to others stay as they are: this machine gives them now. Where they have no room
+        beside the removal, it goes without them.
+        """
+        log = self._may_change(machine)
+        removal = signed(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
+        confirming = self._confirming(machine)
+        if not self._has_room((*confirming, removal)):
+            confirming = ()
+        await self._change((*confirming, removal), lambda after: machine not in after)
+        return (*confirming, removal)
+
+    async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
+        """What `machine` may do from now on; the lines that say so. Raises Refused.
+
+        The right to change the household can be given; only a removal takes it away.
+        """
+        log, member = self._may_change(machine), self._members[machine]
+        operations = []
+        if Role.ADMIN in roles and Role.ADMIN not in member.roles:
+            body = Add(log.household, machine, member.der, member.name, tuple(sorted(roles)))
+            operations.append(signed(self._me, body))
+        elif Role.ADMIN in member.roles and Role.ADMIN not in roles:
+            raise Refused("admin_stays", name=member.name)
+        plain = tuple(sorted(set(roles) - {Role.ADMIN}))
+        if set(plain) != member.roles - {Role.ADMIN}:
+            turn = next_turn(log, machine)
+            operations.append(signed(self._me, SetRoles(log.household, machine, turn, plain)))
+        wanted = frozenset(roles)
+        return await self._change(
+            operations, lambda after: machine in after and after[machine].roles == wanted
+        )
+
+    async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
+        """What `machine` shall call itself; the line that says so. Raises Refused."""
+        log = self._may_change(machine)
+        wanted = clean_name(name)
+        body = Rename(log.household, machine, next_turn(log, machine), wanted)
+        return await self._change(
+            [signed(self._me, body)],
+            lambda after: machine in after and after[machine].name == wanted,
+        )
+
+    # a newcomer, seen from the member with the window
+
+    def try_out(
+        self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role],
+        called: Iterable[str] = (),
+    ) -> Log:  # fmt: skip
+        """Let `machine` in for its first link; the log it gets. Raises Refused.
+
+        Two under one name could not be told apart: a newcomer gets a number behind a name that a member has, or is
+        `called` by now.
+        """
+        self.require_admin()
+        assert self.log is not None
+        if machine in removed_machines(self.log):
+            raise Refused("removed_needs_reset")
+        others = (one.name for key, one in self._members.items() if key != machine)
+        free = free_name(name, [*others, *called])
+        body = Add(self.log.household, machine, der, free, tuple(sorted(roles)))
+        trial = signed(self._me, body)
+        if not self._has_room((trial,)):
+            raise self._no_room()
+        self._trial = trial
+        self._evaluate()
+        self._changed()
+        return Log(self.log.household, (*self.log.operations, self._trial))
+
+    async def keep(self, machine: MachineId) -> tuple[Operation, ...]:
+        """The link of the machine on trial is up: it is a member for good."""
+        trial, self._trial = self._trial, None
+        if trial is None or trial.body.machine != machine:
+            return ()
+        return await self._change([trial], lambda after: machine in after)
+
+    def withdraw(self, machine: MachineId) -> None:
+        """The machine on trial never linked. Its `add` was shown to nobody else."""
+        if self._trial is not None and self._trial.body.machine == machine:
+            self._trial = None
+            self._evaluate()
+            self._changed()
+
+    # this machine as the newcomer
+
+    def adopt(self, result: JoinResult) -> Member:
+        """Take the household of `result` on trial; its member to link to. Raises Refused."""
+        log = merge(Log(result.household), result.operations, verify, is_fit).log
+        there = members(log)
+        host = there.get(result.peer)
+        if self._me.id not in there or host is None or Role.ADMIN not in host.roles:
+            raise Refused("pairing_odd_household")
+        self._before_joining, self.log, self._is_joining = self.log, log, True
+        self._evaluate()
+        return host
+
+    async def settle(self) -> None:
+        """The first link is up: the household of `adopt` is ours."""
+        assert self.log is not None
+        async with self._saving:
+            await self._store.save(self.log)
+        self._before_joining, self._is_joining = None, False
+        self._changed()
+
+    def revert(self) -> None:
+        """The first link did not come: back to what was before `adopt`."""
+        if self._is_joining:
+            self.log, self._before_joining, self._is_joining = self._before_joining, None, False
+            self._evaluate()
+
+    # where the others are
+
+    def addresses(self, machine: MachineId) -> tuple[Address, ...]:
+        """Where `machine` was met, last place first."""
+        return self._addresses.get(machine, ())
+
+    async def remember(self, machine: MachineId, address: Address) -> None:
+        """`machine` was met, or is said to be, at `address`. Raises DoesNotFit when the disk is full."""
+        known = self.addresses(machine)
+        if known[:1] != (address,):
+            others = tuple(other for other in known if other != address)
+            self._addresses[machine] = (address, *others)[:ADDRESSES_OF_ONE_MACHINE]
+        await self._keep_addresses()
+
+    async def forget_strangers(self) -> None:
+        """Where removed machines were is nobody's business any more. What a full disk does not take is written
+        with the next change."""
+        self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
+        try:
+            await self._keep_addresses()
+        except DoesNotFit as error:
+            _told.warning("where members are cannot be kept: %s", error.reason)
+
+    async def _keep_addresses(self) -> None:
+        """Also what an earlier call did not get onto the disk: its link may have ended meanwhile."""
+        async with self._saving:
+            now = dict(self._addresses)
+            if now != self._kept:
+                await self._store.save_addresses(now)
+                self._kept = now
+
+    def _may_change(self, machine: MachineId) -> Log:
+        """The log, for a line about `machine`. Raises Refused."""
+        self.require_admin()
+        if self.log is None or machine not in self._members:
+            raise Refused("machine_unknown", name=machine[:16])
+        return self.log
+
+    def _confirming(self, leaving: MachineId) -> tuple[Operation, ...]:
+        """This machine's own lines in place of those about names and roles that `leaving` signed."""
+        assert self.log is not None
+        bodies: list[SetRoles | Rename] = []
+        operations = self.log.operations
+        lines = (*last_of(operations, SetRoles).values(), *last_of(operations, Rename).values())
+        for line in lines:
+            body = line.body
+            stays = body.machine != leaving and body.machine in self._members
+            if line.signer == leaving and stays and isinstance(body, SetRoles | Rename):
+                bodies.append(replace(body, turn=next_turn(self.log, body.machine, leaving)))
+        return tuple(signed(self._me, body) for body in bodies)
+
+    def _has_room(self, operations: Sequence[Operation]) -> bool:
+        """Whether these lines of this machine stand in the log beside all that it needs of those before."""
+        assert self.log is not None
+        after = merge(self.log, operations, verify, is_fit).log
+        standing = set(after.operations)
+        lost = set(self.log.operations) - standing
+        return standing.issuperset(operations) and all(is_superseded(one, after) for one in lost)
+
+    def _no_room(self) -> Refused:
+        """The first machine has room of its own, and others share theirs."""
+        assert self.log is not None
+        first = founder(self.log)
+        if first is None or first == self._me.id or first not in self._confirmed:
+            return Refused("household_full")
+        return Refused("household_full_here", name=self._confirmed[first].name)
+
+    async def _change(
+        self,
+        operations: Sequence[Operation],
+        is_done: Callable[[Mapping[MachineId, Member]], bool],
+    ) -> tuple[Operation, ...]:
+        """This machine's own change: one that the disk does not take has never been, and can be tried again.
+
+        is_done: by it the members after the change show that it counts: nobody is told of one that does not.
+        Raises DoesNotFit and Refused.
+        """
+        assert self.log is not None
+        if not self._has_room(operations):
+            raise self._no_room()
+        before = self.log
+        merged = merge(before, operations, verify, is_fit)
+        if not is_done(members(merged.log)):
+            raise Refused("household_outranked")
+        after = self.log = merged.log
+        self._evaluate()
+        try:
+            async with self._saving:
+                await self._store.save(self.log)
+        except DoesNotFit:
+            if self.log is after:  # else somebody's change stands on it already
+                self.log = before
+                self._evaluate()
+            raise
+        finally:
+            self._changed()  # now: nobody shall be parted from who then stays
+        return merged.new
+
+    async def _take(self, log: Log) -> None:
+        """In memory first, so that two changes at once both last; then on the disk."""
+        self.log = log
+        self._evaluate()
+        self._changed()
+        if not self._is_joining:
+            async with self._saving:
+                await self._store.save(self.log)
+
+    def _evaluate(self) -> None:
+        if self.log is None:
+            self._confirmed = self._members = {}
+            return
+        self._confirmed = self._members = members(self.log)
+        if self._trial is not None:
+            log = Log(self.log.household, (*self.log.operations, self._trial))
+            self._members = members(log)
+
+
+def _merged(log: Log, lines: Sequence[str]) -> tuple[Merged, int]:
+    """In a thread. Also how many lines are no operations."""
+    operations = readable(lines)
+    return merge(log, operations, verify, is_fit), len(lines) - len(operations)

@@ -1,0 +1,397 @@
+"""Control messages between two machines, and their codec. No I/O: sizes are checked before values.
+
+JSON text of at most 64 KiB and 8 levels; one `type` field names the message; what is unknown,
+missing or too much makes a BadMessage, and the link ends. The fields of Hello, HelloAck and Refuse
+are the same in every protocol version, so that two versions can tell each other what they are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+
+from app.core.errors import Fact, Reason
+from app.core.household.link import LinkKind
+from app.core.household.operations import MAX_OPERATION_BYTES
+from app.core.lending.policy import LINK_MOST_MBIT
+from app.core.model_shape import ModelShape
+from app.core.reasons import SENTENCES, said
+from backends.contract import KEPT_STATES, KvType
+
+PROTOCOL = 5
+# 1 to 4 were never released: up to 4 a row of f16 has no exponent and a row of 8 bits one scale, so hidden states would
+# be read wrongly. From here on the newer side leaves out what PROTOCOL - 1 does not know.
+OLDEST_PROTOCOL = 5
+MAX_MESSAGE_BYTES = 64 << 10
+MAX_DEPTH = 8
+LOG_BATCH_BYTES = 32 << 10  # several Log messages carry a long log
+MOST_TOLD_MACHINES, MOST_TOLD_ADDRESSES = 64, 4
+MOST_SECONDS, MOST_STEP, MOST_RATE, MOST_BITS = 1e9, 1e3, 1e13, 1 << 50
+MOST_INTERFACE = 32  # characters of a name: 64 links stay far below the longest message
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+Code = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # a machine, or the SHA-256 of a file
+Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
+StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_STEP)]  # of one step, or a part of it
+SomeSeconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e3)]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=MOST_RATE)]
+Bits = Annotated[int, msgspec.Meta(ge=0, le=MOST_BITS)]
+Interface = Annotated[str, msgspec.Meta(max_length=MOST_INTERFACE)]
+ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | float
+Facts = Annotated[dict[Code, ShortFact], msgspec.Meta(max_length=16)]
+
+
+class BadMessage(Exception):
+    """This is no message of ours. The only cure is to end the link."""
+
+
+class _Message(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True
+):
+    pass
+
+
+class _Greeting(_Message, frozen=True):
+    """Who speaks, and what it lends. `build` is our version, `engines` those of its engines."""
+
+    protocol: Count
+    build: Name
+    id: Id
+    instance: Pipeline  # random at every start: two at once with one id = a copied disk image
+    name: Name
+    engines: Annotated[list[Text], msgspec.Meta(max_length=16)]
+    lendable_bytes: Bytes
+    total_bytes: Bytes
+    device: Text
+    peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class Hello(_Greeting, frozen=True, tag="hello"):
+    """The first message of whoever dialled."""
+
+
+class HelloAck(_Greeting, frozen=True, tag="hello_ack"):
+    """The answer that makes the link."""
+
+
+def as_ack(mine: Hello) -> HelloAck:
+    """The same facts as an answer."""
+    fields = {name: getattr(mine, name) for name in mine.__struct_fields__}
+    return HelloAck(**fields)
+
+
+class Refuse(_Message, frozen=True, tag="refuse"):
+    """No: to the HELLO (then the link ends), or to the last request."""
+
+    code: Code
+    facts: Facts = {}
+
+
+class Log(_Message, frozen=True, tag="log"):
+    """Operations of the household log, each as `core.operations.encode` wrote it."""
+
+    operations: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=MAX_OPERATION_BYTES)]],
+        msgspec.Meta(max_length=4096),
+    ]
+
+
+class Ping(_Message, frozen=True, tag="ping"):
+    """Are you there?"""
+
+    n: Count
+
+
+class Pong(_Message, frozen=True, tag="pong"):
+    """Yes. `steps_done` since start and seconds in the present step: slow is not hung."""
+
+    n: Count
+    steps_done: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+    busy_seconds: Seconds
+
+
+class Status(_Message, frozen=True, tag="status"):
+    """What this machine has and lends now; sent when it changes."""
+
+    name: Name
+    device: Text
+    total_bytes: Bytes
+    lendable_bytes: Bytes
+    used_bytes: Bytes
+    state: Literal["off", "ready", "lending", "working", "draining", "paused"]
+    reason: Code | None = None
+    hottest_c: Annotated[int, msgspec.Meta(ge=0, le=200)] | None = None  # of its processor
+    used_by: Annotated[list[Id], msgspec.Meta(max_length=MOST_TOLD_MACHINES)] = []
+    engine: Text = ""
+    watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
+    # Its owner's limit; 0: none.
+    link_mbit: Annotated[int, msgspec.Meta(ge=0, le=LINK_MOST_MBIT)] = 0
+
+
+class OpenStage(_Message, frozen=True, tag="open_stage"):
+    """The host asks for a run of layers. Everything a frame is later checked against."""
+
+    request: Count
+    pipeline: Pipeline
+    epoch: Count
+    model: Text
+    manifest: Id  # SHA-256 of the manifest that PUT /stage brings
+    first: Count
+    last: Count
+    n_layers: Count
+    width: Count
+    number: Literal["f32", "f16", "q8"]
+    slots: Count
+    kv_cells: Count
+    context: Count
+    batch_rows: Count
+    engine: Text
+    kv: KvType = KvType.F16
+    kept_states: Annotated[int, msgspec.Meta(ge=0, le=KEPT_STATES)] = KEPT_STATES
+    kept_rows: Count = 1  # of a prompt after which a state is kept
+
+
+class StageProgress(_Message, frozen=True, tag="stage_progress"):
+    """How far a lender is with the layers it was asked for."""
+
+    pipeline: Pipeline
+    step: Code
+    done: Bytes
+    total: Bytes
+
+
+class StageReady(_Message, frozen=True, tag="stage_ready"):
+    """The layers are loaded: frames of this epoch may come."""
+
+    pipeline: Pipeline
+    epoch: Count
+    memory_bytes: Bytes
+    fetched_bytes: Bytes
+
+
+class StageFailed(_Message, frozen=True, tag="stage_failed"):
+    """The layers could not be loaded."""
+
+    pipeline: Pipeline
+    code: Code
+    facts: Facts = {}
+
+
+class CloseStage(_Message, frozen=True, tag="close_stage"):
+    """The host needs these layers no more."""
+
+    pipeline: Pipeline
+
+
+class Answering(_Message, frozen=True, tag="answering"):
+    """An answer of the sender passes through layers that it has here, frames or not; or none does any more."""
+
+    now: bool
+
+
+class StageLost(_Message, frozen=True, tag="stage_lost"):
+    """The lender's worker is gone."""
+
+    pipeline: Pipeline
+    code: Code
+    facts: Facts = {}
+
+
+class Whereabouts(_Message, frozen=True, tag="whereabouts"):
+    """Where the sender met other members: `address:port`, last place first. Hints."""
+
+    machines: Annotated[
+        dict[
+            Id,
+            Annotated[
+                list[Annotated[str, msgspec.Meta(max_length=64)]],
+                msgspec.Meta(max_length=MOST_TOLD_ADDRESSES),
+            ],
+        ],
+        msgspec.Meta(max_length=MOST_TOLD_MACHINES),
+    ]
+
+
+class MeasuredLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the sender measured of its way to `machine`, that long ago."""
+
+    machine: Id
+    age_s: Seconds
+    round_trip_s: StepSeconds
+    round_trip_p95_s: StepSeconds
+    out_bytes_per_s: Rate
+    in_bytes_per_s: Rate
+    interface: Interface = ""
+    kind: LinkKind = LinkKind.UNKNOWN
+    negotiated_bits_per_s: Bits | None = None
+    far_interface: Interface = ""
+    far_kind: LinkKind = LinkKind.UNKNOWN
+    far_negotiated_bits_per_s: Bits | None = None
+
+
+class LinksMeasured(_Message, frozen=True, tag="links_measured"):
+    """The sender's links that are up and were measured, all of them. Shown to people, never planned with."""
+
+    links: Annotated[list[MeasuredLink], msgspec.Meta(max_length=MOST_TOLD_MACHINES)]
+
+
+class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
+    """A host asks how fast a model of this shape is on this machine."""
+
+    request: Count
+    shape: ModelShape
+    batch_rows: Annotated[int, msgspec.Meta(ge=1, le=512)]
+    again: bool = False  # what is known was far off
+
+
+class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
+    """The answer: the fields of core/speed.py, without the head's, which runs on the host."""
+
+    request: Count
+    layer_s: SomeSeconds
+    layer_row_s: StepSeconds
+    position_s: StepSeconds
+    chunk_s: SomeSeconds
+    step_s: StepSeconds
+    chunk_position_s: StepSeconds = 0.0
+
+
+class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
+    """The answer when nothing was measured: busy, no memory, a shape that cannot be."""
+
+    request: Count
+    code: Code
+    facts: Facts = {}
+
+
+class CallMe(_Message, frozen=True, tag="call_me"):
+    """Connect to my port, where I said it is, and tell me whether that went."""
+
+    request: Count
+
+
+class Called(_Message, frozen=True, tag="called", omit_defaults=True):
+    """The answer; null: not tried, as it was asked a moment ago. `hears`: your announcements, where that is known."""
+
+    request: Count
+    reached: bool | None
+    hears: bool | None = None
+
+
+class Leaving(_Message, frozen=True, tag="leaving"):
+    """This machine goes away on purpose; it may come back."""
+
+    reason: Code
+
+
+Message = (
+    Hello
+    | HelloAck
+    | Refuse
+    | Log
+    | Ping
+    | Pong
+    | Status
+    | OpenStage
+    | StageProgress
+    | StageReady
+    | StageFailed
+    | CloseStage
+    | Answering
+    | StageLost
+    | MeasureSpeed
+    | SpeedMeasured
+    | SpeedRefused
+    | CallMe
+    | Called
+    | Leaving
+    | Whereabouts
+    | LinksMeasured
+)
+
+_DECODER: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_ENCODER = msgspec.json.Encoder()
+
+
+def speak_together(one: int, other: int) -> bool:
+    """Whether two machines of these protocols understand each other: the same, or neighbours."""
+    return min(one, other) >= OLDEST_PROTOCOL and abs(one - other) <= 1
+
+
+def encode(message: Message) -> bytes:
+    """The JSON of a message. Raises ValueError when it is too long: a bug of ours."""
+    raw = _ENCODER.encode(message)
+    if len(raw) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"{type(message).__name__} of {len(raw)} bytes")
+    return raw
+
+
+def decode(raw: bytes) -> Message:
+    """The message in `raw`. Raises BadMessage, and nothing else."""
+    if len(raw) > MAX_MESSAGE_BYTES:
+        raise BadMessage("longer than 64 KiB")
+    if is_deep(raw):
+        raise BadMessage("deeper than 8 levels")
+    try:
+        return _DECODER.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadMessage(str(error)) from error
+
+
+def understood(message: Refuse | StageFailed | StageLost | SpeedRefused) -> Reason:
+    """The reason a peer gave, if we have a sentence for it and it gave the facts for one."""
+    facts: dict[str, Fact] = {
+        name: _printable(fact)
+        for name, fact in message.facts.items()
+        if name not in ("self", "code")  # they would be arguments of the error
+    }
+    reason = Reason(message.code, facts)
+    if message.code in SENTENCES:
+        try:
+            said(reason)
+        except (LookupError, ValueError, TypeError, ArithmeticError):
+            return Reason("peer_refused")
+        return reason
+    return Reason("peer_refused")
+
+
+def log_batches(operations: list[str]) -> list[Log]:
+    """A log as messages that each fit, in its own order: what an operation rests on comes first."""
+    batches: list[list[str]] = [[]]
+    size = 0
+    for operation in operations:
+        size += len(operation)
+        if size > LOG_BATCH_BYTES and batches[-1]:
+            batches.append([])
+            size = len(operation)
+        batches[-1].append(operation)
+    return [Log(operations=batch) for batch in batches]
+
+
+def _printable(fact: Fact) -> Fact:
+    """Text from elsewhere without control and direction characters."""
+    return "".join(filter(str.isprintable, fact)) if isinstance(fact, str) else fact
+
+
+def is_deep(raw: bytes) -> bool:
+    """Whether brackets outside strings nest too far; before any decoder sees them."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for byte in _STRING.sub(b"", raw):
+        if byte in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif byte in b"]}":
+            depth -= 1
+    return False

@@ -1,0 +1,438 @@
+"""The household network of one node: its port, its links, its log and its pairing window, together.
+
+    async with Network(home, identity, sock, local, handlers) as network: ...
+
+owns every task of it. What happens is told to `Handlers`; stages, pieces and frames go there too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+
+from aiohttp import web
+
+from app import __version__
+from app.core.errors import AppError, Busy, DoesNotFit, Reason, Refused, Unreachable
+from app.core.household.machine_names import clean_name
+from app.core.household.membership import Log, Member, added_by
+from app.core.household.operations import Operation, OperationId, Role, encode
+from app.core.ids import MachineId
+from app.network import messages
+from app.network.discovery.address_book import KnownPlaces
+from app.network.handlers import Handlers, Local, hello
+from app.network.identity import Identity
+from app.network.membership_log.household_log import LogKeeper
+from app.network.membership_log.log_store import LogStore
+from app.network.messages import Hello, Leaving, Message, OpenStage, Refuse, log_batches
+from app.network.pairing.pairing_window import JoinResult, PairingWindow, Speaker, join
+from app.network.peer.listener import Listener
+from app.network.peer.peer_link import Heartbeat, PeerLink, Work
+from app.network.peer.peer_links import Links
+from app.network.probe.probe import Probes
+from app.network.sockets import Address, listening_near, own_host
+from app.network.storage import Place
+from app.network.tls import peer_context
+
+GOODBYE_SECONDS = 1.0
+REMOVED_SECONDS = 1.5  # to tell a removed machine, and close its link
+
+log = logging.getLogger(__name__)
+
+
+class Network:
+    """See the module. `sock` is taken over and closed; `rooms`: what members may ask besides, by its path."""
+
+    def __init__(
+        self,
+        home: Place,
+        identity: Identity,
+        sock: socket.socket,
+        local: Local,
+        handlers: Handlers,
+        rooms: Mapping[str, web.Application] | None = None,
+        *,
+        heartbeat: Heartbeat | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._identity, self._local, self._handlers = identity, local, handlers
+        self._clock, self._heartbeat = clock, heartbeat or Heartbeat()
+        self._host = sock.getsockname()[0]
+        self._instance = secrets.token_hex(16)
+        self._news = asyncio.Event()
+        self._log = LogKeeper(identity, LogStore(home.household, home.write), self._news.set)
+        self.probes = Probes(
+            lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
+        )
+        self._listener = Listener(
+            sock,
+            self._on_control,
+            handlers,
+            self.probes.serve,
+            clock,
+            rooms,
+            self.expects,
+            self.is_barred,
+        )
+        self.pace = self._listener.pace
+        self._contexts: dict[MachineId, ssl.SSLContext] = {}
+        self._window: PairingWindow | None = None
+        self._window_roles: tuple[Role, ...] = ()
+        self._own: list[asyncio.Task[None]] = []
+        self._told: Mapping[MachineId, Member] | None = None
+        self._reconciling = asyncio.Lock()
+        self._joining = asyncio.Lock()
+
+    async def __aenter__(self) -> Network:
+        await self._log.load()
+        self._tasks = asyncio.TaskGroup()
+        await self._tasks.__aenter__()
+        self.calls = Links(self.id, self, self._tasks, self._heartbeat, self.pace, self._clock)
+        self.places = KnownPlaces(lambda: self.members, self._log.addresses, self.calls.hint)
+        await self._reconcile()
+        self._start(self._listener.run(), "the port for members")
+        self._start(self._tend(), "follow the household log")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._goodbye()
+        finally:
+            for task in self._own:
+                task.cancel()
+            await self._tasks.__aexit__(kind, error, trace)
+
+    def mount(self, path: str, room: web.Application) -> None:
+        """Let members ask `room` at `path`, beside what is served anyway. Before it is entered only."""
+        self._listener.mount(path, room)
+
+    @property
+    def id(self) -> MachineId:
+        """This machine."""
+        return self._identity.id
+
+    @property
+    def port(self) -> int:
+        """The port for members."""
+        return self._listener.port
+
+    @property
+    def address(self) -> Address:
+        """Where other machines most probably reach this one."""
+        anywhere = self._host in ("::", "0.0.0.0")  # noqa: S104  compared, not bound
+        return Address((self.places.own or own_host()) if anywhere else self._host, self.port)
+
+    @property
+    def log(self) -> Log | None:
+        """The household log; None before the first pairing."""
+        return self._log.log
+
+    @property
+    def members(self) -> Mapping[MachineId, Member]:
+        """Everybody of the household, this machine among them; empty before the first pairing."""
+        return self._log.members
+
+    @property
+    def dismissed(self) -> bool:
+        """Whether this machine was removed from its household."""
+        return self._log.dismissed
+
+    @property
+    def links(self) -> Mapping[MachineId, PeerLink]:
+        """The links that are up."""
+        return self.calls.up
+
+    @property
+    def window(self) -> PairingWindow | None:
+        """The pairing window that was last opened."""
+        return self._window
+
+    def link(self, machine: MachineId) -> PeerLink:
+        """The link to `machine`. Raises Unreachable when there is none."""
+        link = self.calls.up.get(machine)
+        if link is None:
+            member = self.members.get(machine)
+            raise Unreachable("peer_offline", name=member.name if member else machine[:16])
+        return link
+
+    def is_barred(self, machine: MachineId) -> bool:
+        """Whether a member flooded this machine a moment ago."""
+        return self.calls.is_barred(machine)
+
+    def expects(self, host: str) -> bool:
+        """Whether a member was met at the address `host`: nobody else takes its place at a port."""
+        return self.places.met_at(host)
+
+    def addresses(self, machine: MachineId) -> Sequence[Address]:
+        """Where `machine` may be, likeliest first."""
+        return self.places.of(machine)
+
+    async def tell(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
+        """Send to all links, or those to `machines`; whoever is lost meanwhile hears of it later."""
+        chosen = None if machines is None else set(machines)
+        links = [link for link in self.calls.up.values() if chosen is None or link.peer in chosen]
+        await asyncio.gather(*(self._quietly(link, message) for link in links))
+
+    # the household
+
+    async def open_pairing(self, roles: Sequence[Role]) -> PairingWindow:
+        """Show a code for 120 s to a machine that shall have `roles`.
+
+        Founds the household when there is none. Raises Refused for a machine that is not admin, and
+        Busy while a window is open.
+        """
+        if self._window is not None and not self._window.ended:
+            raise Busy("pairing_open")
+        await self._log.found_if_none(self._local.offer().name)
+        self._log.require_admin()
+        sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
+        self._window_roles = tuple(sorted(set(roles)))
+        window = PairingWindow(
+            self._speaker(), self, sock, self.address.host, self._handlers.pairing_changed,
+            self._clock,
+        )  # fmt: skip
+        self._window = window
+        self._start(window.run(), "pairing window")
+        return window
+
+    async def join(self, address: Address, code: str) -> Member:
+        """Join the household whose member shows `code` at `address`; that member.
+
+        Returns when the first link is up. Raises BadInput, Refused, DoesNotFit or Unreachable; then everything
+        is as it was before.
+        """
+        if self._log.dismissed:
+            raise Refused("removed_needs_reset")
+        if not self._log.is_alone:
+            raise Refused("household_already")
+        async with self._joining:
+            result = await join(address, code, self._speaker())
+            host = self._log.adopt(result)
+            try:
+                self._open_port()
+                await self._first_link(host, result)
+            except BaseException as error:
+                self._log.revert()
+                self._open_port()
+                if isinstance(error, AppError) and not isinstance(error, DoesNotFit):
+                    raise Refused("pairing_unfinished") from error
+                raise
+            return host
+
+    async def remove(self, machine: MachineId, kept: Sequence[OperationId] = ()) -> Member:
+        """Remove `machine` for ever: told to everybody, and its links closed, within 2 s.
+
+        `kept`: which machines that it added may stay (`added_by`). Raises Refused.
+        """
+        member = self.members.get(machine)
+        operations = await self._log.remove(machine, kept)
+        assert member is not None
+        with suppress(TimeoutError):  # a machine that takes nothing hears of it when it returns
+            async with asyncio.timeout(REMOVED_SECONDS / 2):
+                await self._spread(operations, but=None)
+        await self._reconcile()
+        return member
+
+    async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> Member:
+        """What `machine` may do from now on, everywhere. Raises Refused."""
+        await self._spread(await self._log.set_roles(machine, roles), but=None)
+        return self.members[machine]
+
+    async def rename(self, machine: MachineId, name: str) -> Member:
+        """What `machine` shall call itself; it takes the name over when it hears of it. Raises Refused."""
+        await self._spread(await self._log.rename(machine, name), but=None)
+        return self.members[machine]
+
+    def added_by(self, machine: MachineId) -> Sequence[Operation]:
+        """The `add`s that `machine` signed: which of them are kept is asked of who may remove. Raises Refused."""
+        self._log.require_admin()
+        return added_by(self._log.log, machine) if self._log.log else ()
+
+    # Admission: what the pairing window asks
+
+    def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
+        called = [self._local.offer().name, *(link.name for link in self.calls.up.values())]
+        granted = self._log.try_out(machine, der, name, self._window_roles, called)
+        self._open_port()  # at once: the newcomer links now
+        return granted
+
+    async def keep(self, machine: MachineId) -> None:
+        await self._spread(await self._log.keep(machine), but=machine)
+
+    def withdraw(self, machine: MachineId) -> None:
+        self._log.withdraw(machine)
+
+    def peer_port(self) -> int:
+        return self.port
+
+    # LinkOwner: what links ask and tell
+
+    def hello(self) -> Hello:
+        return hello(self._local.offer(), self.id, self._instance, self.port)
+
+    def work(self) -> Work:
+        return self._local.work()
+
+    def dialling_context(self, member: Member) -> ssl.SSLContext:
+        if member.id not in self._contexts:
+            self._contexts[member.id] = self._context(ssl.Purpose.SERVER_AUTH, [member.der])
+        return self._contexts[member.id]
+
+    async def connected(self, link: PeerLink) -> None:
+        if self._window is not None:
+            await self._window.linked(link.peer)
+        try:
+            await self._log.remember(link.peer, link.address)
+        except DoesNotFit as error:  # it is met here all the same
+            log.warning("where %s is cannot be kept: %s", link.name, error.reason)
+        for batch in log_batches(self._log.lines()):
+            await self._quietly(link, batch)
+        self._start(self.places.introduce(link.peer, self.calls.up, self.tell), "introduce")
+        await self._handlers.connected(link)
+
+    async def message(self, link: PeerLink, message: Message) -> None:
+        match message:
+            case messages.Log(operations=lines):
+                await self._hear_lines(link, lines)
+            case OpenStage() if not self._is_host(link.peer):
+                refuse = Refuse(code="role_missing", facts={"name": link.name})
+                await self._quietly(link, refuse)
+            case messages.Whereabouts():
+                self.places.told(message, link.address)
+            case _:
+                await self._handlers.message(link, message)
+
+    async def _hear_lines(self, link: PeerLink, lines: Sequence[str]) -> None:
+        if not await link.count_lines(len(lines)):
+            return
+        heard = await self._log.merge(lines)
+        await self._spread(heard.new, but=link.peer)
+        await link.count_lines(0, heard.n_false, heard.n_outside)
+
+    async def disconnected(self, link: PeerLink) -> None:
+        await self._handlers.disconnected(link)
+
+    def suspect(self, link: PeerLink, doubted: bool) -> None:
+        self._handlers.suspected(link, doubted)
+
+    def flooded(self, machine: MachineId) -> None:
+        self._listener.cut(machine)
+
+    def kept_out(self, machine: MachineId) -> None:
+        self._handlers.kept_out(machine)
+
+    # inside
+
+    def _start(self, work: Coroutine[object, object, None], name: str) -> None:
+        self._own = [task for task in self._own if not task.done()]
+        self._own.append(self._tasks.create_task(work, name=name))
+
+    async def _on_control(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
+        await self.calls.accept(member, socket, host)
+
+    async def _first_link(self, host: Member, result: JoinResult) -> None:
+        """Dial the member that let us in, and wait until the link is carried."""
+        await self._log.remember(host.id, result.peer_address)
+        link = await self.calls.call(host, (result.peer_address,))
+        self.calls.take(link)  # before anybody else thinks of dialling
+        try:
+            await self._log.settle()
+        except AppError:
+            await self.calls.drop(link)
+            raise
+        self._start(self.calls.carry(link), f"link to {link.name}")
+
+    async def _tend(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self._reconcile()
+            except Exception:  # top of a task: no line of the log may end the node
+                log.exception("following the household log")
+
+    async def _reconcile(self) -> None:
+        """Make port and links follow the log; tell the node what changed."""
+        async with self._reconciling:
+            self._open_port()
+            members = {} if self._log.dismissed else self._log.confirmed
+            gone = {machine for machine in self._told or {} if machine not in members}
+            strangers = {peer for peer in self.calls.up if peer not in self._let_in()}
+            if members != self._told:  # first: who is removed shall not look like one who was lost
+                self._told = dict(members)
+                self._handlers.members_changed(members)
+            for machine in (gone | strangers) - {self.id}:
+                self._contexts.pop(machine, None)
+                await self._part_from(machine)
+            self._listener.cut_strangers()
+            for machine, member in members.items():
+                if machine != self.id:
+                    self.calls.pursue(member)
+            await self._log.forget_strangers()
+
+    async def _part_from(self, machine: MachineId) -> None:
+        """Let a removed machine know, then close."""
+        link = self.calls.up.get(machine)
+        if link is not None and not self._log.dismissed:
+            try:
+                async with asyncio.timeout(REMOVED_SECONDS / 2):
+                    for batch in log_batches(self._log.lines()):
+                        await self._quietly(link, batch)
+            except TimeoutError:
+                log.info("%s did not hear of its removal", link.name)
+        await self.calls.abandon(machine, Reason("removed_from_household"))
+
+    def _open_port(self) -> None:
+        """New handshakes use these pins from now on; the old context is gone with its last user."""
+        members = self._let_in()
+        pins = [member.der for member in members.values()]
+        self._listener.use(self._context(ssl.Purpose.CLIENT_AUTH, pins), members)
+
+    def _let_in(self) -> Mapping[MachineId, Member]:
+        return {} if self._log.dismissed else self.members
+
+    async def _spread(self, operations: Sequence[Operation], but: MachineId | None) -> None:
+        """Push what is new to everybody else."""
+        if operations:
+            lines = [encode(operation).decode("ascii") for operation in operations]
+            others = [machine for machine in self.calls.up if machine != but]
+            for batch in log_batches(lines):
+                await self.tell(batch, others)
+
+    async def _goodbye(self) -> None:
+        if self._window is not None:
+            await self._window.close()
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await self.tell(Leaving(reason="shutting_down"))
+        except TimeoutError:
+            log.info("not everybody heard our goodbye")
+        await self.calls.close(Reason("shutting_down"))
+
+    def _is_host(self, machine: MachineId) -> bool:
+        return machine in self.members and Role.HOST in self.members[machine].roles
+
+    def _context(self, purpose: ssl.Purpose, pins: Sequence[bytes]) -> ssl.SSLContext:
+        return peer_context(purpose, self._identity.pem, self._identity.passphrase, pins)
+
+    def _speaker(self) -> Speaker:
+        return Speaker(self._identity, clean_name(self._local.offer().name), __version__)
+
+    async def _quietly(self, link: PeerLink, message: Message) -> None:
+        """A link that is lost while we send says so by itself."""
+        try:
+            await link.send(message)
+        except Unreachable as error:
+            log.debug("not sent: %s", error.reason)

@@ -1,0 +1,312 @@
+"""SPAKE2 over the typed code, bound to both certificates: two protocol objects without I/O.
+
+SAFETY.md 3. N, the newcomer, is side A; M, the member with the open window, is side B:
+
+    A -> B  PairHello    version, certificate, name, nonce, SPAKE2 message
+    B -> A  PairAnswer   name, nonce, SPAKE2 message
+    A -> B  PairProof    A's tag: A knows the code
+    B -> A  PairConfirm  B's tag, B's signature of the transcript under a third key
+    A -> B  PairSigned   A's signature
+    B -> A  PairWelcome  the household, where the peer port is, and how many PairOperations follow
+
+Whoever stands between with a certificate of its own gets another key, and every tag fails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Annotated
+
+import msgspec
+import spake2
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from app.core.errors import Refused
+from app.core.household.machine_names import clean_name
+from app.core.household.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES
+from app.core.ids import MachineId
+from app.network.identity import BadCertificate, Identity, check_profile, verify
+from app.network.messages import (
+    MAX_DEPTH,
+    PROTOCOL,
+    BadMessage,
+    Code,
+    Facts,
+    Id,
+    Name,
+    is_deep,
+    speak_together,
+)
+from app.network.tls import fingerprint
+
+CONTEXT = b"poolhouse pair 1"
+MAX_PAIR_BYTES = 8 << 10
+NONCE_BYTES = 32
+CODE_DIGITS = 6
+
+Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
+Tag = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+Small = Annotated[bytes, msgspec.Meta(max_length=256)]
+
+
+class WrongProof(Exception):
+    """The other side does not know the code, or somebody stands between."""
+
+
+class _Pair(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True
+):
+    pass
+
+
+class PairHello(_Pair, frozen=True, tag="pair_hello"):
+    """Who wants in."""
+
+    version: int
+    build: Name
+    der: Annotated[bytes, msgspec.Meta(max_length=MAX_DER_BYTES)]
+    name: Name
+    nonce: Nonce
+    spake: Small
+
+
+class PairAnswer(_Pair, frozen=True, tag="pair_answer"):
+    """Who opened the window."""
+
+    name: Name
+    nonce: Nonce
+    spake: Small
+
+
+class PairProof(_Pair, frozen=True, tag="pair_proof"):
+    """A's tag."""
+
+    tag: Tag
+
+
+class PairConfirm(_Pair, frozen=True, tag="pair_confirm"):
+    """B's tag and sealed signature."""
+
+    tag: Tag
+    sealed: Small
+
+
+class PairSigned(_Pair, frozen=True, tag="pair_signed"):
+    """A's sealed signature."""
+
+    sealed: Small
+
+
+class PairWelcome(_Pair, frozen=True, tag="pair_welcome"):
+    """What A joins; `operations` PairOperations follow."""
+
+    household: Id
+    peer_port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+    operations: Annotated[int, msgspec.Meta(ge=1, le=4096)]
+
+
+class PairOperation(_Pair, frozen=True, tag="pair_operation"):
+    """One line of the household log."""
+
+    operation: Annotated[str, msgspec.Meta(max_length=MAX_OPERATION_BYTES)]
+
+
+class PairRefuse(_Pair, frozen=True, tag="pair_refuse"):
+    """Why it ends here."""
+
+    code: Code
+    facts: Facts = {}
+
+
+PairMessage = (
+    PairHello
+    | PairAnswer
+    | PairProof
+    | PairConfirm
+    | PairSigned
+    | PairWelcome
+    | PairOperation
+    | PairRefuse
+)
+_DECODER: msgspec.json.Decoder[PairMessage] = msgspec.json.Decoder(PairMessage)
+
+
+def encode(message: PairMessage) -> bytes:
+    """The JSON of a message."""
+    return msgspec.json.encode(message)
+
+
+def decode(raw: bytes) -> PairMessage:
+    """The message in `raw`. Raises BadMessage, and nothing else."""
+    if len(raw) > MAX_PAIR_BYTES or is_deep(raw):
+        raise BadMessage(f"longer than 8 KiB or deeper than {MAX_DEPTH} levels")
+    try:
+        return _DECODER.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadMessage(str(error)) from error
+
+
+class Newcomer:
+    """Side A. Its methods are called once each, in the order they stand here."""
+
+    def __init__(
+        self, code: str, me: Identity, name: str, build: str, server_der: bytes, nonce: bytes
+    ) -> None:
+        """`server_der`: the certificate seen in TLS. Raises BadCertificate."""
+        check_profile(server_der)
+        self._me, self._server_der = me, server_der
+        ids = _ids(me.der, server_der)
+        self._spake = spake2.SPAKE2_A(code.encode("ascii"), idA=ids[0], idB=ids[1])
+        self._hello = PairHello(
+            version=PROTOCOL,
+            build=build,
+            der=me.der,
+            name=clean_name(name),
+            nonce=nonce,
+            spake=self._spake.start(),
+        )
+        self._keys: _Keys | None = None
+
+    def hello(self) -> PairHello:
+        """The first message."""
+        return self._hello
+
+    def answered(self, answer: PairAnswer) -> PairProof:
+        """What proves that we know the code. Raises WrongProof."""
+        key = _finish(self._spake, answer.spake)
+        self._keys = _Keys(key, _transcript(self._hello, answer, self._server_der))
+        return PairProof(tag=self._keys.tag(b"A"))
+
+    def confirmed(self, confirm: PairConfirm) -> PairSigned:
+        """Check that it is really M, and sign. Raises WrongProof."""
+        keys = self._keys
+        assert keys is not None
+        if not hmac.compare_digest(confirm.tag, keys.tag(b"B")):
+            raise WrongProof("tag")
+        keys.check(b"B", confirm.sealed, self._server_der)
+        return PairSigned(sealed=keys.seal(b"A", self._me))
+
+
+class Doorkeeper:
+    """Side B. Its methods are called once each, in the order they stand here."""
+
+    def __init__(self, code: str, me: Identity, name: str, build: str, nonce: bytes) -> None:
+        self._code, self._me, self._name = code, me, clean_name(name)
+        self._build, self._nonce = build, nonce
+        self._hello: PairHello | None = None
+        self._keys: _Keys | None = None
+
+    def greeted(self, hello: PairHello) -> PairAnswer:
+        """Our SPAKE2 message.
+
+        Raises Refused for another version, BadMessage for a certificate that cannot be pinned,
+        WrongProof for numbers that are none.
+        """
+        if not speak_together(hello.version, PROTOCOL):
+            raise Refused("version_differs", **self._versions(hello))
+        try:
+            check_profile(hello.der)
+        except BadCertificate as error:
+            raise BadMessage(str(error)) from error
+        if hello.der == self._me.der:
+            raise Refused("peer_is_this", name=self._name)
+        ids = _ids(hello.der, self._me.der)
+        spake = spake2.SPAKE2_B(self._code.encode("ascii"), idA=ids[0], idB=ids[1])
+        answer = PairAnswer(name=self._name, nonce=self._nonce, spake=spake.start())
+        transcript = _transcript(hello, answer, self._me.der)
+        self._hello = hello
+        self._keys = _Keys(_finish(spake, hello.spake), transcript)
+        return answer
+
+    def proved(self, proof: PairProof) -> PairConfirm:
+        """Our own proof, once theirs is good. Raises WrongProof; count the try before the call."""
+        keys = self._keys
+        assert keys is not None
+        if not hmac.compare_digest(proof.tag, keys.tag(b"A")):
+            raise WrongProof("tag")
+        return PairConfirm(tag=keys.tag(b"B"), sealed=keys.seal(b"B", self._me))
+
+    def signed(self, signed: PairSigned) -> tuple[MachineId, bytes, str]:
+        """Id, certificate and name of the machine that this really is. Raises WrongProof."""
+        keys, hello = self._keys, self._hello
+        assert keys is not None
+        assert hello is not None
+        keys.check(b"A", signed.sealed, hello.der)
+        return fingerprint(hello.der), hello.der, clean_name(hello.name)
+
+    def _versions(self, hello: PairHello) -> dict[str, str]:
+        theirs, mine = (clean_name(hello.name), hello.build), (self._name, self._build)
+        old, new = (theirs, mine) if hello.version < PROTOCOL else (mine, theirs)
+        return {"older": old[0], "older_build": old[1], "newer": new[0], "newer_build": new[1]}
+
+
+class _Keys:
+    """The three keys under one SPAKE2 result, used over one transcript."""
+
+    def __init__(self, key: bytes, transcript: bytes) -> None:
+        self._transcript = transcript
+        self._tags = {side: _derive(key, CONTEXT + b" " + side) for side in (b"A", b"B")}
+        self._box = ChaCha20Poly1305(_derive(key, CONTEXT + b" signatures"))
+
+    def tag(self, side: bytes) -> bytes:
+        """What only someone who knows the code can say on this side."""
+        return hmac.digest(self._tags[side], self._transcript, "sha256")
+
+    def seal(self, side: bytes, identity: Identity) -> bytes:
+        """Our signature of the transcript, for the other side's eyes only."""
+        signature = identity.sign(self._to_sign(side))
+        return self._box.encrypt(_nonce(side), signature, self._transcript)
+
+    def check(self, side: bytes, sealed: bytes, der: bytes) -> None:
+        """Raises WrongProof unless the owner of `der` signed."""
+        try:
+            signature = self._box.decrypt(_nonce(side), sealed, self._transcript)
+        except InvalidTag as error:
+            raise WrongProof("seal") from error
+        if not verify(der, self._to_sign(side), signature):
+            raise WrongProof("signature")
+
+    def _to_sign(self, side: bytes) -> bytes:
+        return CONTEXT + b" " + side + b"\0" + self._transcript
+
+
+def _finish(spake: spake2.SPAKE2_A | spake2.SPAKE2_B, message: bytes) -> bytes:
+    try:
+        key: bytes = spake.finish(message)
+    except Exception as error:
+        raise WrongProof("SPAKE2") from error
+    return key
+
+
+def _transcript(hello: PairHello, answer: PairAnswer, server_der: bytes) -> bytes:
+    """Hash of everything both sides said, each part with its length."""
+    parts = (
+        CONTEXT,
+        str(hello.version).encode(),
+        hello.der,
+        server_der,
+        hello.name.encode("utf-8"),
+        answer.name.encode("utf-8"),
+        hello.nonce,
+        answer.nonce,
+        hello.spake,
+        answer.spake,
+    )
+    return hashlib.sha256(b"".join(len(part).to_bytes(4, "big") + part for part in parts)).digest()
+
+
+def _ids(newcomer_der: bytes, server_der: bytes) -> tuple[bytes, bytes]:
+    return hashlib.sha256(newcomer_der).digest(), hashlib.sha256(server_der).digest()
+
+
+def _derive(key: bytes, info: bytes) -> bytes:
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(key)
+
+
+def _nonce(side: bytes) -> bytes:
+    """One message a side under a key used once."""
+    return side.ljust(12, b"\0")

@@ -1,0 +1,374 @@
+"""The temporary port of a pairing window, and the newcomer's way through it.
+
+core/pairing.py decides, lan/code_exchange.py speaks; here are the sockets and the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
+from app.core.household import pairing
+from app.core.household.membership import Log
+from app.core.household.operations import HouseholdId, Operation
+from app.core.household.operations import decode as decode_operation
+from app.core.household.operations import encode as encode_operation
+from app.core.ids import MachineId
+from app.network.identity import BadCertificate, Identity
+from app.network.limits.waiting_room import Entrance, WaitingRoom
+from app.network.messages import BadMessage
+from app.network.pairing import pair_wire
+from app.network.pairing.code_exchange import (
+    CODE_DIGITS,
+    NONCE_BYTES,
+    Doorkeeper,
+    Newcomer,
+    PairAnswer,
+    PairConfirm,
+    PairHello,
+    PairOperation,
+    PairProof,
+    PairSigned,
+    PairWelcome,
+    WrongProof,
+)
+from app.network.pairing.pair_wire import PairWire
+from app.network.sockets import Address, accepted
+from app.network.tls import fingerprint, let_go, pairing_server_context
+
+TICK_SECONDS = 0.2
+CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # at a time, without a proof
+GREETING_SECONDS = (
+    5.0  # for all of it up to the proof: whoever is told the code has typed it already
+)
+ANSWER_SECONDS = 0.05  # between two answers to greetings: each costs us some milliseconds
+CALMING_SECONDS = 0.2  # after a failed attempt
+
+log = logging.getLogger(__name__)
+BROKEN = (BadMessage, OSError, EOFError)  # TimeoutError and ssl.SSLError are OSErrors
+
+
+class Admission(Protocol):
+    """Who keeps the household log."""
+
+    def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
+        """Let `machine` in for its first link; the log it gets. Raises Refused."""
+
+    async def keep(self, machine: MachineId) -> None:
+        """Its link is up: it is a member for good."""
+
+    def withdraw(self, machine: MachineId) -> None:
+        """It never linked: forget it."""
+
+    def peer_port(self) -> int:
+        """Where it shall link to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Whom this side says to be."""
+
+    identity: Identity
+    name: str
+    build: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinResult:
+    """What the newcomer brings home. Nothing of it is verified but who `peer` is."""
+
+    household: HouseholdId
+    operations: tuple[Operation, ...]
+    peer: MachineId
+    peer_name: str
+    peer_address: Address
+
+
+class PairingWindow:
+    """One window of M, from the shown code to the newcomer's first link."""
+
+    def __init__(
+        self,
+        me: Speaker,
+        admission: Admission,
+        sock: socket.socket,
+        shown_host: str,
+        changed: Callable[[pairing.State], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
+        self.address = Address(shown_host, sock.getsockname()[1])
+        self._me, self._admission, self._sock = me, admission, sock
+        self._changed, self._clock = changed, clock
+        self._context = pairing_server_context(me.identity.pem, me.identity.passphrase)
+        self._state, _ = pairing.step(pairing.Closed(), pairing.Asked(clock()))
+        self._ended = asyncio.Event()
+        room = WaitingRoom[socket.socket](CALLERS, CALLERS_OF_ONE_NETWORK)
+        self._entrance = Entrance(self._call, room, pair_wire.HANDSHAKE_SECONDS)
+        self._answering = asyncio.Lock()
+        self._sent = False  # the whole log went out
+
+    @property
+    def state(self) -> pairing.State:
+        """Where the window is now."""
+        return self._state
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the code is good; 0 when it no longer is."""
+        until = getattr(self._state, "until_seconds", 0.0)
+        good = not isinstance(self._state, pairing.Admitted)
+        return max(0.0, until - self._clock()) if good else 0.0
+
+    @property
+    def tries_left(self) -> int:
+        """Wrong codes that may still come."""
+        return getattr(self._state, "tries", 0)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the window is over, well or not."""
+        return self._ended.is_set()
+
+    async def result(self) -> MachineId:
+        """Waits for the end: the paired machine. Raises Refused with the reason otherwise."""
+        await self._ended.wait()
+        if isinstance(self._state, pairing.Done):
+            return self._state.machine
+        why = self._state.why if isinstance(self._state, pairing.Closed) else None
+        reason = why or Reason("pairing_cancelled")
+        raise Refused(reason.code, **reason.facts)
+
+    async def close(self) -> None:
+        """End the window; its code is void."""
+        self._apply(pairing.Cancelled())
+
+    async def linked(self, machine: MachineId) -> None:
+        """`machine` has a link that passed the three checks."""
+        self._apply(pairing.Linked(machine))
+        if self._state == pairing.Done(machine):
+            try:
+                await self._admission.keep(machine)
+            except (DoesNotFit, Refused) as error:  # it is no member then
+                self._state = pairing.Closed(error.reason)
+                self._changed(self._state)
+            finally:
+                self._ended.set()
+
+    async def run(self) -> None:
+        """Accept until the window has ended."""
+        self._changed(self._state)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                helpers = (
+                    tasks.create_task(self._accept(tasks), name="pairing port"),
+                    tasks.create_task(self._tick(), name="pairing clock"),
+                )
+                await self._ended.wait()
+                for helper in helpers:
+                    helper.cancel()
+                await asyncio.wait(helpers)  # nobody accepts any more: the port can go
+                self._sock.close()
+        finally:
+            self._apply(pairing.Cancelled())
+            self._sock.close()
+
+    def _apply(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
+        """Take one step; what needs no socket is done here."""
+        before = self._state
+        self._state, commands = pairing.step(before, event)
+        for command in commands:
+            if isinstance(command, pairing.Withdraw):
+                self._admission.withdraw(command.machine)
+        if self._state != before:
+            self._changed(self._state)
+        if isinstance(self._state, pairing.Closed):
+            self._ended.set()
+        return commands
+
+    async def _tick(self) -> None:
+        while True:
+            self._apply(pairing.Ticked(self._clock()))
+            await asyncio.sleep(TICK_SECONDS)
+
+    async def _accept(self, tasks: asyncio.TaskGroup) -> None:
+        def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+            return tasks.create_task(work, name=f"pairing: {name}")
+
+        while True:
+            try:
+                sock, host = await accepted(self._sock)
+            except OSError:
+                await asyncio.sleep(TICK_SECONDS)
+                continue
+            self._entrance.came(sock, host, start)
+            await asyncio.sleep(
+                0
+            )  # of many at once, each is heard before the next one takes its place
+
+    async def _call(self, sock: socket.socket, _: str) -> None:
+        try:
+            async with asyncio.timeout(GREETING_SECONDS):
+                wire = await PairWire.accepted(sock, self._context)
+            async with wire:
+                async with asyncio.timeout(GREETING_SECONDS):
+                    met = await self._greet(wire)
+                if met is not None:
+                    self._entrance.room.leave(sock)  # nobody may take its place any more
+                    async with asyncio.timeout(pairing.ATTEMPT_SECONDS):
+                        await self._hear(wire, *met)
+        except BROKEN as error:
+            log.info("pairing attempt ended: %s", error)
+            let_go(error)
+            sock.close()
+        except Exception:  # top of a task: no stranger may end the window but by its rules
+            log.exception("pairing attempt")
+            sock.close()
+
+    async def _greet(self, wire: PairWire) -> tuple[Doorkeeper, PairProof] | None:
+        """Its proof, and what checks it. Others are greeted meanwhile. None: it was told why not."""
+        try:
+            hello = await wire.receive(PairHello)
+            if not isinstance(self._state, pairing.Open):
+                await wire.refuse(self._why_not())
+                return None
+            me, nonce = self._me, secrets.token_bytes(NONCE_BYTES)
+            keeper = Doorkeeper(self.code, me.identity, me.name, me.build, nonce)
+            async with self._answering:  # who comes first is answered first
+                answer = keeper.greeted(hello)
+                await asyncio.sleep(ANSWER_SECONDS)
+            await wire.send(answer)
+            return keeper, await wire.receive(PairProof)
+        except WrongProof:  # numbers that are none: as if it had guessed
+            if pairing.Check() in self._apply(pairing.Tried(self._clock())):
+                await self._refuse(wire, self._apply(pairing.Failed()))
+        except AppError as error:
+            await self._refuse(wire, (), error.reason)
+        except BadMessage:
+            await self._refuse(wire, (pairing.Drop(pairing.OUT_OF_ORDER),))
+            raise
+        return None
+
+    async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
+        """One at a time: its proof is checked, and when it is good nobody else is heard any more."""
+        if pairing.Check() not in self._apply(
+            pairing.Tried(self._clock())
+        ):  # counted, then checked
+            await wire.refuse(self._why_not())
+            return
+        commands: tuple[pairing.Command, ...] = ()
+        why: Reason | None = None
+        event: pairing.Event = pairing.Broken()
+        try:
+            await self._exchange(wire, keeper, proof)
+            return
+        except WrongProof:
+            event = pairing.Failed()
+        except AppError as error:
+            why = error.reason
+        except BROKEN as error:
+            log.info("pairing attempt ended: %s", error)
+        finally:
+            commands = self._after_attempt(event)
+        await self._refuse(wire, commands, why)
+
+    def _why_not(self) -> Reason:
+        """Why nobody else is heard now."""
+        if isinstance(self._state, pairing.Closed):
+            return self._state.why or Reason("pairing_cancelled")
+        return Reason("pairing_busy")
+
+    async def _refuse(
+        self, wire: PairWire, commands: tuple[pairing.Command, ...], why: Reason | None = None
+    ) -> None:
+        drops = [command.why for command in commands if isinstance(command, pairing.Drop)]
+        await wire.refuse(why or (drops[0] if drops else pairing.UNFINISHED))
+        await asyncio.sleep(CALMING_SECONDS)
+
+    def _after_attempt(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
+        """However the attempt ended, cancelled or timed out: only `Admitted` by its own end."""
+        match self._state:
+            case pairing.Checking() | pairing.Exchange():
+                return self._apply(event)
+            case pairing.Admitted() if not self._sent:  # it never got the whole log
+                return self._apply(pairing.Cancelled())
+            case _:
+                return ()
+
+    async def _exchange(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
+        confirm = keeper.proved(proof)
+        self._must(pairing.Proved(), pairing.Confirmed)
+        await wire.send(confirm)
+        machine, der, name = keeper.signed(await wire.receive(PairSigned))
+        self._must(pairing.Signed(machine, self._clock()), pairing.Admit)
+        granted = self._admission.admit(machine, der, name)
+        welcome = PairWelcome(
+            household=granted.household,
+            peer_port=self._admission.peer_port(),
+            operations=len(granted.operations),
+        )
+        await wire.send(welcome)
+        for operation in granted.operations:
+            await wire.send(PairOperation(operation=encode_operation(operation).decode("ascii")))
+        self._sent = True
+
+    def _must(self, event: pairing.Event, command: type[pairing.Command]) -> None:
+        """Go on only if the table says so: the window may have been closed meanwhile."""
+        if not any(isinstance(given, command) for given in self._apply(event)):
+            raise BadMessage("the window is closed")
+
+
+async def join(address: Address, code: str, me: Speaker) -> JoinResult:
+    """N's side: prove the code, take the log. Raises BadInput, Refused or Unreachable.
+
+    N is paired only when its link to `peer_address` is up.
+    """
+    digits = "".join(code.split()).replace("-", "")
+    if len(digits) != CODE_DIGITS or not (digits.isascii() and digits.isdecimal()):
+        raise BadInput("code_form")
+    try:
+        wire = await PairWire.dialled(address)
+    except OSError as error:
+        raise Unreachable("pairing_unreachable", address=str(address)) from error
+    try:
+        async with wire, asyncio.timeout(pairing.ATTEMPT_SECONDS):
+            return await _join(wire, address, digits, me)
+    except WrongProof as error:
+        raise Refused("pairing_not_proved") from error
+    except BROKEN as error:
+        log.info("joining ended: %s", error)
+        raise Unreachable("pairing_broken") from error
+    except BadCertificate as error:
+        raise Refused("pairing_odd_certificate", address=str(address)) from error
+
+
+async def _join(wire: PairWire, address: Address, code: str, me: Speaker) -> JoinResult:
+    der = wire.server_der()
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    newcomer = Newcomer(code, me.identity, me.name, me.build, der, nonce)
+    await wire.send(newcomer.hello())
+    answer = await wire.receive(PairAnswer)
+    await wire.send(newcomer.answered(answer))
+    await wire.send(newcomer.confirmed(await wire.receive(PairConfirm)))
+    welcome = await wire.receive(PairWelcome)
+    operations = []
+    for _ in range(welcome.operations):
+        line = await wire.receive(PairOperation)
+        try:
+            operations.append(decode_operation(line.operation))
+        except ValueError as error:
+            raise BadMessage("operation") from error
+    return JoinResult(
+        household=HouseholdId(welcome.household),
+        operations=tuple(operations),
+        peer=fingerprint(der),
+        peer_name=answer.name,
+        peer_address=Address(address.host, welcome.peer_port),
+    )

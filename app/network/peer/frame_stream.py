@@ -1,0 +1,201 @@
+"""FrameChannel on a bare connection: each frame behind its length, with nothing of HTTP left in between.
+
+A data connection begins as a WebSocket, so that one door checks everybody. Then both ends leave it: a frame
+costs a call instead of masking, a parser, a queue and two turns of the loop (measured: README).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+from app.core.errors import Unreachable
+from app.network.limits.link_pace import LinkPace
+from app.network.peer.channel import MAX_FRAME_BYTES, SEND_SECONDS, FrameChannel
+from app.network.sockets import send_again_soon
+
+LEAVE = "frames"  # said by WebSocket, by the end that dialled
+LENGTH = struct.Struct(">I")
+CLOSE_SECONDS = 1.0  # for a goodbye; then the connection is cut
+WAITING_FRAMES = 8  # unread ones: then no more is read from the connection
+
+
+class FrameStream(asyncio.Protocol, FrameChannel):
+    """One end. Takes a connection over from the protocol that it had, which still hears of its end."""
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        peer_name: str,
+        begun_by: object,
+        pace: LinkPace | None = None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        """begun_by: what would end the connection if nobody held it any more. pace: None: no limit.
+        ended: called once the connection is over."""
+        self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
+        self._when_ended = ended
+        self._before = cast("asyncio.Protocol", transport.get_protocol())
+        self._rest = bytearray()
+        self._needed = LENGTH.size
+        self._frames: deque[bytes] = deque()
+        self._full = False  # nothing more is read from the connection
+        self._pace = pace or LinkPace()
+        self._held: asyncio.TimerHandle | None = None  # nothing is read, for the pace
+        self._reader: asyncio.Future[None] | None = None
+        self._to: Callable[[bytes], None] | None = None  # takes frames in place of a reader
+        self._failure: Exception | None = None  # of whoever takes them
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._over = asyncio.Event()
+        transport.set_protocol(self)
+        if (sock := transport.get_extra_info("socket")) is not None:
+            send_again_soon(sock)
+
+    async def send(self, frame: bytes) -> None:
+        """As FrameChannel.send."""
+        if self._transport.is_closing() or self._over.is_set():
+            raise self._ended()
+        data = b"".join((LENGTH.pack(len(frame)), frame))
+        if self._pace.bytes_per_s is None:
+            self._transport.write(data)
+        else:
+            await self._write_by_pace(data)
+        if not self._writable.is_set():
+            await self._drained()
+
+    async def receive(self) -> bytes:
+        """As FrameChannel.receive."""
+        while not self._frames:
+            if self._over.is_set():
+                raise self._ended()
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        frame = self._frames.popleft()
+        if self._full and len(self._frames) < WAITING_FRAMES:
+            self._full = False
+            self._read_on()
+        return frame
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        """As FrameChannel.deliver: without a turn of the loop between the connection and `to`."""
+        while self._frames:
+            to(await self.receive())
+        self._to = to
+        try:
+            await self._over.wait()
+        finally:
+            self._to = None
+        raise self._failure or self._ended()
+
+    async def close(self) -> None:
+        """As FrameChannel.close."""
+        self._transport.close()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._over.wait()
+        except TimeoutError:
+            self._transport.abort()
+
+    # what the loop calls
+
+    def data_received(self, data: bytes) -> None:
+        """Whole frames go to the reader; what is longer than allowed ends the connection."""
+        rest = self._rest
+        rest += data
+        while len(rest) >= self._needed:
+            (length,) = LENGTH.unpack_from(rest)
+            if length > MAX_FRAME_BYTES:
+                self._transport.abort()
+                return
+            self._needed = LENGTH.size + length
+            if len(rest) < self._needed:
+                break
+            with memoryview(rest) as view:
+                frame = bytes(view[LENGTH.size : self._needed])
+            del rest[: self._needed]
+            self._needed = LENGTH.size
+            self._take(frame)
+        if len(self._frames) >= WAITING_FRAMES and not self._full:
+            self._full = True
+            self._transport.pause_reading()
+        self._wake()
+        self._hold(len(data))
+
+    def _take(self, frame: bytes) -> None:
+        if self._to is None:
+            self._frames.append(frame)
+            return
+        try:
+            self._to(frame)
+        except Exception as error:  # noqa: BLE001  handed to whoever waits in `deliver`
+            self._failure, self._to = error, None
+            self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._held is not None:
+            self._held.cancel()
+        self._over.set()
+        self._writable.set()
+        self._wake()
+        self._before.connection_lost(exc)
+        self._when_ended()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def _write_by_pace(self, data: bytes) -> None:
+        """Slice by slice. A frame that was begun is ended whatever happens: half of one would spoil all later ones."""
+        left, size = memoryview(data), self._pace.slice_bytes
+        try:
+            while left:
+                await self._pace.leave(min(size, len(left)))
+                if self._transport.is_closing():
+                    return
+                self._transport.write(left[:size])
+                left = left[size:]
+        finally:
+            if left and not self._transport.is_closing():
+                self._transport.write(left)
+
+    def _hold(self, n_bytes: int) -> None:
+        """Read no more for as long as the pace wants after so many bytes."""
+        waits_s = self._pace.arrive(n_bytes)
+        if waits_s > 0 and self._held is None and not self._transport.is_closing():
+            self._transport.pause_reading()
+            self._held = asyncio.get_running_loop().call_later(waits_s, self._let_go)
+
+    def _let_go(self) -> None:
+        self._held = None
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if not self._full and self._held is None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    async def _drained(self) -> None:
+        """Wait for room. A peer that takes something is slow; one that takes nothing for so long hangs."""
+        while not self._writable.is_set():
+            before = self._transport.get_write_buffer_size()
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await self._writable.wait()
+            except TimeoutError:
+                if self._transport.get_write_buffer_size() >= before:
+                    self._transport.abort()
+                    break
+        if self._over.is_set() or self._transport.is_closing():
+            raise self._ended()
+
+    def _ended(self) -> Unreachable:
+        return Unreachable("channel_closed", name=self._peer_name)

@@ -1,0 +1,383 @@
+"""The one port of a machine: members come in by TLS 1.3, everybody else is closed out.
+
+Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are
+counted before the handshake costs anything (lan/waiting_room.py), each new handshake uses the context
+of this moment (so a removed certificate is out at once), and every wait has a limit of our own.
+aiohttp speaks HTTP and WebSocket on what has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from app.core.errors import AppError
+from app.core.household.membership import Member
+from app.core.household.operations import Role
+from app.core.ids import MachineId, PipelineId, pipeline_id
+from app.network.limits.handshake_pace import HandshakePace
+from app.network.limits.link_pace import LinkPace, PacedChannel
+from app.network.limits.waiting_room import Entrance, WaitingRoom
+from app.network.messages import MAX_MESSAGE_BYTES
+from app.network.peer.bounded_body import (
+    ANSWER_BYTES,
+    MAX_MANIFEST_BYTES,
+    TooSlow,
+    pieces_of,
+    whole_body,
+)
+from app.network.peer.channel import FrameChannel, WebSocketChannel
+from app.network.peer.frame_stream import LEAVE, FrameStream
+from app.network.probe.probe import MAX_PROBE_BYTES, PROBE_PATH
+from app.network.sockets import accepted, plain_host, tune
+from app.network.tls import fingerprint, let_go, peer_der
+
+HANDSHAKE_SECONDS = 5.0
+IDLE_SECONDS = 9.0  # a member that asks for nothing, or never ends its header: gone within ten
+SWEEP_SECONDS = 1.0
+CONNECTIONS_OF_ONE_MEMBER = 64
+CLOSE_SECONDS = 1.0
+LEAVE_SECONDS = 2.0
+
+FOR_ALL_ROLES = (
+    "/control",
+    f"/{PROBE_PATH}",
+)  # the rest is for hosts, and below GUEST_PATH for guests
+GUEST_PATH = "/guest"
+MODELS_PATH = "/models"  # whole files, where the owner gives them
+
+MEMBER = web.RequestKey("member", Member)
+
+log = logging.getLogger(__name__)
+
+
+class StageHandlers(Protocol):
+    """What a lender does for a member that is a host. AppErrors go back to it as such."""
+
+    async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
+        """A manifest (JSON, ≤ 16 MiB) comes; which pieces are missing goes back (JSON)."""
+
+    async def pieces(
+        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
+    ) -> bytes:
+        """Tensor bytes come; read no more than was asked for. What became of them goes back."""
+
+    def expects(self, member: Member, pipeline: PipelineId) -> None:
+        """Raises Refused when no data connection of this member for this pipeline is wanted."""
+
+    async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
+        """Serve frames until the channel ends. It is closed when this returns."""
+
+
+Probe = Callable[[Member, FrameChannel, tuple[str, str]], Awaitable[None]]
+"""Answers one member's measuring of the link (lan/probe.py): its channel, and both its addresses."""
+
+Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
+"""Runs one accepted control link to its end: member, socket, the address it came from."""
+
+
+@dataclass(slots=True)
+class _Connection:
+    transport: asyncio.Transport
+    machine: MachineId
+    idle_since_seconds: float
+    requests: int = 0
+
+
+class Listener:
+    """Accepts on `sock` until closed. `use` says whom to let in, from this moment on.
+
+    expects: whether a member was met at a host, so that it has a place before others. barred: whether a member is kept
+    out for a while, as it flooded this machine.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        control: Control,
+        stages: StageHandlers,
+        probe: Probe,
+        clock: Callable[[], float] = time.monotonic,
+        rooms: Mapping[str, web.Application] | None = None,
+        expects: Callable[[str], bool] = lambda _: False,
+        barred: Callable[[MachineId], bool] = lambda _: False,
+    ) -> None:
+        self.port: int = sock.getsockname()[1]
+        self._sock = sock
+        self._control, self._stages, self._probe, self._clock = control, stages, probe, clock
+        self.transfers = 0  # layers that are being received now
+        self.pace = LinkPace(clock)  # of all that this machine sends and takes
+        self._context: ssl.SSLContext | None = None
+        self._members: Mapping[MachineId, Member] = {}
+        self._connections: dict[asyncio.BaseTransport, _Connection] = {}
+        self._strangers = WaitingRoom[socket.socket](expects=expects)
+        self._entrance = Entrance(self._welcome, self._strangers, HANDSHAKE_SECONDS)
+        self._handshakes, self._barred = HandshakePace(expects, clock), barred
+        self._application = self._with_routes(rooms or {})
+        self._runner = web.AppRunner(
+            self._application,
+            access_log=None,
+            keepalive_timeout=IDLE_SECONDS,
+            shutdown_timeout=CLOSE_SECONDS,
+        )
+
+    def mount(self, path: str, room: web.Application) -> None:
+        """Serve `room` at `path` to members too. Before `run` only."""
+        self._application.add_subapp(path, room)
+
+    def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
+        """Let `members` in from now on; everybody else's next request is refused."""
+        self._context, self._members = context, members
+
+    def cut_strangers(self) -> None:
+        """End the connections of all who are no members any more."""
+        for connection in self._connections.values():
+            if connection.machine not in self._members:
+                connection.transport.abort()
+
+    def cut(self, machine: MachineId) -> None:
+        """End all connections of one machine without a goodbye: one would be waited for, and it floods meanwhile."""
+        for connection in self._connections.values():
+            if connection.machine == machine:
+                connection.transport.abort()
+
+    async def run(self) -> None:
+        """Accept until cancelled; then everything ends within about a second."""
+        await self._runner.setup()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._sweep(), name="close idle connections")
+                tasks.create_task(self._accept_all(tasks), name="accept")
+        finally:
+            self._sock.close()
+            for connection in self._connections.values():
+                connection.transport.abort()
+            await self._runner.cleanup()
+
+    async def _accept_all(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._accept(tasks)
+            await asyncio.sleep(
+                0
+            )  # of many at once, each is heard before the next one takes its place
+
+    async def _accept(self, tasks: asyncio.TaskGroup) -> None:
+        try:
+            sock, host = await accepted(self._sock)
+        except OSError as error:  # the stranger left already, or no descriptors are free
+            log.info("accept failed: %s", error)
+            await asyncio.sleep(0.05)
+            return
+        if self._context is None:
+            sock.close()
+            return
+
+        def start(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+            return tasks.create_task(work, name=name)
+
+        self._entrance.came(sock, host, start)
+
+    async def _welcome(self, sock: socket.socket, host: str) -> None:
+        """The handshake, and the check that the certificate belongs to a member now."""
+        server, context = self._runner.server, self._context
+        assert server is not None
+        assert context is not None
+        await self._handshakes.turn(host)
+        tune(sock)
+        is_welcome = False
+        try:
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                server,
+                sock,
+                ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=CLOSE_SECONDS,
+            )
+            connection = self._admit(transport)
+            is_welcome = connection is not None and not self._barred(connection.machine)
+        except OSError as error:  # refused, silent, gone, or no TLS at all; ssl.SSLError is one
+            log.debug("handshake with %s failed: %s", host, error)
+            let_go(error)
+            sock.close()
+        except Exception:  # top of a task: no stranger may bring the port down
+            log.exception("handshake with %s", host)
+            sock.close()
+        finally:
+            if not is_welcome:
+                self._handshakes.came_to_nothing(host)
+
+    def _admit(self, transport: asyncio.Transport) -> _Connection | None:
+        """The connection of a member; anybody else's is cut.
+
+        Asked again by the first request, which may have come together with the handshake's end.
+        """
+        if transport in self._connections:
+            return self._connections[transport]
+        der = peer_der(transport.get_extra_info("ssl_object"))
+        machine = fingerprint(der) if der else None
+        count = sum(other.machine == machine for other in self._connections.values())
+        if machine is None or machine not in self._members or count >= CONNECTIONS_OF_ONE_MEMBER:
+            transport.abort()
+            return None
+        connection = _Connection(transport, machine, self._clock())
+        self._connections[transport] = connection
+        return connection
+
+    async def _sweep(self) -> None:
+        """aiohttp keeps silent connections and half headers open for ever; we do not."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            limit = self._clock() - IDLE_SECONDS
+            for transport, connection in list(self._connections.items()):
+                if transport.is_closing():
+                    del self._connections[transport]
+                elif not connection.requests and connection.idle_since_seconds < limit:
+                    transport.close()
+
+    def _with_routes(self, rooms: Mapping[str, web.Application]) -> web.Application:
+        application = web.Application(middlewares=[self._guard], client_max_size=0)
+        for path, room in rooms.items():
+            application.add_subapp(path, room)
+        application.add_routes(
+            [
+                web.get("/control", self._on_control),
+                web.get("/data/{pipeline}", self._on_data),
+                web.get(f"/{PROBE_PATH}", self._on_probe),
+                web.put("/stage/{pipeline}", self._on_offer),
+                web.post("/stage/{pipeline}/pieces", self._on_pieces),
+            ]
+        )
+        return application
+
+    @web.middleware
+    async def _guard(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        """Every request: a member now that has the right to it. Errors become JSON."""
+        transport = request.transport
+        connection = self._admit(transport) if transport is not None else None
+        member = self._members.get(connection.machine) if connection else None
+        if connection is None or member is None:
+            raise web.HTTPForbidden  # into a closed connection
+        if not _may(member, request.path):
+            return _problem("Refused", "role_missing", {"name": member.name})
+        request[MEMBER] = member
+        connection.requests += 1
+        try:
+            return await handler(request)
+        except AppError as error:
+            return _problem(type(error).__name__, error.reason.code, error.reason.facts)
+        except (TooSlow, ConnectionError, ValueError) as error:
+            log.info("request of %s ended: %s", member.name, error)
+            connection.transport.abort()
+            return web.Response(status=400)
+        finally:
+            connection.requests -= 1
+            connection.idle_since_seconds = self._clock()
+
+    async def _on_control(self, request: web.Request) -> web.StreamResponse:
+        link = _websocket(MAX_MESSAGE_BYTES)
+        await link.prepare(request)
+        try:
+            await self._control(request[MEMBER], link, plain_host(request.remote or ""))
+        finally:
+            await _close(link)
+        return link
+
+    async def _on_data(self, request: web.Request) -> web.StreamResponse:
+        pipeline, member = pipeline_id(request.match_info["pipeline"]), request[MEMBER]
+        self._stages.expects(member, pipeline)  # while it can still be told so
+        link = _websocket(MAX_MESSAGE_BYTES)
+        await link.prepare(request)
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                said = await link.receive()
+        except TimeoutError:
+            raise TooSlow from None
+        if said.data != LEAVE or request.transport is None:
+            raise ValueError("a data connection that begins otherwise")
+        stream = FrameStream(request.transport, member.name, link, self.pace)
+        try:
+            await stream.send(b"")
+            await self._stages.data(member, pipeline, stream)
+        except AppError as error:
+            log.info("frames of %s ended: %s", member.name, error)
+        finally:
+            await stream.close()
+        return link
+
+    async def _on_probe(self, request: web.Request) -> web.StreamResponse:
+        link = _websocket(MAX_PROBE_BYTES)
+        await link.prepare(request)
+        member: Member = request[MEMBER]
+        try:
+            own = link.get_extra_info("sockname", ("",))[0]
+            ends = plain_host(own), plain_host(request.remote or "")
+            channel = PacedChannel(WebSocketChannel(link, member.name), self.pace)
+            await self._probe(member, channel, ends)
+        except AppError as error:
+            log.info("the probe of %s ended: %s", member.name, error)
+        finally:
+            await _close(link)
+        return link
+
+    async def _on_offer(self, request: web.Request) -> web.StreamResponse:
+        pipeline = pipeline_id(request.match_info["pipeline"])
+        body = await whole_body(request.content, request.content_length, MAX_MANIFEST_BYTES)
+        answer = await self._stages.stage_offer(request[MEMBER], pipeline, body)
+        return _json(answer)
+
+    async def _on_pieces(self, request: web.Request) -> web.StreamResponse:
+        pipeline = pipeline_id(request.match_info["pipeline"])
+        self.transfers += 1
+        try:
+            async with (
+                contextlib.aclosing(pieces_of(request.content)) as chunks,
+                contextlib.aclosing(self.pace.arriving(chunks)) as paced,
+            ):
+                answer = await self._stages.pieces(request[MEMBER], pipeline, paced)
+        finally:
+            self.transfers -= 1
+        return _json(answer)
+
+
+def _may(member: Member, path: str) -> bool:
+    """A guest gets whole answers and nothing else; stages are for hosts."""
+    if path.startswith(f"{GUEST_PATH}/"):
+        return member.is_guest
+    return path in FOR_ALL_ROLES or Role.HOST in member.roles
+
+
+def _websocket(max_bytes: int) -> web.WebSocketResponse:
+    return web.WebSocketResponse(
+        max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
+        compress=False,
+        timeout=CLOSE_SECONDS,
+    )
+
+
+async def _close(link: web.WebSocketResponse) -> None:
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        await link.close()
+
+
+def _json(body: bytes) -> web.Response:
+    assert len(body) <= ANSWER_BYTES
+    return web.Response(body=body, content_type="application/json")
+
+
+def _problem(kind: str, code: str, facts: Mapping[str, object]) -> web.Response:
+    body = json.dumps({"kind": kind, "code": code, "facts": facts})
+    return web.Response(text=body, content_type="application/json", status=409)

@@ -1,0 +1,348 @@
+"""Requests to one peer: its data channels, its stages, its control socket; all mutually pinned."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+import ipaddress
+import socket
+import ssl
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from weakref import WeakSet
+
+import aiohttp
+import msgspec
+from aiohttp import ClientTimeout, ClientWSTimeout
+
+from app.core.errors import KINDS, AppError, Refused, Unreachable
+from app.core.household.membership import Member
+from app.core.ids import MachineId, PipelineId
+from app.core.recovery import blame
+from app.decoding import decode
+from app.network.limits.link_pace import LinkPace, PacedChannel
+from app.network.messages import MAX_MESSAGE_BYTES, Refuse, understood
+from app.network.peer.bound_interface import Through, made_socket
+from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
+from app.network.peer.channel import FrameChannel, WebSocketChannel
+from app.network.peer.frame_stream import LEAVE, FrameStream
+from app.network.probe.probe import MAX_PROBE_BYTES, PROBE_PATH
+from app.network.sockets import Address, tune
+from app.network.tls import fingerprint, peer_der
+
+CONNECT_SECONDS = 3.0
+OPEN_SECONDS = 8.0  # connect and handshake
+ANSWER_SECONDS = 120.0  # a lender hashes and writes what it has before it answers, and more for
+ANSWER_BYTES_PER_SECOND = 20e6  # the size of the layers, on a slow disk
+CLOSE_SECONDS = 1.0
+REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a closing connection
+CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
+GUEST_CONNECTIONS = (
+    40  # more than a host answers at once; with the others fewer than it lets one member have
+)
+
+
+class PinnedConnector(aiohttp.TCPConnector):
+    """Checks the fingerprint on each connection, besides what the context checks."""
+
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        peer: MachineId,
+        through: Through | None,
+        limit: int = CONNECTIONS,
+    ) -> None:
+        super().__init__(
+            ssl=context,
+            limit=limit,
+            keepalive_timeout=REUSE_SECONDS,
+            socket_factory=partial(_socket, through),
+        )
+        self._peer = peer
+        self.n_in_use = 0  # of its connections, those that are opened among them
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[aiohttp.tracing.Trace],
+        timeout: ClientTimeout,
+    ) -> aiohttp.connector.Connection:
+        self.n_in_use += 1
+        try:
+            connection = await super().connect(req, traces, timeout)
+        except BaseException:
+            self._given_back()
+            raise
+        connection.add_callback(self._given_back)
+        transport = connection.transport
+        der = peer_der(transport.get_extra_info("ssl_object")) if transport else None
+        if der is None or fingerprint(der) != self._peer:
+            connection.close()
+            raise aiohttp.ClientConnectionError("another certificate than the one meant")
+        return connection
+
+    def _given_back(self) -> None:
+        self.n_in_use -= 1
+
+
+class _WebSocket(aiohttp.ClientWebSocketResponse):
+    """Gives its connection back also when the other side cut it: aiohttp's own then keeps it."""
+
+    def __init__(
+        self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any,
+        **more: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(reader, writer, protocol, response, *rest, **more)
+        self._answer = response
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may still come over its connection, as WebSocket or as bare frames."""
+        connection = self._answer.connection
+        transport = connection.transport if connection is not None else None
+        return transport is not None and not transport.is_closing()
+
+    async def leave(self, peer_name: str, pace: LinkPace) -> FrameStream:
+        """Go on without WebSocket, once the other end has as well. Raises Unreachable."""
+        connection = self._answer.connection
+        if connection is None or connection.transport is None:
+            raise Unreachable("channel_closed", name=peer_name)
+        # aiohttp counts the connection among its few until somebody says that it is over
+        stream = FrameStream(connection.transport, peer_name, self, pace, self.release)
+        await self.send_str(LEAVE)  # the last thing said by WebSocket
+        await stream.receive()  # the other end's first frame, an empty one
+        return stream
+
+    def release(self) -> None:
+        """End it at once, without a goodbye: on a path that is dead, one would be waited for. Repeating is harmless."""
+        connection = self._answer.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._answer.close()
+
+
+class PeerClient:
+    """Speaks to `member` at `address`. `context` pins exactly that member's certificate.
+
+    through: by this interface of ours; None: by the one that the system chooses. pace: how fast; None: no limit.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        address: Address,
+        context: ssl.SSLContext,
+        through: Through | None = None,
+        pace: LinkPace | None = None,
+    ) -> None:
+        self.member, self.address, self.through = member, address, through
+        self.pace = pace or LinkPace()
+        self._context, self._closed = context, False
+        self._guest: aiohttp.ClientSession | None = None
+        self._guests: PinnedConnector | None = None  # the connections of that
+        self._n_asked = 0  # requests under way, and connections that are opened
+        self._websockets: WeakSet[_WebSocket] = WeakSet()
+        self._session = aiohttp.ClientSession(
+            base_url=f"https://{address}/",
+            connector=PinnedConnector(context, member.id, through),
+            ws_response_class=_WebSocket,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=_waits(0),
+            auto_decompress=False,
+            requote_redirect_url=False,
+        )
+
+    def guest_session(self) -> aiohttp.ClientSession:
+        """For whole requests, whose answers take as long as they take; its connections are used again.
+        Raises RuntimeError when all that was opened here has ended."""
+        if self._closed:
+            raise RuntimeError("closed")
+        if self._guest is None:
+            self._guests = PinnedConnector(
+                self._context, self.member.id, self.through, GUEST_CONNECTIONS
+            )
+            self._guest = aiohttp.ClientSession(
+                connector=self._guests,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=ClientTimeout(total=None, sock_connect=OPEN_SECONDS),
+                auto_decompress=False,
+                requote_redirect_url=False,
+            )
+        return self._guest
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody uses what was opened here."""
+        guests = self._guests is not None and self._guests.n_in_use > 0
+        return not (self._n_asked or guests or any(one.is_open for one in self._websockets))
+
+    async def open_control(self) -> aiohttp.ClientWebSocketResponse:
+        """The control socket, before HELLO. Raises Unreachable or Refused."""
+        return await self._websocket("control", MAX_MESSAGE_BYTES)
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        """A new data connection. Raises Unreachable or Refused."""
+        link = await self._websocket(f"data/{pipeline.hex()}", MAX_MESSAGE_BYTES)
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                return await link.leave(self.member.name, self.pace)
+        except (aiohttp.ClientError, OSError, Unreachable) as error:
+            link.release()
+            raise explained(self.member, self.address, error) from error
+        except asyncio.CancelledError:  # whoever tries anew must not leave one behind each time
+            link.release()
+            raise
+
+    async def open_probe(self) -> tuple[FrameChannel, str]:
+        """A new connection for lan/probe.py, and our own address on it. Raises Unreachable or Refused."""
+        link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
+        own = link.get_extra_info("sockname", ("",))
+        return PacedChannel(WebSocketChannel(link, self.member.name), self.pace), str(own[0])
+
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
+        """Send a manifest; the peer's answer. Raises the peer's AppError, or Unreachable.
+
+        total_bytes: of all layers in the manifest, which the peer may hash before it answers.
+        """
+        return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body), total_bytes)
+
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0
+    ) -> bytes:
+        """Stream tensor bytes, best in chunks of 1 MiB; the peer's answer. Raises as above."""
+        paced = self.pace.leaving(chunks)
+        return await self._request("POST", f"stage/{pipeline.hex()}/pieces", paced, total_bytes)
+
+    async def close(self) -> None:
+        """End everything that was opened here."""
+        self._closed = True
+        for websocket in list(self._websockets):
+            websocket.release()
+        if self._guest is not None:
+            await self._guest.close()
+        await self._session.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        self._n_asked += 1
+        try:
+            yield
+        finally:
+            self._n_asked -= 1
+
+    async def _websocket(self, path: str, max_bytes: int) -> _WebSocket:
+        try:
+            with self._asking():
+                async with asyncio.timeout(OPEN_SECONDS + CLOSE_SECONDS):
+                    made = await self._session.ws_connect(
+                        path,
+                        max_msg_size=max_bytes + 1,  # aiohttp refuses what is as long as its limit
+                        compress=0,
+                        timeout=ClientWSTimeout(ws_close=CLOSE_SECONDS),
+                    )
+                    assert isinstance(made, _WebSocket)
+                    self._websockets.add(made)
+                    return made
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            raise explained(self.member, self.address, error) from error
+
+    async def _request(
+        self, method: str, path: str, body: io.BytesIO | AsyncIterator[bytes], total_bytes: int
+    ) -> bytes:
+        try:
+            with self._asking():
+                waits = _waits(total_bytes)
+                async with self._session.request(
+                    method, path, data=body, allow_redirects=False, timeout=waits
+                ) as response:
+                    content, length = response.content, response.content_length
+                    answer = await whole_body(content, length, ANSWER_BYTES)
+                    if response.status == 200:
+                        return answer
+        except (aiohttp.ClientError, OSError, RuntimeError, TooSlow, TooLong) as error:
+            raise explained(self.member, self.address, error) from error
+        raise problem(answer, self.member.name)
+
+
+def explained(member: Member, address: Address, error: Exception) -> AppError:
+    """The sentence behind a failed connection. RuntimeError: this link was closed meanwhile."""
+    facts = {"name": member.name, "address": str(address)}
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+            return Refused("peer_is_another", **facts)
+        case TimeoutError():
+            return Unreachable("peer_silent", **facts)
+        case aiohttp.ClientConnectorError(os_error=cause) if is_held_back(cause, address):
+            return Unreachable("peer_held_back", **facts)
+        case aiohttp.ClientConnectorError(os_error=cause):
+            refused = int(isinstance(cause, ConnectionRefusedError))  # nothing listens there
+            return Unreachable("peer_unreachable", **facts, refused=refused)
+        case aiohttp.WSServerHandshakeError():
+            return Refused("peer_refused")
+        case _:
+            return Unreachable("peer_hung_up", **facts)
+
+
+def is_held_back(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
+    """Whether macOS keeps this program from its own network: there is a way to everybody but the neighbours.
+
+    A machine that is off is EHOSTDOWN there, and not without a route. UX.md T15, unverified.
+    """
+    if platform != "darwin" or cause.errno != errno.EHOSTUNREACH:
+        return False
+    try:
+        host = ipaddress.ip_address(address.host.partition("%")[0])
+    except ValueError:
+        return address.host.endswith(".local")
+    return host.is_private and not host.is_loopback
+
+
+def _waits(total_bytes: int) -> ClientTimeout:
+    """How long each part of a request may take, when the peer works through so many bytes."""
+    return ClientTimeout(
+        total=None,
+        connect=OPEN_SECONDS,
+        sock_connect=CONNECT_SECONDS,
+        sock_read=ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND,
+    )
+
+
+def _socket(through: Through | None, info: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = info
+    made = made_socket(family, kind, protocol, through)
+    tune(made)
+    return made
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """What the listener of a peer answers in place of what was asked for."""
+
+    kind: str
+    code: str
+    facts: dict[str, str | int | float]
+
+
+MOST_FACT_CHARS = 200  # as in a message
+
+
+def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
+    """What the peer `name` said was wrong, as the error it was there; trusted no further than that.
+
+    It speaks of no machine but itself. of_its_pool: of those that answer for it as well, as a host does to its guests.
+    """
+    try:
+        told = decode(answer, _Problem)
+        kind = KINDS[told.kind]
+    except (ValueError, KeyError):
+        return Refused("peer_refused")
+    facts = {
+        key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
+        for key, fact in told.facts.items()
+    }
+    given = understood(Refuse(code=told.code, facts=facts))
+    reason = (blame.of_who_asks if of_its_pool else blame.of_itself)(given, name)
+    return kind(reason.code, **reason.facts)

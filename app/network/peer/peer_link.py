@@ -1,0 +1,412 @@
+"""One link to one machine: heartbeats, messages; data and stages beside it.
+
+A link is up only after three checks: the pinned handshake, the fingerprint of a member (and of the
+one meant), and HELLO answered by HELLO_ACK. SAFETY.md 2 and 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from app.core.errors import AppError, Reason, Unreachable
+from app.core.ids import MachineId, PipelineId
+from app.network.limits.message_allowance import Allowance, Flood, Kind
+from app.network.messages import (
+    BadMessage,
+    Called,
+    CallMe,
+    Hello,
+    HelloAck,
+    Leaving,
+    Message,
+    Ping,
+    Pong,
+    Status,
+    decode,
+    encode,
+)
+from app.network.peer.bound_interface import Through
+from app.network.peer.channel import FrameChannel
+from app.network.peer.peer_client import PeerClient
+from app.network.peer.reachability import CallBack
+from app.network.sockets import Address, plain_host
+
+HEARTBEAT_SECONDS = 1.0
+NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it within 5 s
+SEND_SECONDS = 5.0
+LAST_WORDS_SECONDS = 0.5
+ROUND_TRIPS = 8
+WORK_FRESH_SECONDS = 2.0
+WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
+LEFT_SECONDS = 5.0  # between looks at paths that were left
+ROOM_SECONDS = (
+    2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
+)
+
+Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """How often a link is tried, and when silence means something."""
+
+    every_seconds: float = HEARTBEAT_SECONDS
+    suspect_after_seconds: float = 3 * HEARTBEAT_SECONDS
+    dead_after_seconds: float = 5 * HEARTBEAT_SECONDS - NOTICE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How far this machine's workers are; goes into each PONG."""
+
+    steps_done: int = 0
+    busy_seconds: float = 0.0  # in the present step; 0 when idle
+
+
+class Owner(Protocol):
+    """Who hears what happens on a link. One call at a time; `connected` comes first."""
+
+    async def connected(self, link: PeerLink) -> None: ...
+    async def message(self, link: PeerLink, message: Message) -> None: ...
+    def suspect(self, link: PeerLink, doubted: bool) -> None:
+        """Nothing was heard for a while, or something again."""
+
+    def work(self) -> Work:
+        """How far our own workers are."""
+
+
+class PeerLink:
+    """A link that is up. Made by lan/links.py; `run` carries it to its end."""
+
+    def __init__(
+        self,
+        socket: Socket,
+        client: PeerClient,
+        theirs: Hello | HelloAck,
+        named: Callable[[str], str],
+        dialled: bool,
+        clock: Callable[[], float] = time.monotonic,
+        hears: Callable[[], bool | None] = lambda: None,
+        allowance: Allowance | None = None,
+    ) -> None:
+        self.hello = theirs
+        self._named = named  # from what it calls itself
+        self.name = named(theirs.name)  # fit to be shown
+        self._allowance = allowance or Allowance(clock)
+        self.dialled = dialled  # by us
+        self.ended: Reason | None = None
+        self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
+        self.their_work = Work()
+        self._told_of_work = asyncio.Event()
+        self._work_told_seconds = clock()
+        self.up_since_seconds = clock()
+        self.announced = False  # the owner was told of it
+        self._leaves = False  # it has said goodbye
+        self._floods = False  # it was cut off: what is left of it is not looked at
+        self.finished = asyncio.Event()  # `run` is over
+        self._socket, self._client, self._clock = socket, client, clock
+        self.call_back = CallBack(self.send, lambda: self.address, clock, hears)
+        self._first = client  # of the control link's path
+        self._left: list[PeerClient] = []  # of other paths; what is open there stays
+        self._has_left = asyncio.Event()
+        self._heard_seconds = clock()
+        self._heard = asyncio.Event()
+        self._pings: tuple[int, float] = (0, clock())
+        self._inbox: asyncio.Queue[Message] = asyncio.Queue(WAITING_MESSAGES)
+
+    @property
+    def peer(self) -> MachineId:
+        """Who is at the other end."""
+        return self._client.member.id
+
+    @property
+    def address(self) -> Address:
+        """Where its port is."""
+        return self._client.address
+
+    @property
+    def through(self) -> Through | None:
+        """The interface of ours that data connections leave by, where one was chosen."""
+        return self._client.through
+
+    def guest_session(self) -> aiohttp.ClientSession:
+        """For whole requests to a host; ends with the link. Raises RuntimeError once it has."""
+        return self._client.guest_session()
+
+    @property
+    def own_host(self) -> str:
+        """The address of this machine that the link goes out from; empty once it is down."""
+        name = self._socket.get_extra_info("sockname") or ("",)
+        return plain_host(str(name[0])).partition("%")[0]
+
+    def use(self, client: PeerClient) -> None:
+        """Open data connections and stages over another path from now on. Those that are open stay."""
+        if self._client is not self._first:
+            self._left.append(self._client)
+            self._has_left.set()
+        self._client = client
+
+    @property
+    def round_trip_seconds(self) -> float | None:
+        """The best of the last PINGs, as the others met a busy moment; None before the first."""
+        return min(self._round_trips, default=None)
+
+    async def send(self, message: Message) -> None:
+        """Send a control message. Raises Unreachable when the link is down or takes nothing."""
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self._socket.send_str(encode(message).decode("utf-8"))
+        except (OSError, aiohttp.ClientError) as error:
+            raise Unreachable("link_lost", name=self.name) from error
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        """A data connection of its own for `pipeline`. Raises Unreachable or Refused."""
+        try:
+            return await self._client.open_data(pipeline)
+        except Unreachable:
+            if not self._back_to_first_path():
+                raise
+        return await self._client.open_data(pipeline)
+
+    async def inquire(self) -> None:
+        """Have the peer say how far its workers are, and wait until it has. Raises Unreachable."""
+        self._told_of_work.clear()
+        await self.send(Ping(n=0))
+        await self._told_of_work.wait()
+
+    def computes(self) -> bool:
+        """Whether it said lately that one of its workers computes, or frames are held back here for the limit of
+        this machine: it is slow then, not gone."""
+        fresh = self._clock() - self._work_told_seconds < WORK_FRESH_SECONDS
+        return (fresh and self.their_work.busy_seconds > 0) or self._client.pace.held_s() > 0
+
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
+        """Send a manifest (JSON) of so many bytes; the answer (JSON). Raises the peer's AppError, or Unreachable."""
+        try:
+            return await self._client.offer_stage(pipeline, body, total_bytes)
+        except Unreachable:
+            if not self._back_to_first_path():
+                raise
+        return await self._client.offer_stage(pipeline, body, total_bytes)
+
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0
+    ) -> bytes:
+        """Stream tensor bytes, best in chunks of 1 MiB; the answer (JSON). Raises as above."""
+        return await self._client.upload_pieces(pipeline, chunks, total_bytes)
+
+    async def close(self, why: Reason) -> None:
+        """End the link and all that was opened with it. Repeating is harmless."""
+        self.ended = self.ended or why
+        try:
+            await self._socket.close()  # waits a second at most for the other side's goodbye
+        finally:  # all of it, also when cancelled meanwhile
+            clients = {self._first, self._client, *self._left}
+            await asyncio.shield(asyncio.gather(*(client.close() for client in clients)))
+
+    async def count_lines(self, n_lines: int, n_false: int = 0, n_outside: int = 0) -> bool:
+        """Count lines of the household that came; whether there were no more than a member has reason to send."""
+        try:
+            self._allowance.take(Kind.LINE, n_lines)
+            self._allowance.take(Kind.FALSE_LINE, n_false)
+            self._allowance.take(Kind.OUTSIDE_LINE, n_outside)
+        except Flood as error:
+            await self.cut(error)
+            return False
+        return True
+
+    async def cut(self, why: Flood) -> None:
+        """End the link to a machine that floods this one."""
+        if self._floods:
+            return
+        self._floods = True
+        log.warning("%s floods this machine: %s", self.name, why)
+        self.ended = self.ended or Reason("peer_floods", {"name": self.name})
+        await asyncio.shield(self._first.close())  # without a goodbye, which would be waited for
+        await self.close(self.ended)
+
+    def _back_to_first_path(self) -> bool:
+        """Whether there is one: the chosen path may be gone while this link is not."""
+        if self._client is self._first:
+            return False
+        self.use(self._first)
+        return True
+
+    async def answers_within(self, seconds: float) -> bool:
+        """Whether anything comes from the peer within `seconds` from now."""
+        self._heard.clear()
+        await self._ask(0, seconds / 4)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._heard.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def run(
+        self,
+        owner: Owner,
+        heartbeat: Heartbeat,
+    ) -> None:
+        """Until the link ends; `ended` then says why. A handler still at work is cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                helpers = (
+                    tasks.create_task(self._beat(owner, heartbeat), name=f"beat {self.name}"),
+                    tasks.create_task(self._deliver(owner), name=f"deliver {self.name}"),
+                    tasks.create_task(self._forget_left(), name=f"left paths to {self.name}"),
+                )
+                await self._read(owner)
+                with suppress(TimeoutError):  # last words: that we were removed, that it leaves
+                    async with asyncio.timeout(LAST_WORDS_SECONDS):
+                        await self._inbox.join()
+                for helper in helpers:
+                    helper.cancel()
+        finally:
+            await self.close(self._end())
+            self.finished.set()
+
+    def _end(self) -> Reason:
+        """What an end means that nobody else has explained."""
+        return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
+
+    async def _read(self, owner: Owner) -> None:
+        try:
+            while self.ended is None:
+                message = await receive(self._socket)
+                if message is None:
+                    return
+                self._heard_seconds = self._clock()
+                self._heard.set()
+                await self._sort(message, owner)
+        except Flood as error:
+            await self.cut(error)
+        except BadMessage as error:
+            log.warning("%s sent what cannot be read: %s", self.name, error)
+            await self.close(Reason("peer_speaks_oddly", {"name": self.name}))
+        except (AppError, OSError, aiohttp.ClientError) as error:
+            log.info("link to %s: %s", self.name, error)
+
+    async def _sort(self, message: Message, owner: Owner) -> None:
+        match message:
+            case Ping(n=n):
+                self._allowance.take(Kind.PING)
+                now = owner.work()
+                busy_s = max(now.busy_seconds, self._client.pace.held_s())  # slow either way
+                pong = Pong(n=n, steps_done=now.steps_done, busy_seconds=busy_s)
+                await self.send(pong)
+            case Pong():
+                self._allowance.take(Kind.PONG)
+                number, sent_seconds = self._pings
+                if message.n == number:
+                    self._round_trips.append(self._clock() - sent_seconds)
+                self.their_work = Work(message.steps_done, message.busy_seconds)
+                self._work_told_seconds = self._clock()
+                self._told_of_work.set()
+            case Hello() | HelloAck():
+                raise BadMessage("a second greeting")
+            case _:
+                self._allowance.take(Kind.STATUS if isinstance(message, Status) else Kind.MESSAGE)
+                self._leaves = self._leaves or isinstance(message, Leaving)
+                if isinstance(message, Status):  # it may have a new name
+                    self.hello = msgspec.structs.replace(self.hello, name=message.name)
+                    self.name = self._named(message.name)
+                try:
+                    async with asyncio.timeout(ROOM_SECONDS):
+                        await self._inbox.put(message)
+                except TimeoutError:
+                    raise BadMessage("more messages than can be carried out") from None
+
+    async def _deliver(self, owner: Owner) -> None:
+        """One after the other, beside the heartbeats: a message may take its time."""
+        if self.ended is not None:
+            return  # replaced before it began: its end is told already
+        self.announced = True
+        try:
+            await owner.connected(self)
+        except Unreachable as error:  # it ended while it came up: the next one comes by itself
+            log.info("link to %s: %s", self.name, error)
+            await self.close(self._end())
+            return
+        while True:
+            message = await self._inbox.get()
+            try:
+                if self._floods:  # what is left of the flood would keep the link from its end
+                    continue
+                if isinstance(message, CallMe | Called):
+                    await self.call_back.heard(message)
+                else:
+                    await owner.message(self, message)
+            except Exception:  # top of a task: one bad message must not end the link
+                log.exception("%s from %s", type(message).__name__, self.name)
+            finally:
+                self._inbox.task_done()
+
+    async def _forget_left(self) -> None:
+        """Close what was opened over paths that were left, once nobody uses it."""
+        while True:
+            await self._has_left.wait()
+            while self._left:
+                for client in [one for one in self._left if one.is_idle]:
+                    await asyncio.shield(client.close())
+                    self._left.remove(client)
+                await asyncio.sleep(LEFT_SECONDS)
+            self._has_left.clear()
+
+    async def _ask(self, n: int, within_seconds: float) -> None:
+        """A PING; number 0 is not timed."""
+        with suppress(TimeoutError, Unreachable):  # the silence is what counts
+            async with asyncio.timeout(within_seconds):
+                await self.send(Ping(n=n))
+
+    async def _beat(self, owner: Owner, beat: Heartbeat) -> None:
+        """Look when something may be due, not in whole steps: a death is noticed at its time."""
+        doubted = False
+        while True:
+            silent_seconds = self._clock() - self._heard_seconds
+            if silent_seconds >= beat.dead_after_seconds:
+                await self.close(Reason("peer_stopped", {"name": self.name}))
+                return
+            if doubted != (silent_seconds >= beat.suspect_after_seconds):
+                doubted = not doubted
+                owner.suspect(self, doubted)
+            # Whatever the other side sent proves that it lives: so mostly one side asks, in turns,
+            # and an idle household is quiet.
+            if silent_seconds >= beat.every_seconds or not self._round_trips:
+                self._pings = self._pings[0] % (1 << 30) + 1, self._clock()
+                await self._ask(self._pings[0], beat.every_seconds / 4)
+            dies_in_seconds = self._heard_seconds + beat.dead_after_seconds - self._clock()
+            await self._pause(max(0.0, min(beat.every_seconds, dies_in_seconds)), beat)
+
+    async def _pause(self, seconds: float, beat: Heartbeat) -> None:
+        """Sleep. When it was far longer, then this machine stood still, not the other."""
+        asleep_seconds = self._clock()
+        await asyncio.sleep(seconds)
+        held_up_seconds = self._clock() - asleep_seconds - seconds
+        if held_up_seconds > beat.every_seconds:
+            self._heard_seconds += held_up_seconds
+
+
+async def receive(socket: Socket) -> Message | None:
+    """The next message, or None when the link has ended. Raises BadMessage."""
+    got = await socket.receive()
+    if got.type is aiohttp.WSMsgType.TEXT:
+        return decode(got.data.encode("utf-8", "surrogatepass"))
+    if got.type is aiohttp.WSMsgType.BINARY:
+        raise BadMessage("binary on the control link")
+    if got.type is aiohttp.WSMsgType.ERROR:
+        raise BadMessage(str(got.data))
+    return None

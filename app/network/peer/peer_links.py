@@ -1,0 +1,417 @@
+"""All links of this machine: dialled with patience, accepted, and never two to the same machine."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import ssl
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import aiohttp
+from aiohttp import web
+
+from app.core.errors import AppError, Reason, Refused, Unreachable
+from app.core.household.machine_names import unless_taken
+from app.core.household.membership import Member
+from app.core.ids import MachineId
+from app.network.limits.link_pace import LinkPace
+from app.network.limits.message_allowance import Allowance, Flood, Kind
+from app.network.messages import Hello, HelloAck, Refuse, as_ack, encode
+from app.network.peer.bound_interface import Through
+from app.network.peer.greeting import HELLO_SECONDS, hear_hello, say_hello
+from app.network.peer.peer_client import CLOSE_SECONDS, PeerClient
+from app.network.peer.peer_link import Heartbeat, Owner, PeerLink, Socket
+from app.network.sockets import Address
+
+REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
+SIMULTANEOUS_SECONDS = 2.0  # two links so close together were dialled from both sides at once
+OWN_CALL_SECONDS = 1.5  # how long a caller waits for our own call to it to get through
+PROOF_OF_LIFE_SECONDS = 1.5  # a living link is heard once a second
+REPLACED_SECONDS = 2.0
+# How long a machine that we call may take to make way for us, and then to answer.
+ACK_SECONDS = (
+    OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
+)
+ADDRESSES_TRIED = 8
+ANSWERED = frozenset(  # why a call failed where somebody is at home
+    {
+        "version_differs",
+        "peer_is_another",
+        "peer_refused",
+        "peer_refused_us",
+        "peer_hung_up",
+        "identity_copied",
+    }
+)
+
+log = logging.getLogger(__name__)
+
+
+class LinkOwner(Owner, Protocol):
+    """Hears of links, and knows what is needed to make one."""
+
+    async def disconnected(self, link: PeerLink) -> None: ...
+    def kept_out(self, machine: MachineId) -> None:
+        """Whether a machine answers and lets no link come up is otherwise than before: see `Links.kept_out`."""
+
+    def flooded(self, machine: MachineId) -> None:
+        """End what else it has open here, at once."""
+
+    @property
+    def members(self) -> Mapping[MachineId, Member]: ...
+    def hello(self) -> Hello: ...
+    def dialling_context(self, member: Member) -> ssl.SSLContext: ...
+    def addresses(self, machine: MachineId) -> Sequence[Address]: ...
+
+
+@dataclass(slots=True)
+class _Call:
+    """How we try to reach one member."""
+
+    task: asyncio.Task[None]
+    news: asyncio.Event = field(default_factory=asyncio.Event)  # an address, or a lost link
+    attempt: asyncio.Task[PeerLink | None] | None = None
+
+
+class Links:
+    """Links by machine. `tasks` must outlive it; `pursue` and `abandon` say whom to be linked to."""
+
+    def __init__(
+        self,
+        me: MachineId,
+        owner: LinkOwner,
+        tasks: asyncio.TaskGroup,
+        heartbeat: Heartbeat,
+        pace: LinkPace,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.up: dict[MachineId, PeerLink] = {}
+        self.through: dict[MachineId, Through] = {}  # by which interface of ours each is dialled
+        self.failed: dict[MachineId, Reason] = {}  # why the last call to each that is not up failed
+        # Who answered twice running and let no link come up, and why: what it said last when it was linked (that it
+        # closes, say) is no longer how it is.
+        self.kept_out: dict[MachineId, Reason] = {}
+        # whose announcements arrive
+        self.hears: Callable[[MachineId], bool | None] = lambda _: None
+        self._me, self._owner, self._tasks = me, owner, tasks
+        self._heartbeat, self._pace, self._clock = heartbeat, pace, clock
+        self._calls: dict[MachineId, _Call] = {}
+        self._welcoming: dict[MachineId, asyncio.Lock] = {}
+        self._over = False
+        self._allowances: dict[MachineId, Allowance] = {}
+
+    def pursue(self, member: Member) -> None:
+        """Keep a link to `member`, from now until `abandon`; after `close` nobody is dialled."""
+        if member.id not in self._calls and not self._over:
+            name = f"keep a link to {member.name}"
+            task = self._tasks.create_task(self._keep(member), name=name)
+            self._calls[member.id] = _Call(task)
+
+    def hint(self, machine: MachineId) -> None:
+        """Something new is known of `machine`: dial again without waiting."""
+        if machine in self._calls:
+            self._calls[machine].news.set()
+
+    def is_down(self, machine: MachineId) -> bool:
+        """The last call to `machine` found nobody listening: it is there, and Poolhouse is not."""
+        why = self.failed.get(machine)
+        return machine not in self.up and why is not None and bool(why.facts.get("refused"))
+
+    def leave_behind(self, own_hosts: Collection[str]) -> None:
+        """This machine has these addresses now: what hangs on another one is cut and dialled anew.
+
+        Nobody would say that it is dead, and its data connections end with it: they are opened again. Nobody waits for
+        the old ones to end either: on a dead path that takes seconds, and the next address may come meanwhile.
+        Loopback is whole: 127.0.0.2 is an address of this machine though no interface has it.
+        """
+        for link in self.up.values():
+            own = link.own_host
+            if own and own not in own_hosts and not ipaddress.ip_address(own).is_loopback:
+                log.info("the address %s is gone, and the link to %s", own, link.name)
+                why = Reason("link_lost", {"name": link.name})
+                self._tasks.create_task(link.close(why), name="leave a link behind")
+
+    async def abandon(self, machine: MachineId, why: Reason) -> None:
+        """End the link to `machine` and dial it no more."""
+        call = self._calls.pop(machine, None)
+        self._has_not_failed(machine)
+        if call is not None:
+            call.task.cancel()
+        link = self.up.get(machine)
+        if link is not None:
+            await link.close(why)
+
+    async def close(self, why: Reason) -> None:
+        """End all links, and make no more: the log may change while we take our leave."""
+        self._over = True
+        async with asyncio.TaskGroup() as tasks:
+            for machine in {*self._calls, *self.up}:
+                tasks.create_task(self.abandon(machine, why), name="close a link")
+
+    async def call(self, member: Member, addresses: Sequence[Address]) -> PeerLink:
+        """Dial now: race the addresses, say HELLO on the first that opens. The link is not yet run.
+
+        First by the interface that was chosen for this machine, then by any. Raises Refused or Unreachable.
+        """
+        if not addresses:
+            raise Unreachable("peer_address_unknown", name=member.name)
+        through, tried = self.through.get(member.id), addresses[:ADDRESSES_TRIED]
+        try:
+            client, socket = await self._race(member, tried, through)
+        except (Unreachable, Refused):  # another machine may have that address on that interface
+            if through is None:
+                raise
+            client, socket = await self._race(member, tried, None)
+        try:
+            mine, us = self._owner.hello(), self._owner.members.get(self._me)
+            theirs = await say_hello(
+                socket, mine, member, ACK_SECONDS, us.name if us is not None else mine.name
+            )
+        except BaseException as error:
+            await asyncio.shield(client.close())
+            if isinstance(error, OSError | aiohttp.ClientError):
+                raise Refused("peer_refused_us", name=member.name) from error
+            raise
+        return self._made(socket, client, theirs, dialled=True)
+
+    def _made(
+        self, socket: Socket, client: PeerClient, theirs: Hello | HelloAck, *, dialled: bool
+    ) -> PeerLink:
+        member = client.member.id
+        return PeerLink(
+            socket, client, theirs, lambda name: self._name(client.member, name), dialled, self._clock,
+            lambda: self.hears(member), self._allowance(member),
+        )  # fmt: skip
+
+    def _name(self, member: Member, told: str) -> str:
+        """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""
+        others = {
+            *(one.name for key, one in self._owner.members.items() if key != member.id),
+            *(link.name for key, link in self.up.items() if key != member.id),
+            self._owner.hello().name,
+        }
+        return unless_taken(told, member.name, others)
+
+    def is_barred(self, machine: MachineId) -> bool:
+        """Whether it flooded this machine a moment ago."""
+        return machine in self._allowances and self._allowances[machine].is_barred
+
+    def _allowance(self, machine: MachineId) -> Allowance:
+        if machine not in self._allowances:
+            self._allowances[machine] = Allowance(self._clock, lambda: self._owner.flooded(machine))
+        return self._allowances[machine]
+
+    async def accept(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
+        """Carry a link that a member dialled, from its HELLO to its end."""
+        try:
+            link = await self._welcome(member, socket, host)
+        except AppError as error:
+            if error.reason.code == "version_differs":  # it may be that only they can call
+                self._has_failed(member.id, error.reason)
+            refuse = Refuse(code=error.reason.code, facts=error.reason.facts)
+            with suppress(OSError, aiohttp.ClientError):
+                await socket.send_str(encode(refuse).decode("utf-8"))
+            return
+        await self.carry(link)
+
+    def take(self, link: PeerLink) -> None:
+        """Count a link from `call` as up; `carry` it next."""
+        self.up[link.peer] = link
+        self._has_not_failed(link.peer)
+
+    async def reach(self, member: Member, address: Address) -> None:
+        """Link to a member where a person says it is; that place is remembered like any other.
+
+        Raises Refused or Unreachable.
+        """
+        if member.id in self.up:
+            return
+        link = await self.call(member, [address])
+        if member.id in self.up:
+            await self.drop(link)
+            return
+        self.take(link)
+        self._tasks.create_task(self.carry(link), name=f"link to {member.name}")
+
+    async def drop(self, link: PeerLink) -> None:
+        """Give up a link that was never run."""
+        if self.up.get(link.peer) is link:
+            del self.up[link.peer]
+        await link.close(Reason("link_doubled", {"name": link.name}))
+        link.finished.set()
+
+    async def carry(self, link: PeerLink) -> None:
+        """Run a link that is up, to its end."""
+        try:
+            await link.run(self._owner, self._heartbeat)
+        except Exception:  # top of a task: whatever one peer causes, the others stay linked
+            log.exception("link to %s", link.name)
+        finally:
+            if self.up.get(link.peer) is link:
+                del self.up[link.peer]
+                self.hint(link.peer)
+            await self._part(link)
+
+    async def _part(self, link: PeerLink) -> None:
+        """The owner hears that a link has ended: once, and before the next one to that machine is up."""
+        if link.announced:
+            link.announced = False
+            await self._owner.disconnected(link)
+
+    async def _welcome(self, member: Member, socket: web.WebSocketResponse, host: str) -> PeerLink:
+        """The accepting side of HELLO. Raises Refused or Unreachable."""
+        if self.is_barred(member.id):
+            raise Refused("peer_floods", name=member.name)
+        try:
+            self._allowance(member.id).take(Kind.LINK)
+        except Flood as error:
+            log.warning("%s floods this machine: %s", member.name, error)
+            raise Refused("peer_floods", name=member.name) from error
+        mine = self._owner.hello()
+        theirs = await hear_hello(socket, mine, member)
+        async with self._welcoming.setdefault(member.id, asyncio.Lock()):
+            await self._make_way(member.id, theirs)
+            try:
+                await socket.send_str(encode(as_ack(mine)).decode("utf-8"))
+            except (OSError, aiohttp.ClientError) as error:
+                raise Unreachable("link_lost", name=member.name) from error
+            address = Address(host, theirs.peer_port)
+            context = self._owner.dialling_context(member)
+            client = PeerClient(member, address, context, pace=self._pace)
+            link = self._made(socket, client, theirs, dialled=False)
+            self.take(link)
+            return link
+
+    async def _keep(self, member: Member) -> None:
+        """Dial, carry, and dial again: at once after a loss, then with growing patience."""
+        patience_seconds = REDIAL_SECONDS
+        while True:
+            call = self._calls[member.id]
+            link = None if member.id in self.up else await self._attempt(member, call)
+            if link is not None:
+                patience_seconds = REDIAL_SECONDS
+                await self.carry(link)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if member.id in self.up else patience_seconds):
+                    await call.news.wait()
+                    patience_seconds = REDIAL_SECONDS
+            call.news.clear()
+            patience_seconds = min(2 * patience_seconds, REDIAL_AT_MOST_SECONDS)
+
+    async def _attempt(self, member: Member, call: _Call) -> PeerLink | None:
+        """One call, which `accept` may cancel when the other side's got through."""
+        addresses = self._owner.addresses(member.id)
+        if not addresses or self.is_barred(member.id):
+            return None
+        attempt = self._tasks.create_task(
+            self._quietly(member, addresses), name=f"dial {member.name}"
+        )
+        call.attempt = attempt
+        try:
+            await asyncio.wait({attempt})
+        except asyncio.CancelledError:
+            attempt.cancel()
+            if attempt.done() and not attempt.cancelled() and (link := attempt.result()):
+                await self.drop(link)
+            raise
+        finally:
+            call.attempt = None
+        return None if attempt.cancelled() else attempt.result()
+
+    async def _quietly(self, member: Member, addresses: Sequence[Address]) -> PeerLink | None:
+        try:
+            link = await self.call(member, addresses)
+        except AppError as error:
+            log.debug("dialling %s: %s", member.name, error.reason)
+            self._has_failed(member.id, error.reason)
+            return None
+        if member.id in self.up:  # the other side's call got through while we waited
+            await self.drop(link)
+            return None
+        self.take(link)  # here, and not by the waiter: `_make_way` looks at once
+        return link
+
+    def _has_failed(self, machine: MachineId, why: Reason) -> None:
+        """Once is no sign: whoever is just closing hangs up too."""
+        before, self.failed[machine] = self.failed.get(machine), why
+        if why.code in ANSWERED:
+            if before is not None and before.code == why.code and self.kept_out.get(machine) != why:
+                self.kept_out[machine] = why
+                self._owner.kept_out(machine)
+        elif self.kept_out.pop(machine, None):
+            self._owner.kept_out(machine)
+
+    def _has_not_failed(self, machine: MachineId) -> None:
+        self.failed.pop(machine, None)
+        if self.kept_out.pop(machine, None):
+            self._owner.kept_out(machine)
+
+    async def _make_way(self, machine: MachineId, theirs: Hello) -> None:
+        """Decide between the link that comes and what there is. Raises Refused."""
+        call = self._calls.get(machine)
+        if call is not None and call.attempt is not None:
+            if self._me < machine:  # both sides dial at once: the call of the smaller id stands
+                await asyncio.wait({call.attempt}, timeout=OWN_CALL_SECONDS)
+            if call.attempt is not None:  # it may have ended while we waited
+                call.attempt.cancel()
+        old = self.up.get(machine)
+        if old is None:
+            return
+        if old.hello.instance != theirs.instance:
+            if await old.answers_within(PROOF_OF_LIFE_SECONDS):
+                raise Refused("identity_copied", name=old.name)
+        elif self._me < machine and old.dialled and self._is_fresh(old):
+            raise Refused("link_doubled", name=old.name)
+        # a machine dials only when it has no link: for it the old one is gone
+        await old.close(Reason("link_replaced", {"name": old.name}))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REPLACED_SECONDS):
+                await old.finished.wait()
+        await self._part(old)  # a handler or a full socket may hold it up far longer
+
+    def _is_fresh(self, link: PeerLink) -> bool:
+        return self._clock() - link.up_since_seconds < SIMULTANEOUS_SECONDS
+
+    async def _race(
+        self, member: Member, addresses: Sequence[Address], through: Through | None
+    ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
+        """The first address that opens; the others are closed again."""
+        context = self._owner.dialling_context(member)
+        clients = [
+            PeerClient(member, address, context, through, self._pace) for address in addresses
+        ]
+        won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []
+        errors: list[AppError] = []
+
+        async def run(client: PeerClient) -> None:
+            try:
+                won.append((client, await client.open_control()))
+            except AppError as error:
+                errors.append(error)
+                return
+            for other in runners:
+                if other is not asyncio.current_task():
+                    other.cancel()
+
+        keep: PeerClient | None = None
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                runners = [tasks.create_task(run(c), name=f"dial {c.address}") for c in clients]
+            keep = won[0][0] if won else None
+        finally:
+            losers = [client.close() for client in clients if client is not keep]
+            try:
+                await asyncio.shield(asyncio.gather(*losers))
+            except asyncio.CancelledError:  # nobody takes the winner any more
+                if keep is not None:
+                    await asyncio.shield(keep.close())
+                raise
+        if not won:
+            raise next((error for error in errors if isinstance(error, Refused)), errors[0])
+        return won[0]

@@ -1,0 +1,1 @@
+"""Measures links: round trips, throughput, and each path to a machine."""

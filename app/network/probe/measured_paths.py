@@ -1,0 +1,101 @@
+"""The ways to one machine, each measured over connections of its own; and which is the best."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from app.core.errors import Busy, Unreachable
+from app.core.ids import MachineId
+from app.network.network import Network
+from app.network.peer.bound_interface import Through
+from app.network.peer.channel import FrameChannel
+from app.network.peer.peer_client import PeerClient
+from app.network.probe.probe import Measured, RoundTrips
+from app.network.sockets import Address, plain_host
+
+FRAME_BYTES = 64 << 10  # eight tokens' hidden states of width 4096 in f16
+MUCH_BETTER = 1.5  # so much quicker a path must be to be changed to
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One way to a machine: its address, ours on that connection, and what was measured there.
+
+    through: the interface of ours that was chosen for it; None: the system chose.
+    """
+
+    address: Address
+    own_host: str
+    measured: Measured
+    through: Through | None = None
+
+    @property
+    def frame_seconds(self) -> float:
+        """What a typical frame takes there and back: by this, paths are compared."""
+        found = self.measured
+        each_way = FRAME_BYTES / found.out_bytes_per_s + FRAME_BYTES / found.in_bytes_per_s
+        return found.round_trips.median_s + each_way
+
+
+async def measured(network: Network, machine: MachineId, address: Address) -> Path:
+    """Measure one way. Raises Busy, Unreachable or Refused; Unreachable for who is no member."""
+    through = network.calls.through.get(machine)
+    async with _client(network, machine, address, through) as client:
+        own_host: list[str] = []
+
+        async def opened() -> FrameChannel:
+            channel, host = await client.open_probe()
+            own_host.append(plain_host(host))
+            return channel
+
+        found = await network.probes.measure(opened, client.member.name)
+        return Path(address, own_host[0], found, through)
+
+
+async def round_trips(
+    network: Network, machine: MachineId, address: Address, through: Through | None = None
+) -> RoundTrips:
+    """Only the round trips of one way. `through`: not by what is chosen for it now. Raises as `measured`."""
+    through = through or network.calls.through.get(machine)
+    async with _client(network, machine, address, through) as client:
+
+        async def opened() -> FrameChannel:
+            return (await client.open_probe())[0]
+
+        return await network.probes.round_trips(opened, client.member.name)
+
+
+def chosen(paths: Sequence[Path], present: Address) -> Path:
+    """The way to use, of at least one: another than the present one only when it is much better."""
+    best = min(paths, key=lambda path: path.frame_seconds)
+    now = next((path for path in paths if path.address == present), None)
+    if now is None or now.frame_seconds >= MUCH_BETTER * best.frame_seconds:
+        return best
+    return now
+
+
+def change_to(
+    network: Network, machine: MachineId, address: Address, through: Through | None = None
+) -> None:
+    """Use this way for new data connections. Raises Busy during work, Unreachable without a link."""
+    link = network.link(machine)
+    if network.probes.is_barred:
+        raise Busy("probe_busy_here")
+    member = network.members[machine]
+    link.use(PeerClient(member, address, network.dialling_context(member), through, network.pace))
+
+
+@asynccontextmanager
+async def _client(
+    network: Network, machine: MachineId, address: Address, through: Through | None
+) -> AsyncIterator[PeerClient]:
+    member = network.members.get(machine)
+    if member is None:
+        raise Unreachable("peer_offline", name=machine[:16])
+    client = PeerClient(member, address, network.dialling_context(member), through, network.pace)
+    try:
+        yield client
+    finally:
+        await client.close()

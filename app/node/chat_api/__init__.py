@@ -1,1 +1,0 @@
-"""The Chat API: what other programs of this computer use. A surface of its own, with keys of its own."""

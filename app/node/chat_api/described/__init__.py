@@ -1,1 +1,0 @@
-"""What each API answers, for the served description; tests hold real answers against it."""

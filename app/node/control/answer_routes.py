@@ -1,0 +1,69 @@
+"""The control API's routes over answers, also those that outlive whoever asked, and counted tokens."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from app.core.errors import BadInput
+from app.gateway.upstreams.upstreams import Upstreams
+from app.node.control import requests as asked
+from app.node.control.asking import kept_here
+from app.node.control.ndjson import stream
+from app.node.models.detached_answers import KeptAnswers, Lines
+from app.node.models.guest_answers import Guesting
+from app.node.models.model_manager import Hosting
+
+
+class AnswerRoutes:
+    """POST at a key begins an answer and follows it, GET follows it again, DELETE stops it."""
+
+    def __init__(
+        self, hosting: Hosting, guesting: Guesting, upstreams: Upstreams, kept: KeptAnswers
+    ) -> None:
+        self._hosting, self._guesting, self._upstreams = hosting, guesting, upstreams
+        self._kept = kept
+
+    def routes(self) -> list[web.RouteDef]:
+        key = "/answers/{key}"
+        return [
+            web.post("/ask", self.ask),
+            web.get("/answers", self.known),
+            web.post(key, self.begin),
+            web.get(key, self.follow),
+            web.delete(key, self.stop),
+            web.post("/tokens", self.tokens),
+        ]
+
+    async def ask(self, request: web.Request) -> web.StreamResponse:
+        return await stream(request, self._answer(await asked.body(request, asked.Ask)))
+
+    async def known(self, request: web.Request) -> web.Response:
+        return web.json_response({"answers": self._kept.keys})
+
+    async def begin(self, request: web.Request) -> web.StreamResponse:
+        key, order = _key(request), await asked.body(request, asked.Ask)
+        await self._kept.begin(key, self._answer(order))
+        return await stream(request, self._kept.follow(key))
+
+    async def follow(self, request: web.Request) -> web.StreamResponse:
+        return await stream(request, self._kept.follow(_key(request)))
+
+    async def stop(self, request: web.Request) -> web.Response:
+        await self._kept.stop(_key(request))
+        return web.json_response({})
+
+    async def tokens(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.CountTokens)
+        running = self._hosting.loaded.named(order.model)
+        if running is None or running.answerer is None:
+            raise BadInput("nothing_loaded")
+        return web.json_response({"tokens": await running.answerer.count(order.text)})
+
+    def _answer(self, order: asked.Ask) -> Lines:
+        passes = self._guesting.passes(order.model or "")
+        work = (self._guesting if passes else self._hosting).ask(order)
+        return kept_here(work, order.model or "", self._upstreams.serving)
+
+
+def _key(request: web.Request) -> str:
+    return request.match_info["key"]

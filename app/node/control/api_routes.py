@@ -1,0 +1,79 @@
+"""The control API's routes over the Chat API: how it stands, its keys, changes."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from app.gateway.servers.local_server import ChatApi
+from app.node.control import requests as asked
+
+
+def routes(api: ChatApi) -> list[web.RouteDef]:
+    """All of them."""
+
+    async def told(request: web.Request) -> web.Response:
+        return web.json_response(await api.told())
+
+    async def change(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChangeApi)
+        return web.json_response(await api.change(order))
+
+    async def keys(request: web.Request) -> web.Response:
+        known = await api.keys.known()
+        found = [{"name": name, "key": key} for name, key in sorted(known.items())]
+        return web.json_response({"keys": found, "where": await api.keys.where()})
+
+    async def make(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ApiKey)
+        return web.json_response({"name": order.name, "key": await api.make_key(order.name)})
+
+    async def remove(request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        await api.remove_key(name)
+        return web.json_response({"removed": name})
+
+    async def certificate(request: web.Request) -> web.Response:
+        return web.json_response({"certificate": api.lan.certificate or None})
+
+    async def limit(request: web.Request) -> web.Response:
+        return web.json_response(await api.limit(await asked.body(request, asked.LimitKey)))
+
+    return [
+        web.get("/api/certificate", certificate),
+        web.post("/api/limits", limit),
+        web.get("/api", told),
+        web.post("/api", change),
+        web.get("/api/keys", keys),
+        web.post("/api/keys", make),
+        web.delete("/api/keys/{name}", remove),
+        *_upstream_routes(api),
+    ]
+
+
+def _upstream_routes(api: ChatApi) -> list[web.RouteDef]:
+    async def upstreams(request: web.Request) -> web.Response:
+        return web.json_response({"upstreams": await api.desk.told()})
+
+    async def add(request: web.Request) -> web.Response:
+        await api.desk.add(await asked.body(request, asked.AddUpstream))
+        return await upstreams(request)
+
+    async def change_one(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChangeUpstream)
+        await api.desk.change(request.match_info["name"], order)
+        return await upstreams(request)
+
+    async def test_one(request: web.Request) -> web.Response:
+        return web.json_response(await api.desk.test(request.match_info["name"]))
+
+    async def remove_one(request: web.Request) -> web.Response:
+        await api.desk.remove(request.match_info["name"])
+        return await upstreams(request)
+
+    return [
+        web.get("/api/upstreams", upstreams),
+        web.post("/api/upstreams", add),
+        web.post("/api/upstreams/{name}", change_one),
+        web.post("/api/upstreams/{name}/test", test_one),
+        web.delete("/api/upstreams/{name}", remove_one),
+    ]

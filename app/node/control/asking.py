@@ -1,0 +1,155 @@
+"""A question as it was posted, and an answer as it is told: their JSON, and our values."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from app.catalog.shelf import GUIDE
+from app.core.errors import BadInput, Reason
+from app.core.planner.placement import Forecast
+from app.core.planner.plan import PlannedStage
+from app.core.reasons import in_words, with_reason, with_reasons
+from app.core.tools.reasoning import Thinking
+from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, Question, Summary
+from app.inference.worker.tokenizer import local_time
+from app.node.control import requests as asked
+from app.node.snapshot import Json, stage_json
+
+if TYPE_CHECKING:
+    from app.gateway.upstreams.upstreams import Chosen
+
+
+def question_of(order: asked.Ask) -> Question:
+    """Raises BadInput unless it asks exactly one thing."""
+    given = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
+    if sum(given) != 1:
+        raise BadInput("prompt_unclear")
+    messages = None
+    if order.messages is not None:
+        messages = [
+            {"role": m.role, "content": m.content, **({THOUGHT: m.thought} if m.thought else {})}
+            for m in order.messages
+        ]
+    elif order.prompt is not None and not order.raw:
+        messages = [{"role": "user", "content": order.prompt}]
+    return Question(
+        messages=messages,
+        prompt=order.prompt if order.raw else None,
+        prompt_ids=tuple(order.prompt_ids) if order.prompt_ids is not None else None,
+        sampling=order.sampling.sampling(chance=secrets.randbelow(1 << 31)),
+        stop=tuple(order.stop),
+        conversation=order.conversation,
+        begun_at=None if order.begun_at is None else local_time(order.begun_at),
+        ignore_end=order.ignore_end,
+        guesses=order.guesses,
+        max_tokens=order.max_tokens or DEFAULT_MAX_TOKENS,
+        thinking=Thinking(order.think, order.effort, order.think_tokens, must=True),
+    )
+
+
+def always(question: Question) -> Callable[[object], Awaitable[Question]]:
+    """The same question, whatever answers it."""
+
+    async def known(_: object) -> Question:
+        return question
+
+    return known
+
+
+def by_another(named: str | None, model: str) -> str:
+    """What is said first where another model answers than was named, or the Guide because none was; else empty."""
+    if not named:
+        return in_words("guide_answers") if model == GUIDE else ""
+    return (
+        ""
+        if named.casefold() == model.casefold()
+        else in_words("name_means", name=named, model=model)
+    )
+
+
+async def kept_here(
+    work: AsyncGenerator[Json, None], model: str, serving: Callable[[str], Chosen | None]
+) -> AsyncGenerator[Json, None]:
+    """The answer. A model that an upstream alone has is told so: what a person writes here goes to none of them.
+
+    Raises as the answer does.
+    """
+    try:
+        async with aclosing(work) as lines:
+            async for line in lines:
+                yield line
+    except BadInput as error:
+        there = serving(model) if error.reason.code == "model_unknown" else None
+        if there is None:
+            raise
+        raise BadInput("model_elsewhere", name=model, upstream=there.name) from None
+
+
+def delta_json(delta: Delta) -> Json:
+    """`likely` is there only for who asked for it, and never goes through JSON: it holds bytes."""
+    told: Json = {"text": delta.text, "token_ids": list(delta.token_ids)}
+    if delta.thought:
+        told["thought"] = delta.thought
+    if delta.was_thought:
+        told["was_thought"] = True
+    if delta.hidden_bytes:
+        told["hidden_bytes"] = delta.hidden_bytes
+    return {"delta": told | {"likely": delta.likely} if delta.likely else told}
+
+
+def answer_json(
+    summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None
+) -> Json:
+    """The end of an answer, with all its figures beside what was forecast for just these tokens."""
+    return {
+        "text": summary.text,
+        "thought": summary.thought,
+        "thought_tokens": summary.thought_tokens,
+        "thought_s": summary.thought_s,
+        "token_ids": list(summary.token_ids),
+        "prompt_tokens": summary.prompt_tokens,
+        "reused_tokens": summary.reused_tokens,
+        "before_s": summary.before_s,
+        "queued_s": summary.queued_s,
+        "ttft_s": summary.ttft_s,
+        "decode_tok_s": summary.decode_tok_s,
+        "guessed": summary.guessed,
+        "guessed_right": summary.guessed_right,
+        "finish_reason": summary.finish_reason,
+        "cut_by": summary.cut_by,
+        "stop": summary.stop,
+        "model": model,
+        **with_reasons("notes", map(Reason, summary.notes)),
+        "placement": [stage_json(stage) for stage in stages],
+        "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s}
+        if expected
+        else None,
+        "recoveries": len(summary.recoveries),
+        "recovered": [
+            {
+                "machine": one.machine,
+                **with_reason("reason", one.why),
+                "detected_after_s": one.detected_after_s,
+                "recovered_after_s": one.recovered_after_s,
+                "left": one.left,
+                "with": one.others,
+            }
+            for one in summary.recoveries
+        ],
+        "stages": [
+            {
+                "machine": stage.name,
+                "first": stage.layers.first,
+                "last": stage.layers.last,
+                "busy_s": figures.busy_s,
+                "wait_s": figures.wait_s,
+                "bytes_out": figures.bytes_out,
+                "bytes_in": figures.bytes_in,
+                "steps": figures.steps,
+            }
+            for stage, figures in zip(stages, summary.stages, strict=True)
+        ],
+    }

@@ -1,0 +1,168 @@
+"""What every request to the loopback API must show before any route sees it (SAFETY.md 7)."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Collection
+
+from aiohttp import web
+
+from app.core.errors import (
+    AppError,
+    BadInput,
+    Busy,
+    Damaged,
+    DoesNotFit,
+    Refused,
+    StageFailed,
+    StageLost,
+    Unreachable,
+    bug,
+)
+from app.core.reasons import said
+from app.network.peer.bounded_body import TooLong, TooSlow
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 8 << 20
+MAX_OPEN = 32  # requests at once of whoever holds the token, or of one key (SAFETY.md 7)
+# Heard beside all others: an owner gets his memory back.
+ALWAYS = frozenset({"/lending", "/lending/pause", "/unload", "/shutdown"})
+USUAL_RETRY_S = 2
+STATUS: dict[type[AppError], int] = {
+    BadInput: 400,
+    Refused: 403,
+    DoesNotFit: 409,
+    Damaged: 422,
+    Busy: 429,
+    Unreachable: 502,
+    StageFailed: 422,
+    StageLost: 503,
+}
+FOREIGN_HOST = "Poolhouse does not answer by this host name. Ask at the address that `poolhouse api status` shows."
+FOREIGN_ORIGIN = "Web pages may not ask Poolhouse, and an Origin is a page's. Ask from a program, without that header."
+COMPRESSED = "Compressed bodies are not read. Send this one without Content-Encoding."
+TOO_LARGE = "The body is larger than 8 MiB. Send less in one request."
+TOO_SLOW = "The body came too slowly. Send it again, all of it at once."
+OTHER_DOOR = (
+    "The token of runtime.json is missing or wrong. This port is for Poolhouse's own window and commands; "
+    "`poolhouse api status` says where other programs ask."
+)
+GARBLED = "The body is not as its headers say. Send it again, with its own length and encoding."
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def explained(error: AppError) -> dict[str, object]:
+    """The JSON form of an error, the same in an answer's body and in a stream's last line."""
+    return {
+        "kind": type(error).__name__,
+        "code": error.reason.code,
+        "facts": dict(error.reason.facts),
+        "message": said(error),
+    }
+
+
+def refuse(status: int, code: str, message: str) -> web.Response:
+    body = {"error": {"kind": "Refused", "code": code, "facts": {}, "message": message}}
+    return web.json_response(body, status=status)
+
+
+def _parted(answer: web.Response) -> web.Response:
+    """A stranger's connection is not kept."""
+    answer.force_close()
+    return answer
+
+
+def own_names(port: int) -> set[str]:
+    """How this computer's own programs may call a port of loopback."""
+    return {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}
+
+
+def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
+    """Status and words for a request that came over another name, or from a web page; None: neither."""
+    if request.host not in names:
+        return 421, FOREIGN_HOST
+    if "Origin" in request.headers:
+        return 403, FOREIGN_ORIGIN
+    return None
+
+
+CODES = {421: "foreign_host", 403: "foreign_origin"}
+
+
+def objection(request: web.Request, token: str, port: int) -> web.Response | None:
+    """Why this request may not pass, or None. The order is that of SAFETY.md: place, then person."""
+    if found := misplaced(request, own_names(port)):
+        status, words = found
+        return _parted(refuse(status, CODES[status], words))
+    if request.headers.get("Content-Encoding"):
+        return _parted(refuse(415, "encoded_body", COMPRESSED))
+    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # any bytes
+    if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+        return _parted(refuse(401, "wrong_token", OTHER_DOOR))
+    if request.method in ("POST", "PUT") and request.content_type != "application/json":
+        return refuse(415, "not_json", "Send the body as application/json.")
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        return refuse(413, "body_too_large", TOO_LARGE)
+    return None
+
+
+def guard(
+    token: str, port: Callable[[], int], heard: Callable[[web.Request], None] = lambda _: None
+) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """The middleware of the loopback API: who may pass, and what an error looks like.
+
+    heard: is told of each request as soon as its headers are there.
+    """
+
+    n_open = 0
+
+    @web.middleware
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        nonlocal n_open
+        heard(request)
+        if answer := objection(request, token, port()):
+            return answer
+        if n_open >= MAX_OPEN and request.path not in ALWAYS:
+            return _told(Busy("control_full", most=MAX_OPEN))
+        n_open += 1
+        try:
+            return await handler(request)
+        except AppError as error:
+            return _told(error)
+        except web.RequestPayloadError:
+            return refuse(400, "body_garbled", GARBLED)
+        except TooLong:
+            return refuse(413, "body_too_large", TOO_LARGE)
+        except TooSlow:
+            return await at_once(request, refuse(408, "body_too_slow", TOO_SLOW))
+        except web.HTTPException:
+            raise
+        except Exception as error:  # the outer wall of a request
+            log.exception("%s %s failed", request.method, request.path)
+            return web.json_response({"error": explained(bug(error))}, status=500)
+        finally:
+            n_open -= 1
+
+    return checked
+
+
+async def at_once(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+    """Told, and parted: nobody waits for the rest of a body that was waited for so long."""
+    await answer.prepare(request)
+    await answer.write_eof()
+    request.protocol.force_close()
+    return answer
+
+
+def retry_s(error: AppError) -> int:
+    """When to ask again, for the header Retry-After."""
+    seconds = error.reason.facts.get("seconds", USUAL_RETRY_S)
+    return max(1, round(float(seconds))) if not isinstance(seconds, str) else USUAL_RETRY_S
+
+
+def _told(error: AppError) -> web.Response:
+    retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
+    body = {"error": explained(error)}
+    return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)

@@ -1,0 +1,99 @@
+"""The control API's routes over the household: pairing, its machines, their names and rights."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from app.network.network import Network
+from app.node.control import naming, pairing_routes
+from app.node.control import requests as asked
+from app.node.control.naming import Naming
+from app.node.control.ndjson import stream, with_progress
+from app.node.known_household import KnownHousehold
+from app.node.links.discovery_service import reach
+from app.node.models.loaded_models import Loaded
+from app.node.verification.quarantine import Doubts
+
+
+class HouseholdRoutes:
+    """See the module. `loaded`: what looks anew at a machine that is used again."""
+
+    def __init__(
+        self,
+        network: Network,
+        household: KnownHousehold,
+        names: Naming,
+        doubts: Doubts,
+        loaded: Loaded,
+    ) -> None:
+        self._network, self._household, self._names = network, household, names
+        self._doubts, self._loaded = doubts, loaded
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/pairing", self.open_pairing),
+            web.delete("/pairing", self.close_pairing),
+            web.get("/pairing/wait", self.wait_pairing),
+            web.post("/pairing/join", self.join),
+            web.get("/machines/{ref}", self.machine),
+            web.delete("/machines/{ref}", self.remove),
+            web.post("/machines/{ref}/name", self.rename),
+            web.post("/machines/{ref}/roles", self.set_roles),
+            web.post("/machines/{ref}/use-again", self.use_again),
+            web.post("/machines/{ref}/address", self.reach),
+        ]
+
+    async def open_pairing(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.OpenPairing)
+        return web.json_response(await pairing_routes.open_window(self._network, order.role))
+
+    async def close_pairing(self, request: web.Request) -> web.Response:
+        if self._network.window is not None:
+            await self._network.window.close()
+        return web.json_response({})
+
+    async def wait_pairing(self, request: web.Request) -> web.StreamResponse:
+        work = with_progress(lambda report: pairing_routes.wait(self._network, report))
+        return await stream(request, work)
+
+    async def join(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.Join)
+        network, known = self._network, self._household.now
+        near = known.strangers.values()
+        joined = await pairing_routes.join(network, order.address, order.code, near, known.machines)
+        called = await self._names.joined(network.members.get(network.id))
+        return web.json_response({**joined, "called": called})
+
+    async def machine(self, request: web.Request) -> web.Response:
+        """Which one a person means."""
+        machine = self._household.machine(request.match_info["ref"])
+        return web.json_response({"machine": {"id": machine.id, "name": machine.name}})
+
+    async def remove(self, request: web.Request) -> web.Response:
+        machine = self._household.machine(request.match_info["ref"])
+        added, machines = request.query.get("added"), self._household.now.machines
+        return web.json_response(await naming.remove(self._network, machine, added, machines))
+
+    async def rename(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.RenameMachine)
+        machine = self._household.machine(request.match_info["ref"])
+        machines = self._household.now.machines
+        renamed = await self._names.rename(self._network, machine, order.name, machines)
+        return web.json_response(renamed)
+
+    async def set_roles(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.SetRoles)
+        machine = self._household.machine(request.match_info["ref"])
+        return web.json_response(await naming.set_roles(self._network, machine, order.roles))
+
+    async def use_again(self, request: web.Request) -> web.Response:
+        machine = self._household.machine(request.match_info["ref"])
+        used = await self._doubts.use_again(machine)
+        for running in self._loaded:
+            running.household_changed()
+        return web.json_response(used)
+
+    async def reach(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.Reach)
+        machine = self._household.machine(request.match_info["ref"])
+        return web.json_response(await reach(self._network, machine, order.address))

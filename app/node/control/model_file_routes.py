@@ -1,0 +1,105 @@
+"""The control API's routes over models: those on the disk, where one would go, loading and unloading."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from app.node.control import requests as asked
+from app.node.control.ndjson import Json, Progress, stream, with_progress
+from app.node.control.shelf_routes import Models
+from app.node.known_household import KnownHousehold
+from app.node.models.guest_answers import Guesting
+from app.node.models.model_manager import Hosting
+from app.node.planning.measuring import Measuring
+from app.node.planning.planning import BATCH_ROWS
+from app.node.planning.starters import starter
+from app.node.planning.verdicts import verdicts
+
+
+class ModelRoutes:
+    """See the module."""
+
+    def __init__(
+        self,
+        models: Models,
+        hosting: Hosting,
+        guesting: Guesting,
+        measuring: Measuring,
+        household: KnownHousehold,
+    ) -> None:
+        self._models, self._hosting, self._guesting = models, hosting, guesting
+        self._measuring, self._household = measuring, household
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/models", self.listed),
+            web.post("/models", self.add),
+            web.get("/models/{name}", self.model),
+            web.delete("/models/{name}", self.remove),
+            web.post("/plan", self.plan),
+            web.post("/speeds", self.speeds),
+            web.post("/verdicts", self.verdicts),
+            web.get("/starter", self.starter),
+            web.post("/load", self.load),
+            web.post("/unload", self.unload),
+        ]
+
+    async def listed(self, request: web.Request) -> web.Response:
+        offered = await self._guesting.offered()
+        return web.json_response({"models": await self._models.listed(), "offered": offered})
+
+    async def add(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.Import)
+        work = with_progress(lambda report: self._models.add(order, report))
+        return await stream(request, work)
+
+    async def model(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._models.one(request.match_info["name"]))
+
+    async def remove(self, request: web.Request) -> web.Response:
+        removed = await self._models.remove(request.match_info["name"])
+        self._hosting.forget_failed(removed["removed"])
+        return web.json_response(removed)
+
+    async def plan(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.PlanModel)
+        self._guesting.check_alone(order)
+        work = with_progress(lambda report: self._hosting.plan(order, report))
+        return await stream(request, work)
+
+    async def speeds(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.MeasureModel)
+
+        async def work(report: Progress) -> Json:
+            household = self._household
+            return await self._measuring.table(
+                order, BATCH_ROWS, household.now, household.me, report
+            )
+
+        return await stream(request, with_progress(work))
+
+    async def verdicts(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.Judge)
+        outlook, released = self._hosting.outlook, self._hosting.released()
+
+        async def work(report: Progress) -> Json:
+            return await verdicts(order, outlook, released, report)
+
+        if order.measure:
+            return await stream(request, with_progress(work))
+        return web.json_response(await work(lambda _: None))
+
+    async def starter(self, request: web.Request) -> web.Response:
+        hosting = self._hosting
+        return web.json_response({"starter": await starter(hosting.outlook, hosting.released())})
+
+    async def load(self, request: web.Request) -> web.StreamResponse:
+        order = await asked.body(request, asked.LoadModel)
+        self._guesting.check_alone(order)
+        work = with_progress(lambda report: self._hosting.load(order, report))
+        return await stream(request, work)
+
+    async def unload(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.UnloadModel)
+        gone = await self._hosting.unload(order.model)
+        return web.json_response({"unloaded": gone[0] if gone else None, "also": gone[1:]})

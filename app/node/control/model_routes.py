@@ -1,0 +1,106 @@
+"""The routes of getting models, each a few lines over one method of Shop or Downloads."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from app.core.errors import BadInput
+from app.node.control import requests as asked
+from app.node.downloads.model_sources import Shop
+
+MOST = 60
+
+
+def routes(shop: Shop) -> list[web.RouteDef]:
+    """All of them."""
+    pages = _Routes(shop)
+    return [
+        web.get("/catalogue", pages.catalogue),
+        web.get("/search", pages.search),
+        web.get("/search/files", pages.files),
+        web.get("/found", pages.found),
+        web.get("/downloads", pages.downloads),
+        web.post("/downloads", pages.start),
+        web.post("/copies", pages.copies),
+        web.post("/downloads/{id}/pause", pages.pause),
+        web.post("/downloads/{id}/resume", pages.resume),
+        web.delete("/downloads/{id}", pages.remove),
+        web.get("/folder", pages.folder),
+        web.post("/folder", pages.choose_folder),
+        web.post("/folder/look", pages.look_at_folder),
+        web.post("/folder/move", pages.move),
+        web.delete("/folder/move", pages.stop_moving),
+        web.get("/token", pages.token),
+        web.post("/token", pages.set_token),
+        web.delete("/token", pages.clear_token),
+    ]
+
+
+class _Routes:
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+
+    async def catalogue(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.catalogue())
+
+    async def search(self, request: web.Request) -> web.Response:
+        limit = request.query.get("limit", "30")
+        if not (limit.isascii() and limit.isdigit() and len(limit) < 9 and 1 <= int(limit) <= MOST):
+            raise BadInput("bad_request", why=f"limit must be a number from 1 to {MOST}")
+        return web.json_response(await self._shop.search(request.query.get("q", ""), int(limit)))
+
+    async def files(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.files(request.query.get("repo", "")))
+
+    async def found(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.found())
+
+    async def downloads(self, request: web.Request) -> web.Response:
+        return web.json_response({"downloads": list(self._shop.downloads.json().values())})
+
+    async def start(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.StartDownload)
+        return web.json_response({"download": await self._shop.start(order)})
+
+    async def copies(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.FindCopies)
+        return web.json_response({"machines": await self._shop.copies_of(order)})
+
+    async def pause(self, request: web.Request) -> web.Response:
+        paused = await self._shop.downloads.pause(request.match_info["id"])
+        return web.json_response({"download": paused})
+
+    async def resume(self, request: web.Request) -> web.Response:
+        resumed = await self._shop.downloads.resume(request.match_info["id"])
+        return web.json_response({"download": resumed})
+
+    async def remove(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.downloads.remove(request.match_info["id"]))
+
+    async def folder(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.folder.told())
+
+    async def choose_folder(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChooseFolder)
+        chosen = await self._shop.folder.choose(order.path, move=order.move, new=order.new)
+        return web.json_response(chosen)
+
+    async def look_at_folder(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.ChooseFolder)
+        return web.json_response(await self._shop.folder.look(order.path))
+
+    async def move(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.folder.move())
+
+    async def stop_moving(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.folder.stop())
+
+    async def token(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.token())
+
+    async def set_token(self, request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.SetToken)
+        return web.json_response(await self._shop.set_token(order.token))
+
+    async def clear_token(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._shop.clear_token())

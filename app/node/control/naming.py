@@ -1,0 +1,111 @@
+"""Names and rights of machines, and this machine's own name: from the owner, or from the household."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from app.core.errors import BadInput, Refused
+from app.core.household.household import Machine
+from app.core.household.machine_names import clean_name, is_taken, name_key
+from app.core.household.membership import Member
+from app.core.household.operations import Add, OperationId, Role
+from app.core.ids import MachineId
+from app.machine.settings import Choices
+from app.network.network import Network
+
+Json = dict[str, Any]
+
+
+class Naming:
+    """Keeps this machine's name; `changed` is called with a new one."""
+
+    def __init__(self, choices: Choices, changed: Callable[[str], None]) -> None:
+        self._choices, self._changed = choices, changed
+        self._news = asyncio.Event()
+        self._wanted: tuple[OperationId, str] | None = None
+
+    def members_changed(self, me: Member | None) -> None:
+        """The household's log may have renamed this machine."""
+        if me is not None and me.renamed and me.renamed != self._choices.now.renamed:
+            self._wanted = (me.renamed, me.name)
+            self._news.set()
+
+    async def joined(self, me: Member | None) -> str | None:
+        """The name that this machine goes by in the household it joined, where its own was taken there."""
+        if me is None or name_key(me.name) == name_key(self._choices.now.name):
+            return None
+        await self._take(me.name, None)
+        return me.name
+
+    async def run(self) -> None:
+        """Take over names that the household gives, until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            if self._wanted is not None:
+                line, name = self._wanted
+                await self._take(name, line)
+
+    async def rename(
+        self, network: Network, machine: Machine, name: str, machines: Mapping[MachineId, Machine]
+    ) -> Json:
+        """`machine` is called `name` from now on. Raises Refused: others are named by an admin."""
+        cleaned = clean_name(name)
+        if not any(sign.isprintable() and not sign.isspace() for sign in name):
+            raise BadInput("name_empty")
+        others = [other for key, other in machines.items() if key != machine.id]
+        if is_taken(cleaned, (one for other in others for one in (other.name, other.log_name))):
+            raise BadInput("name_taken", name=cleaned)
+        if machine.id == network.id:
+            await self._take(cleaned, None)
+        else:
+            await network.rename(machine.id, cleaned)
+        return {"renamed": {"id": machine.id, "name": cleaned, "was": machine.name}}
+
+    async def _take(self, name: str, line: OperationId | None) -> None:
+        given = {"name": name} if line is None else {"name": name, "renamed": line}
+        await self._choices.change(lambda now: msgspec.structs.replace(now, **given))
+        self._changed(name)
+
+
+async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> Json:
+    """What `machine` may do from now on. Raises Refused, and BadInput for rights that contradict each other."""
+    if {"guest", "host"} <= set(roles):
+        raise BadInput("roles_contradict", name=machine.name)
+    member = await network.set_roles(machine.id, [Role(role) for role in roles])
+    return {
+        "machine": {
+            "id": machine.id, "name": machine.name, "roles": sorted(map(str, member.roles))
+        }
+    }  # fmt: skip
+
+
+async def remove(
+    network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]
+) -> Json:
+    """Remove `machine`. `added`: what becomes of the machines it brought in, `keep` or `remove`.
+
+    Raises Refused when that is not said and there are any.
+    """
+    if machine.id == network.id:
+        raise BadInput("remove_itself")
+    theirs = {
+        line.id: line.body.machine
+        for line in network.added_by(machine.id)
+        if isinstance(line.body, Add) and line.body.machine in network.members
+    }
+    others = set(theirs.values()) - {network.id}
+    if others and added is None:
+        there = ", ".join(sorted(names[key].name for key in others if key in names))
+        raise Refused("remove_added", name=machine.name, added=there)
+    keeps = added == "keep"
+    kept = [line for line, key in theirs.items() if keeps or key == network.id]
+    before = set(network.members)
+    await network.remove(machine.id, kept)
+    gone = before - network.members.keys() - {machine.id}
+    also = sorted(names[key].name for key in gone if key in names)
+    return {"removed": {"id": machine.id, "name": machine.name}, "also_removed": also}

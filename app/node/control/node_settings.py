@@ -1,0 +1,135 @@
+"""What the owner chose about the node itself, and where it keeps things: shown, and changed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.core.errors import BadInput
+from app.machine.checks import confined
+from app.machine.hardware import sandbox_probe
+from app.machine.interfaces import UNASKED, Interface, interfaces
+from app.machine.models_folders import ModelsFolders
+from app.machine.paths import Home
+from app.machine.secrets.keystore import open_keystore
+from app.machine.settings import Choices, Settings, load
+from app.network.network import Network
+from app.node.control import requests as asked
+from app.node.downloads.models_move import existing
+from app.node.links.discovery_service import Finding, choice_of
+from app.node.options import NodeOptions
+
+Json = dict[str, Any]
+
+
+class OwnSettings:
+    """The settings that the node itself goes by. `options`: what this start was told on the command line."""
+
+    def __init__(
+        self,
+        home: Home,
+        options: NodeOptions,
+        choices: Choices,
+        network: Network,
+        finding: Finding,
+        folders: ModelsFolders,
+    ) -> None:
+        self._home, self._options, self._choices = home, options, choices
+        self._network, self._finding, self._folders = network, finding, folders
+
+    async def told(self) -> Json:
+        """Return all of them. `restart`: whether what is saved differs from what this start goes by."""
+        saved = await asyncio.to_thread(load, self._home.settings_file)
+        every = await asyncio.to_thread(interfaces)
+        keys = await open_keystore(self._home)
+        chosen, port = self._options.port, self._network.port
+        moved = chosen is None and saved.port != port
+        return {
+            "address": str(self._network.address),
+            "port": port if chosen is not None else saved.port,
+            "port_fixed": chosen is not None,
+            "discovery": saved.discovery,
+            "look_for_updates": saved.look_for_updates,
+            "share_models": saved.share_models,
+            "interfaces": [_interface_json(one, saved) for one in every],
+            "restart": moved or choice_of(self._options, saved) != self._finding.choice,
+            "keys": keys.where,
+            "home": str(self._home.root),
+            "folders": await asyncio.to_thread(_folders, self._home, self._folders),
+        }
+
+    async def change(self, order: asked.ChangeSettings) -> Json:
+        """Save what is given; it counts from the node's next start. Raises BadInput."""
+        if order.interfaces is not msgspec.UNSET:
+            known = {one.name for one in await asyncio.to_thread(interfaces)}
+            saved = await asyncio.to_thread(load, self._home.settings_file)
+            known |= set(saved.interfaces)  # one that is unplugged now
+            for name in order.interfaces:
+                if name not in known:
+                    raise BadInput("interface_unknown", name=name)
+        given = {
+            field: tuple(value) if isinstance(value, list) else value
+            for field in order.__struct_fields__
+            if (value := getattr(order, field)) is not msgspec.UNSET
+        }
+        if given:
+            await self._choices.change(lambda now: msgspec.structs.replace(now, **given))
+        return await self.told()
+
+
+async def walls_told() -> Json:
+    """What is kept from whatever reads model files here, why it is no more, and what to do about it."""
+    found = await sandbox_probe.tried()
+    check = confined(found)
+    level = found.level if found is not None else "unknown"
+    return {"level": level, "cause": check.cause, "cure": check.cure}
+
+
+def _interface_json(one: Interface, saved: Settings) -> Json:
+    return {
+        "name": one.name,
+        "kind": str(one.kind),
+        "addresses": list(one.addresses),
+        "up": one.is_up,
+        "unasked": one.kind in UNASKED,
+        "chosen": one.name in saved.interfaces,
+        "bits_per_s": one.negotiated_bits_per_s,
+    }
+
+
+def _folders(home: Home, of_models: ModelsFolders) -> list[Json]:
+    """Where the large things are, and how much they are; a folder whose disk is away is not looked at."""
+    here = [one for one in of_models.all if one not in (of_models.own, *of_models.known_away)]
+    now = of_models.now  # as `poolhouse folder` tells it
+    now_free = 0 if now in of_models.known_away else _free(now)
+    models = used_bytes(file for one in (home.models, *here) for file in one.rglob("*"))
+    free = _free(home.root)
+    return [
+        {"what": what, "path": str(path), "bytes": n_bytes, "free_bytes": free_bytes}
+        for what, path, n_bytes, free_bytes in (
+            ("models", now, models, now_free),
+            ("stages", home.stages, used_bytes(home.stages.rglob("*")), free),
+            ("logs", home.logs, used_bytes(home.logs.rglob("*")), free),
+        )
+    ]
+
+
+def _free(folder: Path) -> int:
+    return shutil.disk_usage(existing(folder)).free
+
+
+def used_bytes(files: Iterable[Path]) -> int:
+    """What these files take on the disk; links are not followed."""
+    total = 0
+    for file in files:
+        try:
+            if file.is_file() and not file.is_symlink():
+                total += file.stat().st_size
+        except OSError:
+            continue  # it went away while we looked
+    return total

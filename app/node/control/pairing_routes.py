@@ -1,0 +1,184 @@
+"""Pairing, joining and naming machines, for the loopback API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from app.core.errors import BadInput, Refused, Unreachable
+from app.core.household.household import Machine, Seen
+from app.core.household.machine_names import same_name
+from app.core.household.membership import Member
+from app.core.household.operations import Role
+from app.core.household.pairing import Closed, Done
+from app.core.ids import MachineId
+from app.network.network import Network
+from app.network.pairing.pairing_window import PairingWindow
+from app.network.sockets import Address
+
+Json = dict[str, Any]
+
+ROLES = {
+    "lend": (Role.LENDER,),
+    "guest": (Role.GUEST,),
+    "use_and_lend": (Role.HOST, Role.LENDER),
+    "admin": (Role.ADMIN, Role.HOST, Role.LENDER),
+}
+WINDOW_SECONDS, WINDOW_TRIES = 120, 3  # SAFETY.md 3
+LOOK_SECONDS = 0.5
+LINKING_SECONDS = 5
+MIN_PREFIX = 6
+
+
+async def open_window(network: Network, role: str) -> Json:
+    """A code for a machine that shall have the role's rights. Raises Refused or Busy."""
+    last = network.window
+    if last is not None and not last.ended and not last.seconds_left:
+        with suppress(TimeoutError):  # the code was right, and the newcomer is linking just now
+            async with asyncio.timeout(LINKING_SECONDS):
+                await _settled(last)
+    window = await network.open_pairing(ROLES[role])
+    return {
+        "code": window.code,
+        "address": str(window.address),
+        "seconds": WINDOW_SECONDS,
+        "tries": WINDOW_TRIES,
+    }
+
+
+async def wait(network: Network, report: Callable[[Json], None]) -> Json:
+    """Until the open window has ended: the machine that was paired. Raises Refused."""
+    window = network.window
+    if window is None:
+        raise Refused("no_pairing_window")
+    async with asyncio.TaskGroup() as group:
+        ending = group.create_task(_settled(window), name="wait for pairing")
+        while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
+            left = round(window.seconds_left)
+            report({"step": "waiting", "machine": None, "done": WINDOW_SECONDS - left,
+                    "total": WINDOW_SECONDS, "unit": "seconds", "tries_left": window.tries_left})  # fmt: skip
+    machine = ending.result()
+    if isinstance(machine, Refused):
+        raise machine
+    return {"machine": {"id": machine, "name": network.members[machine].name}}
+
+
+async def _settled(window: PairingWindow) -> MachineId | Refused:
+    try:
+        return await window.result()
+    except Refused as error:
+        return error
+
+
+async def join(
+    network: Network,
+    ref: str,
+    code: str,
+    near: Iterable[Seen],
+    machines: Mapping[MachineId, Machine],
+) -> Json:
+    """Join the household whose member shows `code`: at an address, or `near` under a name.
+
+    `machines` are those of this household: nobody joins them again.
+    """
+    *others, last = _places(ref, near, machines, network.id)
+    for place in others:  # several ways to one machine: the first that answers
+        try:
+            return _joined(network, await network.join(place, code))
+        except Unreachable as error:
+            if error.reason.code != "pairing_unreachable":
+                raise
+    return _joined(network, await network.join(last, code))
+
+
+def _joined(network: Network, member: Member) -> Json:
+    """guest: whether this machine may only ask there."""
+    own = network.members.get(network.id)
+    told = {"id": member.id, "name": member.name}
+    return {"machine": told, "guest": own is not None and own.is_guest}
+
+
+def _places(
+    ref: str, near: Iterable[Seen], machines: Mapping[MachineId, Machine], me: MachineId
+) -> list[Address]:
+    """Where to knock: at the machine nearby that is called `ref` or "", else at the address `ref`.
+
+    Raises BadInput, and Refused for a machine of this household.
+    """
+    is_open = [seen for seen in near if seen.name and seen.pairing_port]
+    found = [seen for seen in is_open if not ref or _is_called(seen, ref)]
+    if not found and ref:
+        try:
+            return [Address.parse(ref)]
+        except BadInput:
+            _refuse_member(ref, machines, me)
+            raise
+    if not found:
+        raise BadInput("pairing_nobody_near")
+    if len(found) > 1:
+        there = ", ".join(f"{seen.name} ({_door(seen)[0]})" for seen in found)
+        raise BadInput("pairing_several_near", there=there)
+    return _door(found[0])
+
+
+def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineId) -> None:
+    """Raises Refused where `ref` is a machine that was paired before, or this one itself."""
+    with suppress(BadInput):  # no machine of this household is called so
+        machine = named(ref, machines)
+        raise Refused("peer_is_this" if machine.id == me else "pairing_member", name=machine.name)
+
+
+def _is_called(seen: Seen, ref: str) -> bool:
+    by_id = len(ref) >= MIN_PREFIX and seen.id16.startswith(ref)
+    return by_id or (seen.name is not None and same_name(seen.name, ref))
+
+
+def _door(seen: Seen) -> list[Address]:
+    return [Address(host, seen.pairing_port or 0) for host in seen.addresses]
+
+
+def window_json(window: PairingWindow | None) -> Json | None:
+    """The open window, without its code: that is for the screen of whoever opened it."""
+    if window is None or window.ended:
+        return None
+    return {
+        "address": str(window.address),
+        "seconds_left": round(window.seconds_left),
+        "tries_left": window.tries_left,
+    }
+
+
+def json(window: PairingWindow | None) -> Json:
+    """The snapshot's part of it."""
+    state = window.state if window is not None else None
+    return {
+        "pairing": window_json(window),
+        "pairing_closed": why_closed(window),
+        "paired": state.machine if isinstance(state, Done) else None,  # by the last window
+    }
+
+
+def why_closed(window: PairingWindow | None) -> str | None:
+    """The reason's code, where the last window ended without a machine and nobody cancelled it."""
+    state = window.state if window is not None else None
+    return state.why.code if isinstance(state, Closed) and state.why is not None else None
+
+
+def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
+    """The machine a person means by a name, an id, or its beginning. Raises BadInput."""
+    alike = [machine for machine in machines.values() if same_name(machine.name, ref)]
+    by_name = [machine for machine in alike if machine.name == ref] or alike
+    by_id = [
+        machine
+        for key, machine in machines.items()
+        if len(ref) >= MIN_PREFIX and key.startswith(ref)
+    ]
+    found = by_name or by_id
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BadInput("machine_ambiguous", name=ref[:64], count=len(found))
+    there = ", ".join(sorted(machine.name for machine in machines.values()))
+    raise BadInput("machine_unknown", name=ref[:64], there=there)

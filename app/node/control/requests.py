@@ -1,0 +1,308 @@
+"""What may be asked of the loopback API: exact shapes, every size bounded, unknown fields refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from app.core import lone_surrogates
+from app.core.errors import BadInput
+from app.core.lending.policy import LINK_MOST_MBIT
+from app.decoding import decode
+from app.network.peer.bounded_body import whole_body
+from app.node.control.decode_errors import plainly
+from app.node.control.guard import MAX_BODY_BYTES
+from backends.contract import KvType, Sampling
+
+R = TypeVar("R", bound="Request")
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+Count = Annotated[int, Meta(ge=1, le=1 << 24)]
+Text = Annotated[str, Meta(max_length=4 << 20)]
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+AccessNames = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=300)]], Meta(max_length=64)
+]
+LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of all bodies."""
+
+
+class OpenPairing(Request, frozen=True):
+    role: Literal["lend", "guest", "use_and_lend", "admin"] = "use_and_lend"
+
+
+class Join(Request, frozen=True):
+    address: Annotated[str, Meta(max_length=260)]  # or a name; "": the only one that is open
+    code: Annotated[str, Meta(max_length=32)]
+
+
+class ChangeLending(Request, frozen=True):
+    """Rules to change; what is not given stays. The fields are those of core/policy.py's Rules."""
+
+    on: bool | msgspec.UnsetType = msgspec.UNSET
+    memory_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET
+    devices: Annotated[list[Name], Meta(max_length=16)] | msgspec.UnsetType = msgspec.UNSET
+    idle_s: Annotated[float, Meta(ge=0, le=7 * 86400)] | msgspec.UnsetType = msgspec.UNSET
+    hours: Annotated[str, Meta(max_length=400)] | msgspec.UnsetType = msgspec.UNSET
+    battery_percent: Annotated[int, Meta(ge=0, le=100)] | msgspec.UnsetType = msgspec.UNSET
+    programs: Annotated[list[Name], Meta(max_length=64)] | msgspec.UnsetType = msgspec.UNSET
+    gpu: bool | msgspec.UnsetType = msgspec.UNSET
+    drain_s: Annotated[float, Meta(ge=0, le=600)] | msgspec.UnsetType = msgspec.UNSET
+    threads: Annotated[int, Meta(ge=0, le=1024)] | msgspec.UnsetType = msgspec.UNSET
+    hot: bool | msgspec.UnsetType = msgspec.UNSET
+    hot_celsius: Annotated[int, Meta(ge=50, le=105)] | msgspec.UnsetType = msgspec.UNSET
+    screen: bool | msgspec.UnsetType = msgspec.UNSET
+    network: bool | msgspec.UnsetType = msgspec.UNSET
+    link_mbit: LinkMbit | msgspec.UnsetType = msgspec.UNSET
+    limit_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class PauseLending(Request, frozen=True):
+    seconds: Annotated[float, Meta(gt=0, le=366 * 86400)] | None = None  # None: until resumed
+    at_once: bool = False
+
+
+class ChooseAutostart(Request, frozen=True):
+    on: bool
+
+
+class ChangeSettings(Request, frozen=True):
+    """What counts from the next start on; what is not given stays."""
+
+    port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
+    discovery: bool | msgspec.UnsetType = msgspec.UNSET
+    interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
+    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # counts at once, as the next one
+    share_models: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class ChooseFolder(Request, frozen=True):
+    """Where models are kept; "" is the folder in the home."""
+
+    path: Annotated[str, Meta(max_length=4096)]
+    move: bool = False
+    new: bool = False  # make it where it is not there
+
+
+class PreferInterface(Request, frozen=True):
+    """By which interface of this computer a machine is dialled; None: by whichever is best."""
+
+    interface: Annotated[str, Meta(min_length=1, max_length=128)] | None
+
+
+class ChangeApi(Request, frozen=True):
+    """The Chat API; what is not given stays. It counts at once."""
+
+    on: bool | msgspec.UnsetType = msgspec.UNSET
+    port: Annotated[int, Meta(ge=1024, le=65535)] | msgspec.UnsetType = msgspec.UNSET
+    may_load: bool | msgspec.UnsetType = msgspec.UNSET
+    ollama_open: bool | msgspec.UnsetType = msgspec.UNSET
+    lan: bool | msgspec.UnsetType = msgspec.UNSET
+    add_host_names: AccessNames = []
+    remove_host_names: AccessNames = []
+    add_origins: AccessNames = []
+    remove_origins: AccessNames = []
+    at_once: Annotated[int, Meta(ge=1, le=32)] | msgspec.UnsetType = msgspec.UNSET
+    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class LimitKey(Request, frozen=True):
+    """What one key may have; None: what all keys may."""
+
+    name: Annotated[str, Meta(max_length=100)]
+    at_once: Annotated[int, Meta(ge=1, le=32)] | None = None
+    tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None
+
+
+class AddUpstream(Request, frozen=True):
+    """Another OpenAI-compatible server; it is asked only while it is on."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$")]
+    url: Annotated[str, Meta(min_length=1, max_length=500)]
+    models: Annotated[dict[Name, Name], Meta(min_length=1, max_length=64)]
+    cap_tokens: Annotated[int, Meta(ge=1, le=1 << 50)]
+    key: Annotated[str, Meta(max_length=1000)] = ""
+    certificate: Annotated[str, Meta(max_length=1 << 14)] = ""
+
+
+class ChangeUpstream(Request, frozen=True):
+    on: bool | None = None
+    cap_tokens: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
+    forget_spent: bool = False
+
+
+class ApiKey(Request, frozen=True):
+    name: Annotated[str, Meta(max_length=100)] = "default"
+
+
+class Reach(Request, frozen=True):
+    address: Annotated[str, Meta(min_length=1, max_length=260)]
+
+
+class RenameMachine(Request, frozen=True):
+    name: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class SetRoles(Request, frozen=True):
+    roles: Annotated[list[Literal["admin", "host", "lender", "guest"]], Meta(max_length=4)]
+
+
+class Import(Request, frozen=True):
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]
+    name: Name | None = None
+
+
+class StartDownload(Request, frozen=True):
+    repository: Name
+    file: Annotated[str, Meta(min_length=1, max_length=1000)]
+    revision: Name | None = None
+    name: Name | None = None
+    machine: Hash | None = None  # the id of the one that it is copied from; None: the hub
+    sha256: Hash | None = None  # of the file, where the catalogue does not know it
+
+
+class FindCopies(Request, frozen=True):
+    """Who of the household has this file; `sha256` as in StartDownload."""
+
+    repository: Name
+    file: Annotated[str, Meta(min_length=1, max_length=1000)]
+    revision: Name | None = None
+    sha256: Hash | None = None
+
+
+class SetToken(Request, frozen=True):
+    token: Annotated[str, Meta(max_length=1000)]
+
+
+class MeasureModel(Request, frozen=True):
+    model: Name
+    one_by_one: bool = False  # for nodes that share one computer
+    only_here: bool = False  # no other machine
+    known_only: bool = False  # nothing is measured
+
+
+class PlanModel(Request, frozen=True):
+    model: Name
+    context: Count | None = None
+    users: Annotated[int, Meta(ge=1, le=64)] | None = None
+    split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
+    shape: Literal["one", "split", "replicas"] | None = None  # None: the best for so many users
+    measure: bool | None = (
+        None  # the machines first; None: a load does unless it was told the split
+    )
+    without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
+    kv: KvType = KvType.F16
+    # of hidden states on the wire; auto: f16, or q8 where that makes a request clearly shorter
+    number: Literal["auto", "f16", "f32", "q8"] = "auto"
+    beside: bool = False  # what is loaded keeps its memory, but the same model
+    anyway: bool = False  # this machine may take all the memory it has, not only what it gives
+
+
+class Sketch(Request, frozen=True, kw_only=True):
+    """What a catalogue says of a file that is not here."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=400)]
+    file_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
+    architecture: Annotated[str, Meta(max_length=100)] = ""
+    n_layers: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    kv_bytes_per_token: Annotated[int, Meta(ge=1, le=1 << 30)] | None = None
+    context_length: Count = 1 << 24
+    splits: bool = True
+    quantisation: Annotated[str, Meta(max_length=100)] = ""
+    parameters: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
+    active_parameters: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
+
+
+class Judge(Request, frozen=True):
+    """Would they fit? `place`: say also where the layers would go, and how fast that would be; `measure`:
+    the machines first, where they were not measured on layers like these."""
+
+    sketches: Annotated[list[Sketch], Meta(max_length=400)]
+    context: Count | None = None
+    users: Annotated[int, Meta(ge=1, le=64)] | None = None
+    without: Annotated[list[Name], Meta(max_length=64)] = []
+    kv: KvType = KvType.F16
+    place: bool = False
+    measure: bool = False
+
+
+class LoadModel(PlanModel, frozen=True):
+    first: bool = True  # from then on a question that names no model is for it
+
+
+class UnloadModel(Request, frozen=True):
+    """None: all that is loaded."""
+
+    model: Name | None = None
+
+
+class Message(Request, frozen=True):
+    role: Literal["system", "user", "assistant"]
+    content: Text
+    thought: Text = ""  # of an answer: what was thought before it
+
+
+class SamplingValues(Request, frozen=True):
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.8
+    top_k: Annotated[int, Meta(ge=0, le=1 << 20)] = 40
+    top_p: Annotated[float, Meta(ge=0, le=1)] = 0.95
+    min_p: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    repeat_penalty: Annotated[float, Meta(ge=0, le=10)] = 1.0
+    seed: Annotated[int, Meta(ge=0, le=(1 << 32) - 2)] | None = None
+    logit_bias: Annotated[list[tuple[int, float]], Meta(max_length=300)] = []
+
+    def sampling(self, chance: int) -> Sampling:
+        """The values with a seed: the one given, or `chance`."""
+        return Sampling(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repeat_penalty=self.repeat_penalty,
+            seed=chance if self.seed is None else self.seed,
+            logit_bias=tuple(self.logit_bias),
+        )
+
+
+class CountTokens(Request, frozen=True):
+    """model: whose tokens; None: those of whatever answers a question without a name."""
+
+    text: Text
+    model: Name | None = None
+
+
+class Ask(Request, frozen=True):
+    """One answer: exactly one of prompt, prompt_ids and messages is given."""
+
+    prompt: Text | None = None
+    prompt_ids: Annotated[list[int], Meta(min_length=1, max_length=1 << 20)] | None = None
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=4096)] | None = None
+    raw: bool = False
+    model: Name | None = None
+    max_tokens: Count | None = None
+    stop: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)
+    ] = []
+    conversation: Name | None = None
+    # when the chat began, in seconds since 1970: its template may name the date
+    begun_at: Annotated[float, Meta(ge=0, le=1 << 35)] | None = None
+    ignore_end: bool = False  # benchmarks want exactly max_tokens
+    guesses: bool = True  # idle machines may compute what is likely to come next
+    sampling: SamplingValues = SamplingValues()
+    think: bool | None = None  # before it answers; None: as the model's template has it
+    effort: Annotated[str, Meta(max_length=32)] = ""  # how hard: low, medium, high
+    think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # then a thought is ended
+
+
+async def body(request: web.Request, kind: type[R]) -> R:
+    """The request's body as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
+    raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
+    try:
+        return decode(lone_surrogates.replaced(raw) or b"{}", kind)
+    except ValueError as error:
+        raise BadInput("bad_request", why=plainly(str(error))) from None

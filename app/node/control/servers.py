@@ -1,0 +1,97 @@
+"""Both HTTP surfaces of a node: the control API for its faces, the Chat API for other programs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from app.gateway.access.slow_client_guard import FirstWords
+from app.gateway.servers.lan_server import LanDoor
+from app.gateway.servers.local_server import ChatApi
+from app.machine import release_address
+from app.machine.secrets.chat_key import ChatKey
+from app.network.peer.listener import GUEST_PATH, MODELS_PATH
+from app.node.control import api_routes, history_routes, lending_routes, link_routes, model_routes
+from app.node.control.answer_routes import AnswerRoutes
+from app.node.control.control import Control
+from app.node.control.household_routes import HouseholdRoutes
+from app.node.control.machine_routes import MachineRoutes
+from app.node.control.model_file_routes import ModelRoutes
+from app.node.control.node_settings import OwnSettings
+from app.node.control.state_routes import StateRoutes
+from app.node.doctor.doctor import Doctor
+from app.node.downloads.updates import Updates
+from app.node.models.detached_answers import KeptAnswers
+from app.node.node import Node
+
+
+class Doors:
+    """They open and close together; what each lets in is its own affair. Each is given the services it uses."""
+
+    def __init__(self, node: Node, stop: Callable[[], None]) -> None:
+        """`stop` ends the node."""
+        choices, interfaces = node.choices, node.finding.choice.interfaces
+        self.api = ChatApi(
+            node.home,
+            choices,
+            node.hosting,
+            node.shop.models,
+            node.guesting,
+            node.rights,
+            node.journal,
+            LanDoor(node.home, lambda: interfaces, FirstWords(), node.network.expects),
+        )
+        self._updates = Updates(
+            node.home.root / "updates.json",
+            release_address.named(),
+            lambda: choices.now.look_for_updates,
+            node.journal.note,
+        )
+        kept = KeptAnswers()
+        self.control = Control(
+            kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()]
+        )
+        node.network.mount(GUEST_PATH, self.api.for_guests())
+        node.network.mount(MODELS_PATH, node.giving.application())
+
+    async def start(self, group: asyncio.TaskGroup) -> None:
+        await self.control.start(group)
+        self._looking = group.create_task(self._updates.run(), name="look for updates")
+        await self.api.start(group)
+
+    async def stop(self) -> None:
+        self._looking.cancel()
+        await self.api.stop()
+        await self.control.stop()
+
+
+def _routes(
+    node: Node, api: ChatApi, kept: KeptAnswers, stop: Callable[[], None]
+) -> list[web.RouteDef]:
+    """All of the control API."""
+    home, network, household, hosting = node.home, node.network, node.household, node.hosting
+    doctor = Doctor(
+        home, network, household, node.finding, node.lending, node.links, hosting, node.busy
+    )
+    settings = OwnSettings(
+        home, node.options, node.choices, network, node.finding, node.shop.folders
+    )
+    state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
+    machines = HouseholdRoutes(network, household, node.naming, node.doubts, hosting.loaded)
+    models = ModelRoutes(node.shop.models, hosting, node.guesting, node.measuring, household)
+    answers = AnswerRoutes(hosting, node.guesting, api.upstreams, kept)
+    machine = MachineRoutes(home, node.hardware, node.shop.folders, settings)
+    return [
+        *state.routes(),
+        *machines.routes(),
+        *lending_routes.routes(node.lending),
+        *models.routes(),
+        *model_routes.routes(node.shop),
+        *api_routes.routes(api),
+        *history_routes.routes(ChatKey(home)),
+        *answers.routes(),
+        *machine.routes(),
+        *link_routes.routes(node.links, household),
+    ]

@@ -1,0 +1,99 @@
+"""The control API's routes over the state of the node: its snapshot, its changes, its journal, its health, its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import msgspec
+from aiohttp import web
+
+from app.node.control.ndjson import Json
+from app.node.doctor.doctor import Doctor
+from app.node.events import Event, Events
+from app.node.journal import Journal
+
+HEARTBEAT_SECONDS = 10
+
+
+class StateRoutes:
+    """`snapshot` makes the state as JSON; `stop` ends the node."""
+
+    def __init__(
+        self,
+        snapshot: Callable[[], Json],
+        events: Events,
+        journal: Journal,
+        doctor: Doctor,
+        stop: Callable[[], None],
+    ) -> None:
+        self._snapshot, self._events, self._journal = snapshot, events, journal
+        self._doctor, self._stop = doctor, stop
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/status", self.status),
+            web.get("/events", self.events),
+            web.get("/machines", self.machines),
+            web.get("/doctor", self.doctor),
+            web.get("/journal", self.journal),
+            web.post("/shutdown", self.shutdown),
+        ]
+
+    async def status(self, request: web.Request) -> web.Response:
+        return web.json_response(self._snapshot())
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        after = request.headers.get("Last-Event-ID", "")
+        async with aclosing(with_heartbeat(self._events.listen(after))) as events:
+            async for event in events:
+                await answer.write(event)
+        return answer
+
+    async def machines(self, request: web.Request) -> web.Response:
+        now = self._snapshot()
+        return web.json_response(
+            {key: list(now[key].values()) for key in ("machines", "strangers")}
+        )
+
+    async def doctor(self, request: web.Request) -> web.Response:
+        whole = "whole" in request.query
+        return web.json_response({"checks": await self._doctor.checks(whole)})
+
+    async def journal(self, request: web.Request) -> web.Response:
+        since = request.query.get("since", "0")
+        return web.json_response(self._journal.json(int(since[:15]) if since.isdecimal() else 0))
+
+    async def shutdown(self, request: web.Request) -> web.Response:
+        self._stop()
+        return web.json_response({})
+
+
+async def with_heartbeat(
+    events: AsyncGenerator[Event, None],
+) -> AsyncGenerator[bytes, None]:
+    """Server-sent events, with a comment line when nothing happens for a while."""
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(_next(events), name="next event")
+        try:
+            while True:
+                done, _ = await asyncio.wait({waiting}, timeout=HEARTBEAT_SECONDS)
+                if not done:
+                    yield b": alive\n\n"
+                    continue
+                event = waiting.result()
+                waiting = group.create_task(_next(events), name="next event")
+                yield b"event: %s\nid: %s\ndata: %s\n\n" % (
+                    event.name.encode(), event.id.encode(), msgspec.json.encode(event.data),
+                )  # fmt: skip
+        except GeneratorExit:
+            pass  # a TaskGroup would wrap it
+        finally:
+            waiting.cancel()
+
+
+async def _next(events: AsyncGenerator[Event, None]) -> Event:
+    return await anext(events)

@@ -1,0 +1,1 @@
+"""What a running node finds about itself, its household and its network."""

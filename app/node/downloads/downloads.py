@@ -1,0 +1,393 @@
+"""The downloads of this machine: begun, paused, resumed, cancelled; two at once, the rest wait their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import ClientSession
+
+from app.catalog.files import Disk
+from app.catalog.gguf.gguf_names import part_names
+from app.catalog.hub.hub_address import MAIN, checked
+from app.catalog.hub.hub_files import new_session
+from app.catalog.shelf import NAME, Shelf, name_for, whole_stem
+from app.catalog.transfers.download_records import Places, Record, deleted, id_of, whole_bytes
+from app.catalog.transfers.file_transfer import WAITS, at_once
+from app.catalog.transfers.hash_pins import pin_of
+from app.core.errors import AppError, BadInput, Damaged, Unreachable, bug
+from app.node.cancellation import in_thread
+from app.node.downloads.download_fetch import Fetch, Fetching
+from app.node.downloads.download_ledger import Ledger
+from app.node.downloads.download_source import (
+    Around,
+    Copy,
+    Wish,
+    files_of,
+    may_be_pinned,
+    new_record,
+    no_token,
+)
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+AT_ONCE = 2
+STALL_LOOK_SECONDS = 1.0
+AWAY = ("copy_away", "copy_unreached")  # the machine that a model is copied from
+
+
+class Downloads:
+    """Every download there is, until a person takes it off the list."""
+
+    def __init__(
+        self,
+        places: Places,
+        shelf: Shelf,
+        around: Around,
+        disk: Disk | None = None,
+        waits: tuple[float, ...] = WAITS,
+    ) -> None:
+        self._disk, self._waits = disk or Disk(), waits
+        self._list, self._shelf = Ledger(places, self._disk), shelf
+        self.book = self._list.book
+        self._around, self._changed = around, around.changed
+        self.arrived: Callable[[int], Awaitable[None]] = at_once  # as in catalog/transfer.py
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._hands = asyncio.Lock()  # what people ask is done one after another
+        self._session: ClientSession
+        self._group: asyncio.TaskGroup
+        self._ready = asyncio.Event()
+        self._holds = False  # no file of a download may be opened now
+
+    async def run(self) -> None:
+        """Serve until cancelled; what was going on when the node ended goes on."""
+        await self._list.load()
+        async with new_session() as session, asyncio.TaskGroup() as group:
+            self._session, self._group = session, group
+            for record in self._list:
+                if record.standing == "going":
+                    self._go(record.id)
+            self._ready.set()
+            self._changed()
+            try:
+                while True:  # a line that stands still is seen to
+                    await asyncio.sleep(STALL_LOOK_SECONDS)
+                    await self._go_on_with_copies()
+                    if any(self._list.live(one.id).doing == "running" for one in self._list):
+                        self._changed()
+            finally:
+                self._ready.clear()
+
+    def json(self) -> dict[str, Json]:
+        """For the snapshot; the oldest first."""
+        return self._list.json()
+
+    def one(self, download_id: str) -> Json:
+        return self._list.one(download_id)
+
+    def of(self, repository: str, file: str) -> str | None:
+        """The id of the download of this file, if there is one."""
+        key = id_of(repository, part_names(file)[0])
+        return key if key in self._list else None
+
+    async def start(
+        self,
+        repository: str,
+        file: str,
+        revision: str | None,
+        name: str | None,
+        copy: Copy | None = None,
+    ) -> Json:
+        """Begin a download, or go on with the one there is; of a model in several files any names it.
+
+        copy: from a machine of the household; what came so far is gone on with. Raises AppError.
+        """
+        checked(repository, file, revision)
+        file = part_names(file)[0]
+        name = name or name_for(whole_stem(file.rsplit("/", 1)[-1].rsplit(".", 1)[0]))
+        if not NAME.fullmatch(name) or name_for(name) != name:
+            raise BadInput("model_name_odd", name=name[:100])
+        await self._ready.wait()
+        wish = Wish(repository, file, revision, name, copy)
+        asks = copy is None and may_be_pinned(wish, self._around)
+        pin = await self._around.pin(repository, file) if asks else None
+        async with self._hands:
+            key = id_of(repository, file)
+            if key in self._list:
+                there = self._list[key]
+                other = revision not in (None, MAIN, there.revision)
+                if there.standing == "done":
+                    known = await asyncio.to_thread(self._name_on_shelf, there)
+                    other = known is None
+                    if known not in (None, there.model):  # the one it came by was taken off
+                        await self._list.change(key, model=known)
+                if there.standing == "going" or not other:
+                    await self._turn_to(there, wish)
+                    return await self._resume(key)
+                await self._remove(key)
+            record = new_record(wish, self._around, pin)
+            self._list.check_room(record)
+            await self._list.add(record)
+            self._go(key)
+            return self.one(key)
+
+    async def pause(self, download_id: str) -> Json:
+        """Stop it; what is here stays."""
+        async with self._hands:
+            if self._list[download_id].standing == "going":
+                await self._halt(download_id)
+                if self._list[download_id].standing == "paused":  # it may have ended just now
+                    await self._list.change(download_id, standing="paused")
+            self._changed()
+            return self.one(download_id)
+
+    async def resume(self, download_id: str) -> Json:
+        """Go on from what is on the disk; an old error is forgotten."""
+        async with self._hands:
+            return await self._resume(download_id)
+
+    async def remove(self, download_id: str) -> Json:
+        """Cancel it and delete its part. Of one that is done only the line goes."""
+        async with self._hands:
+            freed = await self._remove(download_id)
+            return {"removed": download_id, "freed_bytes": freed}
+
+    def __contains__(self, download_id: str) -> bool:
+        return download_id in self._list
+
+    def name_of(self, download_id: str) -> str:
+        """Of one that is on the list."""
+        return self._list[download_id].name if download_id in self._list else ""
+
+    def owns(self, path: Path) -> str | None:
+        """The SHA-256 of a file that was downloaded here; None for any other."""
+        return self._list.book.sha256_of(path)
+
+    async def forget(self, path: Path) -> int:
+        """Delete a downloaded file that nobody wants, and its line; the bytes that freed. Raises AppError."""
+        sha256 = self.owns(path)
+        freed = await asyncio.to_thread(deleted, path) if sha256 else 0
+        for record in self._list:
+            if record.sha256 == sha256 and record.standing == "done":
+                await self.remove(record.id)
+        return freed
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Meanwhile their files may be moved: those that go on wait."""
+        await self._ready.wait()
+        async with self._hands:
+            self._holds = True
+            for record in self._list:
+                if record.standing == "going":
+                    await self._halt(record.id)
+                    self._list.show(record.id, standing="going")
+        try:
+            yield
+        finally:
+            self._holds = False
+            for record in self._list if self._ready.is_set() else ():
+                if record.standing == "going" and record.id not in self._tasks:
+                    self._go(record.id)
+
+    async def try_again(
+        self, codes: Collection[str], folders: Collection[str] | None = None
+    ) -> None:
+        """Those go on that failed for one of these reasons, if given because of one of these folders; one that
+        cannot says why once more."""
+        for record in self._list:
+            where = folders is None or record.facts.get("folder") in folders
+            if record.standing == "failed" and record.code in codes and where:
+                try:
+                    await self.resume(record.id)
+                except AppError as error:
+                    await self._fail(record.id, error)
+
+    # inside
+
+    async def _go_on_with_copies(self) -> None:
+        """Those that failed because a machine was away, once it is connected again."""
+        for record in () if self._holds else self._list:
+            waits = record.standing == "failed" and record.code in AWAY and record.machine
+            if waits and self._around.is_near(waits):
+                try:
+                    await self.resume(record.id)
+                except AppError as error:
+                    await self._fail(record.id, error)
+
+    async def _turn_to(self, there: Record, wish: Wish) -> None:
+        """Have it come from where it is wanted from now; what is here of it stays. Raises AppError."""
+        if there.standing == "done" or there.machine == (wish.copy.machine if wish.copy else None):
+            return
+        now = new_record(wish, self._around)
+        if wish.copy and there.sha256 not in (None, now.sha256):
+            raise BadInput("copy_no_hash", file=there.file, name=now.source)
+        if there.standing == "going":
+            await self._halt(there.id)
+        fields = {"standing": "paused", "machine": now.machine, "source": now.source}
+        if wish.copy:
+            fields |= {"sha256": now.sha256, "hash_from": there.hash_from or now.hash_from}
+        await self._list.change(there.id, **fields)
+
+    async def _resume(self, download_id: str) -> Json:
+        record = self._list[download_id]
+        if record.standing in ("paused", "failed"):
+            self._list.check_room(record)
+            await self._list.change(download_id, standing="going", code=None, facts={})
+            self._go(download_id)
+        return self.one(download_id)
+
+    async def _remove(self, download_id: str) -> int:
+        if download_id not in self._list:
+            raise BadInput("download_unknown")
+        await self._halt(download_id)
+        record = self._list[download_id]
+        freed = await self._list.drop(download_id)
+        self._changed()
+        if record.standing != "done":
+            freed += await asyncio.to_thread(self._without_use, record)
+        return freed
+
+    def _go(self, download_id: str) -> None:
+        self._list.live(download_id).waiting()
+        if self._holds:
+            self._changed()
+            return
+        self._tasks[download_id] = self._group.create_task(
+            self._carry_out(download_id), name=f"download {download_id}"
+        )
+        self._changed()
+
+    async def _halt(self, download_id: str) -> None:
+        """End the work on it, and wait until its file is closed, even when cancelled; it is shown as paused."""
+        task = self._tasks.pop(download_id, None)
+        try:
+            if task is not None:
+                task.cancel()
+                await _ended(task)
+        finally:
+            self._list.stopped(download_id)
+            if self._list[download_id].standing == "going":
+                self._list.show(download_id, standing="paused")
+            self._changed()
+
+    async def _carry_out(self, download_id: str) -> None:
+        """A download from now to its end; whatever goes wrong becomes its sentence."""
+        try:
+            async with self._turns:
+                await self._fetch_and_shelve(download_id)
+        except AppError as error:
+            why = self._told_of_pin(download_id, error)
+            await self._fail(download_id, await asyncio.to_thread(self._away_or, download_id, why))
+        except Exception as error:  # the outer wall: one download must not end the node
+            log.exception("the download %s failed", download_id)
+            await self._fail(download_id, bug(error))
+        finally:
+            self._changed()
+
+    async def _fetch_and_shelve(self, download_id: str) -> None:
+        record, live = self._list[download_id], self._list.live(download_id)
+        path = self._list.book.whole_of(record)
+        there = await asyncio.to_thread(whole_bytes, path)
+        if not (record.sha256 and there):
+            path = await Fetch(self._fetching(record), download_id).run()
+        live.checking(await asyncio.to_thread(whole_bytes, path))
+        self._changed()
+
+        def tell(done: int, total: int) -> None:
+            live.checked(done, total)
+            self._changed()
+
+        try:
+            entry = await in_thread(
+                lambda hashed: self._shelf.import_file(path, hashed, name=record.name), tell
+            )
+        except BadInput as error:
+            if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
+                with contextlib.suppress(AppError):  # what is wrong with it matters more
+                    await asyncio.to_thread(deleted, path)
+            raise
+        await self._list.change(download_id, standing="done", model=entry.name)
+        live.finished(entry.model.file_bytes)
+        await self._pin(self._list[download_id], entry.model.file_bytes)
+
+    async def _pin(self, record: Record, n_bytes: int) -> None:
+        """Keep what came of a file whose hash nobody knew; the next one has to be the same."""
+        listed = self._around.catalogue().find(record.repository, record.file)
+        if record.machine is None and listed is not None and listed[1].whole_hash is None:
+            pin = pin_of(record, n_bytes, time.time())
+            if pin is not None:
+                await self._around.keep_pin(pin)
+
+    def _told_of_pin(self, download_id: str, error: AppError) -> AppError:
+        """Other bytes than the household took before: that is the news, not what this app knows."""
+        record = self._list[download_id]
+        codes = ("download_other_file", "download_other_size")
+        if record.hash_from != "household" or error.reason.code not in codes:
+            return error
+        return Damaged("download_other_than_first", file=record.file, source=record.source)
+
+    def _away_or(self, download_id: str, error: AppError) -> AppError:
+        """A disk that was unplugged is the cause of whatever failed on it."""
+        try:
+            self.book.ensure(self.book.folder_of(self._list[download_id]))
+        except Unreachable as away:
+            return away
+        except AppError:
+            return error
+        return error
+
+    def _fetching(self, record: Record) -> Fetching:
+        files = files_of(record, self._around, self._session)
+        token = no_token if record.machine else self._around.token
+        return Fetching(
+            self._list, files, self._disk, token, self._changed, self._waits, self.arrived
+        )
+
+    async def _fail(self, download_id: str, error: AppError) -> None:
+        failed: Json = {
+            "standing": "failed", "code": error.reason.code, "facts": dict(error.reason.facts),
+        }  # fmt: skip
+        try:
+            await self._list.change(download_id, **failed)
+        except (AppError, OSError):  # a full disk: the sentence is shown though it is not kept
+            log.warning("the download %s could not be noted", download_id)
+            self._list.show(download_id, **failed)
+        self._list.stopped(download_id)
+
+    def _name_on_shelf(self, record: Record) -> str | None:
+        """What its file is called there, by the name it came by if that is left; None: it is not there."""
+        path = self._list.book.whole_of(record).absolute()
+        if not whole_bytes(path):
+            return None
+        names = [one.name for one in self._shelf.entries() if Path(one.path) == path]
+        return record.model if record.model in names else next(iter(names), None)
+
+    def _without_use(self, record: Record) -> int:
+        """Delete a whole file that never came on the shelf and that no other download means; its bytes."""
+        if record.sha256 is None or any(one.sha256 == record.sha256 for one in self._list):
+            return 0
+        if self._name_on_shelf(record) is not None:
+            return 0
+        return deleted(self._list.book.whole_of(record))
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Wait for a task to its end, even when cancelled."""
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                continue
+        raise

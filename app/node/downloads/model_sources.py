@@ -1,0 +1,313 @@
+"""Where models come from: the catalogue, the hub, other programs, and the downloads that bring them here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.catalog.catalogue import Offer, shipped
+from app.catalog.files import Disk
+from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.gguf.gguf_names import part_names
+from app.catalog.hub import hub_search as online
+from app.catalog.hub.hub_address import HUB, Hub
+from app.catalog.hub.hub_search import Found, HubFile
+from app.catalog.other_apps import Other, OtherApps, app_of
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stages.stage_store import StageStore
+from app.catalog.transfers.hash_pins import Pins
+from app.core.errors import BadInput, Reason
+from app.core.ids import machine_id
+from app.core.reasons import with_reason
+from app.machine.models_folders import ModelsFolders
+from app.machine.paths import Home
+from app.machine.secrets.token_store import TokenStore
+from app.machine.settings import Choices
+from app.network.network import Network
+from app.node.control import requests as asked
+from app.node.control.shelf_routes import Models
+from app.node.downloads.download_source import Around, Copy, promised
+from app.node.downloads.downloads import Downloads
+from app.node.downloads.household_pins import HouseholdPins
+from app.node.downloads.models_folder import ModelsFolder
+from app.node.downloads.models_move import Around as Moving
+from app.node.downloads.peer_copies import Copies
+
+Json = dict[str, Any]
+MAX_QUERY = 200
+
+
+class Shop:
+    """Everything a face asks to find a model and to get it."""
+
+    def __init__(
+        self,
+        home: Home,
+        choices: Choices,
+        shelf: Shelf,
+        stages: StageStore,
+        in_use: Callable[[], Collection[str]],
+        changed: Callable[[], None],
+        network: Network,
+        disk: Disk | None = None,
+    ) -> None:
+        self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
+        self._contact: float | None = None  # when the hub was asked last, since the start
+        self.models = Models(shelf, stages, in_use, self, changed)
+        self._network, self._copies = network, Copies(lambda: network)
+        copies = self._copies
+        self.pins = HouseholdPins(Pins(home.pins), copies.pin)
+        around = Around(
+            Hub.of, shipped, self._tokens.get, changed, self._contacted, copies.files_of, copies.is_near,
+            self.pins.of, self.pins.keep,
+        )  # fmt: skip
+        self.folders = ModelsFolders(home.downloaded, choices.now.models)
+        self.downloads = Downloads(self.folders, shelf, around, disk)
+        shelf.why_away = self.folders.why_away
+        moving = Moving(self.folders, shelf, self.downloads, in_use, changed, disk or Disk())
+        self.folder = ModelsFolder(moving, choices, home.root)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        await self.pins.look()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.downloads.run(), name="download models")
+            group.create_task(self.folder.run(), name="look after the folder of models")
+
+    def json(self) -> Json:
+        """Its part of the snapshot."""
+        return {
+            "downloads": self.downloads.json(),
+            "models_folder": self.folder.json(),
+            "shelf": {"changes": self.shelf.changes},
+            "hub": {"last_contact": self._contact},
+        }
+
+    async def catalogue(self) -> Json:
+        """What comes with the app; nothing is asked of anybody."""
+        known = await asyncio.to_thread(shipped)
+        on_shelf = await asyncio.to_thread(self._by_hash)
+        return {
+            "made": known.made,
+            "models": [self._offer_json(offer, on_shelf) for offer in known.models],
+        }
+
+    async def search(self, text: str, limit: int) -> Json:
+        """Repositories of the hub. Raises AppError."""
+        hub, token = Hub.of(), await self._tokens.get()
+        if len(text) > MAX_QUERY:
+            raise BadInput("text_too_long", characters=len(text), most=MAX_QUERY)
+
+        self._contacted()
+        found = await online.search(hub, text, limit, token)
+        return {"source": hub.host, "models": [_found_json(one, hub) for one in found]}
+
+    async def files(self, repository: str) -> Json:
+        """The GGUF files of one repository. Raises AppError."""
+        hub, token = Hub.of(), await self._tokens.get()
+        self._contacted()
+        found = await online.listing(hub, repository, token)
+        on_shelf = await asyncio.to_thread(self._by_hash)
+        files = [self._file_json(repository, one, on_shelf) for one in found.files]
+        return {**_found_json(found.about, hub), "revision": found.revision, "files": files}
+
+    async def start(self, order: asked.StartDownload) -> Json:
+        """Begin a download, or a copy from a machine of the household. Raises AppError."""
+        copy = None
+        if order.machine is not None:
+            name = self._network.link(machine_id(order.machine)).name
+            copy = Copy(order.machine, name, order.sha256)
+        return await self.downloads.start(
+            order.repository, order.file, order.revision, order.name, copy
+        )
+
+    async def copies_of(self, order: asked.FindCopies) -> list[Json]:
+        """The machines of the household that this very file can be copied from."""
+        file = part_names(order.file)[0]
+        known = promised(shipped(), order.repository, file, order.revision)
+        several = len(part_names(file)) > 1
+        sha256 = (known[1].whole_hash if known else None) or (None if several else order.sha256)
+        found = await self._copies.having(sha256) if sha256 else []
+        return [{"id": one.machine, "name": one.name} for one in found]
+
+    def whole(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
+        """The files of those models that were downloaded or imported here with these hashes. Reads the disk."""
+        found: dict[str, tuple[Path, ...]] = {}
+        for entry in self.shelf.entries():
+            path = Path(entry.path)
+            sha256 = self._hash_of(entry)
+            if sha256 is None or sha256 not in hashes or self._away(entry, path):
+                continue
+            if _missing(entry, path, None) is None:
+                found[sha256] = tuple(part_paths(path))
+        return found
+
+    async def found(self) -> Json:
+        """The files that other programs hold."""
+        return await asyncio.to_thread(self._found)
+
+    def _found(self) -> Json:
+        files = self._apps.files()
+        taken = {Path(entry.path).resolve(): entry.name for entry in self.shelf.entries()}
+        places = [
+            {"app": one.app, "folder": str(one.folder), "there": one.folder.is_dir()}
+            for one in self._apps.places
+        ]
+        listed = [_other_json(one, taken.get(one.path.resolve())) for one in files]
+        return {"files": listed, "looked_in": places}
+
+    async def token(self) -> Json:
+        """Whether there is one, and where it is kept; the token itself is never told."""
+        known = await self._tokens.get()
+        return {"set": known is not None, "where": await self._tokens.where()}
+
+    async def set_token(self, token: str) -> Json:
+        await self._tokens.set(token)
+        return await self.token()
+
+    async def clear_token(self) -> Json:
+        await self._tokens.clear()
+        return await self.token()
+
+    # Origins: what the shelf asks
+
+    def about(self, entry: Entry) -> Json:
+        """Where a model of the shelf came from, and whether its file is still there. Reads the disk."""
+        path = Path(entry.path)
+        is_own = self.downloads.owns(path) is not None
+        sha256 = self._hash_of(entry)
+        away = self._away(entry, path)
+        app = "Poolhouse" if is_own or entry.builtin else app_of(path, self._apps.places)
+        return {
+            "downloaded": is_own,
+            "in_catalogue": sha256 is not None and shipped().has(sha256),
+            "from": app,
+            "away": away is not None,  # with its disk; else what is missing is gone
+            **with_reason("missing", away or _missing(entry, path, app)),
+        }
+
+    async def forget(self, entry: Entry) -> int | None:
+        """Delete the file of a model that is to leave the shelf if it is ours; the bytes freed, or None."""
+        path = Path(entry.path)
+        if not self.downloads.owns(path) or self.shelf.why_away(path):
+            return None
+        entries = await asyncio.to_thread(self.shelf.entries)
+        if any(Path(one.path) == path for one in entries if one.name != entry.name):
+            return None  # another name for the same file
+        return await self.downloads.forget(path)
+
+    # inside
+
+    def _away(self, entry: Entry, path: Path) -> Reason | None:
+        why = self.shelf.why_away(path)
+        facts = {"name": entry.name, "folder": why.facts["folder"]} if why else {}
+        return Reason("model_away", {**facts}) if why else None
+
+    def _contacted(self) -> None:
+        self._contact = time.time()
+
+    def _by_hash(self) -> dict[str, str]:
+        """The downloaded and imported models of the shelf: SHA-256 of the file -> name."""
+        found = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
+        return {sha256: name for sha256, name in found if sha256}
+
+    def _hash_of(self, entry: Entry) -> str | None:
+        """What its file is known by everywhere. Reads the disk."""
+        return self.downloads.owns(Path(entry.path)) or self.shelf.whole_hash(entry)
+
+    def _offer_json(self, offer: Offer, on_shelf: dict[str, str]) -> Json:
+        files = [
+            HubFile(
+                one.file,
+                one.quantisation,
+                one.size_bytes,
+                one.whole_hash,
+                one.recommended,
+                n_parts=len(part_names(one.file)),
+            )
+            for one in offer.files
+        ]
+        return {
+            "id": offer.id,
+            "name": offer.name,
+            "maker": offer.maker,
+            "about": offer.about,
+            "about_in": offer.about_in,
+            "good_at": list(offer.good_at),
+            "parameters": offer.parameters,
+            "active_parameters": offer.active_parameters,
+            "architecture": offer.architecture,
+            "n_layers": offer.n_layers,
+            "context_length": offer.context_length,
+            "kv_bytes_per_token": offer.kv_bytes_per_token,
+            "licence": offer.licence,
+            "gated": offer.gated,
+            "splits": offer.splits,
+            "repository": offer.repository,
+            "revision": offer.revision,
+            "page": Hub(HUB).page(offer.repository),
+            "files": [self._file_json(offer.repository, one, on_shelf) for one in files],
+        }
+
+    def _file_json(self, repository: str, file: HubFile, on_shelf: dict[str, str]) -> Json:
+        download = self.downloads.of(repository, file.file)
+        name = on_shelf.get(file.sha256 or "")
+        if name is None and download:  # the hash may have come with the file
+            name = on_shelf.get(self.downloads.one(download)["sha256"] or "")
+        return {
+            "file": file.file,
+            "parts": file.n_parts,
+            "quantisation": file.quantisation,
+            "size_bytes": file.size_bytes,
+            "sha256": file.sha256,
+            "recommended": file.recommended,
+            "usable": file.reason is None,
+            **with_reason("reason", file.reason),
+            "on_shelf": name,
+            "download": download,
+        }
+
+
+def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
+    try:
+        found = sum(one.stat().st_size for one in part_paths(path))
+        same = found == entry.model.file_bytes
+    except OSError:
+        if app and app != "Poolhouse":
+            return Reason("found_not_here", {"path": entry.path, "app": app})
+        return Reason("model_gone", {"name": entry.name, "path": entry.path})
+    facts = {"name": entry.name, "path": entry.path}
+    return None if same else Reason("model_changed", {**facts})
+
+
+def _found_json(found: Found, hub: Hub) -> Json:
+    maker, _, name = found.repository.partition("/")
+    return {
+        **asdict(found),
+        "name": name,
+        "maker": maker,
+        "splits": found.splits,
+        "page": hub.page(found.repository),
+    }
+
+
+def _other_json(other: Other, on_shelf: str | None) -> Json:
+    model = other.model
+    return {
+        "path": str(other.path),
+        "app": other.app,
+        "name": other.name,
+        "size_bytes": other.size_bytes,
+        "architecture": model.architecture if model else None,
+        "quantisation": model.quantisation if model else None,
+        "n_layers": model.n_layers if model else None,
+        "context_length": model.context_length if model else None,
+        "splits": bool(model and model.boundaries),
+        "usable": model is not None,
+        **with_reason("reason", other.reason),
+        "on_shelf": on_shelf,
+    }

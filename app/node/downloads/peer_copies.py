@@ -1,0 +1,207 @@
+"""Whole models from other machines of the household, over the pinned links: who has one, and its bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import aiohttp
+import msgspec
+from msgspec import Meta
+
+from app.catalog.gguf.gguf_names import part_names
+from app.catalog.hub.hub_files import Asked, Body, Told
+from app.catalog.transfers.download_records import Record
+from app.catalog.transfers.hash_pins import Pin
+from app.core.errors import AppError, Refused, Unreachable
+from app.core.household.membership import Member
+from app.core.ids import machine_id
+from app.decoding import decode
+from app.network.network import Network
+from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
+from app.network.peer.guest_client import GuestClient
+from app.network.peer.listener import MODELS_PATH
+from app.network.peer.peer_client import problem
+from app.network.peer.peer_link import PeerLink
+from app.node.downloads.download_source import Copy
+
+log = logging.getLogger(__name__)
+
+HELD_SECONDS = 8.0  # a machine that does not say within so long has nothing to give
+MOST_BYTES = 64 << 10  # of an answer that is no file
+_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
+
+Size = Annotated[int, Meta(ge=1, le=1 << 44)]
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a machine has of what it was asked for: the bytes of each file, by the hash of the model."""
+
+    held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """What the first download of a file took on some machine."""
+
+    pin: Pin | None
+
+
+class Copies:
+    """What the links of this machine are asked."""
+
+    def __init__(self, network: Callable[[], Network]) -> None:
+        self._network = network
+
+    async def having(self, sha256: str) -> list[Copy]:
+        """The machines that have this model and give it, by name. Raises nothing."""
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                (link, group.create_task(_has(machine, sha256), name="ask who has a model"))
+                for link, machine in self._machines()
+            ]
+        return [Copy(str(link.peer), link.name) for link, one in asked if one.result()]
+
+    async def pin(self, repository: str, file: str) -> Pin | None:
+        """What the household took first of this file, as its machines tell; None: nobody did. Raises nothing."""
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(_pinned(machine, repository, file), name="ask for a pin")
+                for _, machine in self._machines()
+            ]
+        found = [pin for one in asked if (pin := one.result())]
+        return min(found, key=lambda pin: pin.taken, default=None)
+
+    def _machines(self) -> list[tuple[PeerLink, GuestClient]]:
+        network = self._network()
+        links = sorted(network.links.values(), key=lambda link: (link.name, link.peer))
+        there = [(network.members.get(link.peer), link) for link in links]
+        return [(link, _client(member, link)) for member, link in there if member]
+
+    def is_near(self, machine: str) -> bool:
+        """Whether there is a link to it."""
+        return machine in self._network().links
+
+    def files_of(self, record: Record) -> MemberFiles:
+        """What a copy is read from."""
+        return MemberFiles(self._network, record)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPlace:
+    """A machine, as sentences name it."""
+
+    host: str
+
+    @property
+    def away_codes(self) -> tuple[str, str]:
+        return "copy_held_up", "copy_unreached"
+
+
+class MemberFiles:
+    """The files of one model on another machine; the seam of catalog/transfer.py."""
+
+    def __init__(self, network: Callable[[], Network], record: Record) -> None:
+        self.place = MemberPlace(record.source)
+        self._network, self._record = network, record
+
+    @asynccontextmanager
+    async def opened(
+        self, asked: Asked, start: int, token: str | None
+    ) -> AsyncGenerator[Body, None]:
+        """No token goes there."""
+        machine = self._machine()
+        number = part_names(self._record.file).index(asked.file)
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        path = f"/{self._record.sha256}/{number}"
+        async with machine.asked("GET", path, headers=headers) as answer:
+            if answer.status not in (200, 206):
+                raise problem(await _short(answer), self._record.source)
+            told, begins = _stands(answer, start)
+            async with aclosing(machine.chunks(answer)) as chunks:
+                yield Body(told, begins, _Content(chunks))
+
+    async def told(self, asked: Asked, token: str | None) -> Told:
+        """A copy is begun only of files whose hashes and sizes are known."""
+        return Told()
+
+    def _machine(self) -> GuestClient:
+        """Raises Unreachable."""
+        network, ident = self._network(), machine_id(self._record.machine or "")
+        link, member = network.links.get(ident), network.members.get(ident)
+        if link is None or member is None:
+            raise Unreachable("copy_away", name=self._record.source)
+        return _client(member, link)
+
+
+class _Content:
+    """What comes of a file. A line that breaks is no news yet: it is asked again."""
+
+    def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
+        self._chunks = chunks
+
+    async def readany(self) -> bytes:
+        try:
+            return await anext(self._chunks, b"")
+        except Unreachable as error:
+            raise ConnectionResetError(str(error)) from error
+
+
+def _client(member: Member, link: PeerLink) -> GuestClient:
+    return GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH)
+
+
+def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[Told, int]:
+    """The size of the file, and where in it the answer begins. Raises Refused."""
+    begins, total = 0, answer.content_length
+    if answer.status == 206:
+        found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        if not found or int(found[1]) != start:
+            raise Refused("peer_refused")
+        begins, total = start, int(found[3])
+    if not total:
+        raise Refused("peer_refused")
+    return Told(total_bytes=total), begins
+
+
+async def _has(machine: GuestClient, sha256: str) -> bool:
+    try:
+        async with asyncio.timeout(HELD_SECONDS):
+            question = msgspec.json.encode([sha256])
+            async with machine.asked("POST", "/held", question) as answer:
+                if answer.status != 200:
+                    return False  # an older version, or one that gives this machine nothing
+                told = decode(await _short(answer), Held)
+                return sha256 in told.held
+    except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
+        log.info("%s does not say which models it has: %r", machine.host.name, error)
+        return False
+
+
+async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | None:
+    try:
+        async with asyncio.timeout(HELD_SECONDS):
+            question = msgspec.json.encode([repository, file])
+            async with machine.asked("POST", "/pin", question) as answer:
+                if answer.status != 200:
+                    return None  # an older version
+                told = decode(await _short(answer), Pinned).pin
+    except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
+        log.info("%s does not say what it took first: %r", machine.host.name, error)
+        return None
+    if told is None or (told.repository, told.file) != (repository, file) or not told.is_sound:
+        return None
+    return told
+
+
+async def _short(answer: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await whole_body(answer.content, answer.content_length, MOST_BYTES)
+    except TooLong:
+        raise Refused("peer_refused") from None
+    except TooSlow as error:
+        raise TimeoutError(str(error)) from None  # asked again, as a line that breaks

@@ -1,0 +1,188 @@
+"""Whether a newer Poolhouse is published: asked when a person wants it, or once a day if the owner chose that.
+
+Only the place named in the build is asked, never a machine of the household. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+from packaging.version import InvalidVersion, Version
+
+from app import __version__
+from app.catalog.hub.hub_address import proxy_of, trusting
+from app.catalog.hub.hub_outage import why_away
+from app.catalog.transfers.file_transfer import to_its_end
+from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
+from app.decoding import decode
+from app.machine.json_state import read_or
+from app.machine.paths import write_atomically
+from app.machine.release_address import ReleasePlace
+from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+DAY_SECONDS = 86_400.0
+LOOK_SECONDS = 600.0  # between two looks whether a day has passed
+SECONDS = 20.0  # for an answer
+MOST_BYTES = 1 << 20
+AGENT = "poolhouse"  # somebody must ask; which version does, is nobody's business
+
+
+class Release(msgspec.Struct, frozen=True):
+    """What the service says of the newest one; everything else is passed over."""
+
+    tag_name: Annotated[str, Meta(min_length=1, max_length=100)]
+    html_url: Annotated[str, Meta(max_length=500)] = ""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What was found last."""
+
+    asked: float = 0.0  # Unix time of the last contact
+    version: Annotated[str, Meta(max_length=100)] = ""  # "": none is published
+    page: Annotated[str, Meta(max_length=500)] = ""
+    noted: Annotated[str, Meta(max_length=100)] = ""  # the version that the journal has told
+
+
+class Updates:
+    """Asks `place`; None: this copy names none."""
+
+    def __init__(
+        self,
+        file: Path,
+        place: ReleasePlace | None,
+        daily: Callable[[], bool],
+        note: Callable[[Reason], None],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._file, self.place, self._daily, self._note, self._now = file, place, daily, note, now
+        self._kept = read_or(file, Kept, "what is known of updates")
+        self._asking = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Once a day, while the owner wants that, until cancelled."""
+        while True:
+            if self.is_due():
+                try:
+                    await self.check()
+                except AppError as error:
+                    log.info("no news of newer versions: %s", error.reason)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def is_due(self) -> bool:
+        """Whether it is to be asked without a person's wish; a clock that was set back asks too."""
+        if self.place is None or not self._daily():
+            return False
+        return not 0 <= self._now() - self._kept.asked < DAY_SECONDS
+
+    def json(self) -> Json:
+        """What a face shows."""
+        kept, place = self._kept, self.place
+        return {
+            "place": f"{place.host}/{place.repository}" if place else None,
+            "daily": self._daily(),
+            "last_contact": kept.asked or None,
+            "version": kept.version or None,
+            "newer": _is_newer(kept.version),
+            "page": kept.page or None,
+        }
+
+    async def check(self) -> Json:
+        """Ask now. Raises AppError."""
+        place = self.place
+        if place is None:
+            raise BadInput("updates_no_place")
+        async with self._asking:
+            await self._keep(msgspec.structs.replace(self._kept, asked=self._now()))
+            found = await _newest(place)
+            version, page = _version(found, place), _page(found, place)
+            await self._keep(msgspec.structs.replace(self._kept, version=version, page=page))
+            if _is_newer(version) and self._kept.noted != version:
+                self._note(Reason("log_node_newer", {"version": version}))
+                await self._keep(msgspec.structs.replace(self._kept, noted=version))
+        return self.json()
+
+    def routes(self) -> list[web.RouteDef]:
+        """Of the loopback API."""
+
+        async def told(_: web.Request) -> web.Response:
+            return web.json_response(self.json())
+
+        async def check(_: web.Request) -> web.Response:
+            return web.json_response(await self.check())
+
+        return [web.get("/updates", told), web.post("/updates", check)]
+
+    async def _keep(self, kept: Kept) -> None:
+        """What the disk does not take lasts until the end of the node."""
+        self._kept = kept
+        try:
+            content = msgspec.json.encode(kept)
+            await to_its_end(lambda: write_atomically(self._file, content))
+        except OSError as error:
+            log.warning("what is known of updates cannot be kept: %s", error)
+
+
+async def _newest(place: ReleasePlace) -> Release | None:
+    """The newest release; None: none is published. Raises AppError."""
+    source = place.host
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=trusting()),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=SECONDS),
+        headers={"User-Agent": AGENT, "Accept": "application/vnd.github+json"},
+        trust_env=False,
+    )
+    try:
+        async with (
+            session,
+            session.get(
+                place.latest, allow_redirects=False, proxy=proxy_of(place.latest)
+            ) as answer,
+        ):
+            if answer.status == 404:
+                return None
+            if answer.status in (403, 429):
+                raise Busy("hub_busy", source=source)
+            if answer.status != 200:
+                raise Unreachable("hub_fault", source=source, status=answer.status)
+            body = await whole_body(answer.content, answer.content_length, MOST_BYTES)
+            return decode(body, Release)
+    except (aiohttp.ClientError, OSError, TooSlow) as error:
+        raise Unreachable("updates_unreached", source=source, why=why_away(error)) from error
+    except (TooLong, ValueError) as error:
+        raise Unreachable("hub_odd", source=source) from error
+
+
+def _version(found: Release | None, place: ReleasePlace) -> str:
+    """Its number as we write it; "" for none. Raises Unreachable."""
+    if found is None:
+        return ""
+    try:
+        return str(Version(found.tag_name))
+    except InvalidVersion:
+        raise Unreachable("hub_odd", source=place.host) from None
+
+
+def _page(found: Release | None, place: ReleasePlace) -> str:
+    """Its own page, where that is one of the place; else that of all releases."""
+    theirs = found.html_url if found else ""
+    return theirs if theirs.startswith(f"{place.page}/") else place.page
+
+
+def _is_newer(version: str) -> bool:
+    try:
+        return bool(version) and Version(version) > Version(__version__)
+    except InvalidVersion:  # the file was changed by hand
+        return False

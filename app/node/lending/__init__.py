@@ -1,0 +1,1 @@
+"""The lender's side: rules, requests to open stages, uploads, and sleep."""

@@ -1,0 +1,387 @@
+"""The owner's side of lending: the rules, pauses by hand, and the watch that carries both out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Set
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+import msgspec
+
+from app.core.errors import BadInput, Reason, Refused
+from app.core.ids import MachineId
+from app.core.lending.hours import hours_text, read_hours
+from app.core.lending.lending import (
+    OFF,
+    OWNER,
+    QUIET_SECONDS,
+    STOPPED,
+    Draining,
+    Event,
+    GiveBack,
+    Judged,
+    Looked,
+    Off,
+    Pause,
+    Paused,
+    Ready,
+    Resume,
+    State,
+    Word,
+    Working,
+    reason_of,
+    step,
+    word,
+)
+from app.core.lending.pause_figures import in_figures
+from app.core.lending.policy import (
+    LINK_LEAST_MBIT,
+    PROCESSOR,
+    Allowed,
+    Denied,
+    Rules,
+    Senses,
+    Verdict,
+    may_lend,
+)
+from app.core.reasons import with_reason
+from app.machine import settings
+from app.machine.hardware import devices
+from app.machine.sensors.owner_activity import Senser
+from app.machine.settings import Choices
+from app.node.control import requests as asked
+from app.node.lending.lent_memory import MemoryRules
+from app.node.verification.spare_memory import CheckRoom
+
+Json = dict[str, Any]
+
+SENSE_SECONDS = 5.0  # between looks at the machine
+LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at what is lent
+QUIT = Reason("pause_quit")
+LEAVE_SECONDS = (
+    4.0  # for answers to go on elsewhere before a sleep or an end: systems wait for five
+)
+KILLED_SECONDS = 0.5  # more than a worker's end takes, unless a driver holds it
+COMPUTED_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
+STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
+
+
+class Borrowed(Protocol):
+    """What others have here; node/lending.py keeps it."""
+
+    def borrowers(self) -> Set[MachineId]: ...
+    def quiet_s(self) -> float: ...
+    def answers(self) -> bool: ...
+    async def stop_now(self, why: Reason) -> None: ...
+
+
+class LendRules:
+    """Says what may be lent at this moment, and takes back what may not be. Off until `begin`.
+
+    uses: bytes promised to others, of these not loaded yet, and held by this machine's own model.
+    is_lender: whether the household lets this machine lend; used_by: names of those who have
+    layers here.
+    """
+
+    def __init__(
+        self,
+        choices: Choices,
+        uses: Callable[[], tuple[int, int, int]],
+        is_lender: Callable[[], bool],
+        used_by: Callable[[], list[str]],
+        changed: Callable[[], None],
+        senser: Senser | None = None,
+    ) -> None:
+        self._choices, self._uses, self._is_lender = choices, uses, is_lender
+        self._used_by, self._changed = used_by, changed
+        self._senser = senser or Senser()
+        rules = choices.now.lending
+        self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
+        self.check_room = CheckRoom(lambda: self.memory.spare_bytes(*self._uses()))
+        self.memory.on_call_bytes = self.check_room.on_call_bytes
+        self.state: State = Off()
+        self._senses = Senses(time.monotonic())
+        self._verdict: Verdict | None = None
+        self._since, self._told = time.time(), word(self.state)
+        self._borrowed: Borrowed
+        self._news = asyncio.Event()
+        self._leaves: Reason | None = None  # this computer sleeps or ends in a moment
+        self.limit_links: Callable[[int], None] = lambda _: None  # to so many Mbit/s
+
+    @property
+    def rules(self) -> Rules:
+        return self._choices.now.lending
+
+    async def begin(self, borrowed: Borrowed) -> None:
+        """Take up a pause of before, and look for the first time."""
+        self._borrowed = borrowed
+        self.limit_links(self.rules.link_mbit)
+        pause, now_s = self._choices.now.pause, time.monotonic()
+        if pause is not None and (pause.until is None or pause.until > time.time()):
+            until_s = None if pause.until is None else now_s + pause.until - time.time()
+            self._step(Pause(now_s, until_s, STOPPED if pause.stopped else OWNER))
+        await self._sense()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_sensing(), name="sense the owner")
+            tasks.create_task(self._keep_looking(), name="watch what is lent")
+
+    def lent_bytes(self) -> int:
+        """What others may use here in all, with the memory of this moment."""
+        verdict = self._verdict_now()
+        lends = isinstance(self.state, Ready | Working) and self._is_lender()
+        if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
+            return verdict.bytes
+        return 0
+
+    def threads(self) -> int:
+        """Of the processor, for a run of others' layers; 0: all."""
+        return self.rules.threads
+
+    def require(self) -> None:
+        """Raises Refused when nothing new may begin here, and says why."""
+        why = self.reason()
+        if why is not None:
+            raise Refused(why.code, **why.facts)
+
+    def reason(self) -> Reason | None:
+        """Why nothing is lent now, or soon nothing will be."""
+        return reason_of(self.state) or self._denial(self._verdict_now())
+
+    def watts(self) -> int | None:
+        """What this computer draws, as far as its system tells."""
+        seen = self._senses.watts
+        return None if seen is None else round(min(seen, 10_000))
+
+    def used_by(self) -> tuple[MachineId, ...]:
+        """Machines whose models have layers here."""
+        return tuple(sorted(self._borrowed.borrowers()))
+
+    def hottest_c(self) -> int | None:
+        """The processor's heat in whole degrees; None where the system does not tell."""
+        seen = self._senses.hottest_c
+        return None if seen is None else round(seen)
+
+    def look_soon(self) -> None:
+        """What is lent, or who belongs to the household, may be another now."""
+        self._news.set()
+
+    # what the owner asks
+
+    async def change(self, order: asked.ChangeLending) -> Json:
+        """Change the rules; they hold at once. Raises BadInput, or DoesNotFit without a disk."""
+        given = {
+            field: value
+            for field in order.__struct_fields__
+            if (value := getattr(order, field)) is not msgspec.UNSET
+        }
+        for device in given.get("devices", ()):
+            if device != PROCESSOR:
+                raise BadInput("device_unknown", device=device, devices=PROCESSOR)
+        if "hours" in given:
+            given["hours"] = read_hours(given["hours"])
+        if 0 < given.get("link_mbit", 0) < LINK_LEAST_MBIT:
+            raise BadInput("link_limit_low", least=LINK_LEAST_MBIT)
+        if (threads := given.get("threads", 0)) > (cores := devices.usable_cores()):
+            raise BadInput("lend_threads_more", threads=threads, cores=cores)
+        for name in ("memory_bytes", "limit_bytes"):
+            self.memory.check(given.get(name) or 0)
+        if given.get("memory_bytes", 0) != 0:
+            given.setdefault("on", True)  # who says how much wants it lent
+        if not given:
+            return self.all_json()
+        await self._choices.change(
+            lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **given))
+        )
+        self.memory.chosen_bytes = self.rules.memory_bytes
+        self.memory.limit_bytes = self.rules.limit_bytes
+        self.limit_links(self.rules.link_mbit)
+        await self._afresh()
+        self._changed()  # how much is lent may be another, in the same state
+        return self.all_json()
+
+    async def pause(self, seconds: float | None, at_once: bool) -> Json:
+        """Pause until resumed, or for so long. At once: by kill, and this waits for the end."""
+        now_s = time.monotonic()
+        until_s = None if seconds is None else now_s + seconds
+        why, deadline_s = (STOPPED, now_s) if at_once else (OWNER, now_s + self.rules.drain_s)
+        self._step(Pause(deadline_s, until_s, why))
+        self._news.set()
+        until = None if seconds is None else time.time() + seconds
+        await self._keep_pause(settings.Pause(until, at_once))
+        if at_once:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOPPED_SECONDS):
+                    while self._borrowed.borrowers():  # noqa: ASYNC110  ends in other tasks
+                        await asyncio.sleep(0.02)
+        return self.all_json()
+
+    async def resume(self) -> Json:
+        """End a pause by hand; the rules decide again."""
+        self._step(Resume())
+        await self._keep_pause(None)
+        await self._afresh()
+        return self.all_json()
+
+    async def leave(self, why: Reason = QUIT) -> None:
+        """This computer, or its node, sleeps or ends in a moment: those who have layers here hear of it. Returns when
+        no answer needs it any more, or after a few seconds: who needs it still is told that it is over, since a host
+        that only loses us would wait for our return."""
+        self._leaves = why
+        self._judge()
+        self._news.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                while self._is_needed():  # noqa: ASYNC110  ends in other tasks
+                    await asyncio.sleep(0.02)
+        if self._is_needed():
+            with suppress(TimeoutError):  # all kills have gone out, and the system waits for us
+                async with asyncio.timeout(KILLED_SECONDS):
+                    await self._borrowed.stop_now(why)
+
+    def _is_needed(self) -> bool:
+        """Whether somebody computes with what is here, while this computer leaves."""
+        if self._leaves is None:  # it stays after all
+            return False
+        lent = self._borrowed
+        return bool(lent.borrowers()) and (lent.answers() or lent.quiet_s() < COMPUTED_SECONDS)
+
+    def stay(self) -> None:
+        """It is awake again, or did not end. A node that ends does so all the same."""
+        if self._leaves == QUIT:
+            return
+        self._leaves = None
+        self._judge()
+        self._news.set()
+
+    def json(self) -> Json:
+        """What faces show of lending."""
+        lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
+        room, now_s = self.memory.room(*self._uses()), time.monotonic()
+        then = self.state.then if isinstance(self.state, Draining) else self.state
+        until_s = then.until_s if isinstance(then, Paused) else None
+        deadline_s = self.state.deadline_s if isinstance(self.state, Draining) else None
+        return {
+            "state": self.state_word(),
+            **with_reason("reason", why and in_figures(why, self._senses)),
+            "code": why.code if why else None,
+            "used_by": self._used_by(),
+            "lent_bytes": lent,
+            "used_bytes": used,
+            "total_bytes": room.total_bytes,
+            "free_bytes": room.free_bytes,
+            "reserve_bytes": room.reserve_bytes,
+            "own_bytes": room.own_bytes,
+            "since": round(self._since),
+            "resumes_in_s": None if until_s is None else max(0, round(until_s - now_s)),
+            "gives_back_in_s": None if deadline_s is None else max(0, round(deadline_s - now_s)),
+        }
+
+    def state_word(self) -> Word:
+        """One word for faces and for the other machines: working only while something computes."""
+        if not isinstance(self.state, Ready | Working):
+            return word(self.state)
+        if not (isinstance(self.state, Working) or self._uses()[0]):
+            return "ready"
+        return "working" if self._borrowed.quiet_s() < QUIET_SECONDS else "lending"
+
+    def all_json(self) -> Json:
+        """The rules with what they see now: `poolhouse lend`."""
+        senses, rules = self._senses, msgspec.to_builtins(self.rules)
+        power = senses.battery
+        return {
+            "lending": self.json(),
+            "rules": {**rules, "hours": hours_text(self.rules.hours)},
+            "most_bytes": self.memory.room(0, 0, 0).most_bytes,
+            "most_threads": devices.usable_cores(),
+            "own_most_bytes": self.memory.own_bytes(*self._uses()),
+            "readings": {
+                "idle_s": senses.idle_s,
+                "battery": power and {"percent": power.percent, "plugged": power.plugged},
+                "programs": sorted(senses.programs),
+                "gpu_percent": senses.gpu_percent,
+                "hottest_c": senses.hottest_c,
+                "full_screen": senses.full_screen,
+                "network": senses.network,
+            },
+        }
+
+    # inside
+
+    async def _keep_sensing(self) -> None:
+        while True:
+            await asyncio.sleep(SENSE_SECONDS)
+            await self._sense()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._judge()  # memory changes faster than what is sensed
+            was_paused = isinstance(self.state, Paused)
+            lent = self._borrowed
+            hosts = frozenset(lent.borrowers())
+            seen = Looked(time.monotonic(), hosts, lent.quiet_s(), lent.answers())
+            for command in self._step(seen):
+                await self._borrowed.stop_now(command.why)
+                self._news.set()  # what was given back is seen at once
+            if was_paused and isinstance(self.state, Ready):
+                self._judge()
+            if self._told != (told := self.state_word()):
+                self._told = told
+                self._changed()  # it computes now, or does no more
+            pace = DRAIN_LOOK_SECONDS if isinstance(self.state, Draining) else LOOK_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pace):
+                    await self._news.wait()
+            self._news.clear()
+
+    async def _sense(self) -> None:
+        rules = self.rules
+        senses = await asyncio.to_thread(self._senser.look, rules)
+        if rules is self.rules:  # else whoever changed them looks again
+            before, self._senses = self.watts(), senses
+            self._judge()
+            if self.watts() != before:
+                self._changed()
+
+    async def _afresh(self) -> None:
+        """Judge without what was before: the owner has just decided."""
+        self._verdict = None
+        await self._sense()
+        self._news.set()
+
+    def _judge(self) -> None:
+        self._verdict = verdict = self._verdict_now()
+        now_s = time.monotonic()
+        in_need = isinstance(verdict, Denied) and verdict.at_once
+        drain_s = min(self.rules.drain_s, LEAVE_SECONDS) if self._leaves else self.rules.drain_s
+        self._step(Judged(verdict, now_s if in_need else now_s + drain_s))
+
+    def _verdict_now(self) -> Verdict:
+        senses = replace(self._senses, now_s=time.monotonic())
+        if self._leaves is not None:
+            return Denied(self._leaves, senses.now_s)
+        if not self._is_lender():
+            return Denied(Reason("lend_no_role"), senses.now_s)
+        return may_lend(self.rules, senses, self.memory.room(*self._uses()), self._verdict)
+
+    def _denial(self, verdict: Verdict) -> Reason | None:
+        if isinstance(verdict, Denied):
+            return verdict.why
+        return None if isinstance(verdict, Allowed) else OFF
+
+    def _step(self, event: Event) -> tuple[GiveBack, ...]:
+        before = self.state
+        self.state, commands = step(before, event)
+        if self.state != before:
+            if (word(before), reason_of(before)) != (word(self.state), reason_of(self.state)):
+                self._since = time.time()
+            self._changed()
+        return commands
+
+    async def _keep_pause(self, pause: settings.Pause | None) -> None:
+        await self._choices.change(lambda now: msgspec.structs.replace(now, pause=pause))

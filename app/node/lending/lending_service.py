@@ -1,0 +1,401 @@
+"""The lender's side: members ask for room and send layers; this machine's own rules decide."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from app.catalog.shelf import Shelf
+from app.catalog.stages.stage_store import StageStore
+from app.core.errors import AppError, Busy, Reason, Refused, StageLost, Unreachable
+from app.core.household.membership import Member
+from app.core.household.operations import Role as HouseholdRole
+from app.core.ids import MachineId, PipelineId, pipeline_id
+from app.core.reasons import said
+from app.core.scheduler.threads import Threads
+from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.stage_host import KEEP_S, Lender, Passed
+from app.network import messages
+from app.node.bounded_executor import FewThreads
+from app.node.lending.open_request import wanted_of
+from app.node.lending.slow_upload_budget import Patience
+from app.node.lending.stage_uploads import Offer, Offers, no_paths_leave, without_paths
+from app.node.verification.spare_memory import CheckRoom
+from backends.contract import Layers
+
+log = logging.getLogger(__name__)
+
+MAX_OPENINGS = 4  # runs of one member that are being loaded at once
+THREADS_FOR_OTHERS = 2  # hash, copy and write what members send
+ANSWER_GAP_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
+Send = Callable[[messages.Message], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Run:
+    """Layers that a host has here, from its order until their memory is given back.
+
+    Meanwhile its stage file is kept: once, from the making of this record to its dropping.
+    """
+
+    member: MachineId
+    offer: Offer
+    order: messages.OpenStage
+    send: Send  # to who waits for its answer
+    opening: asyncio.Task[None] | None = None
+
+    @property
+    def is_opening(self) -> bool:
+        return self.opening is None or not self.opening.done()
+
+    def again(self, member: Member, order: messages.OpenStage) -> bool:
+        """Whether its own host asks for just this run, with a newer epoch."""
+        same = msgspec.structs.replace(order, epoch=self.order.epoch) == self.order
+        newer = order.epoch > self.order.epoch
+        return self.member == member.id and not self.is_opening and same and newer
+
+
+class Terms(Protocol):
+    """What the owner allows at this moment; node/lend_rules.py has it."""
+
+    check_room: CheckRoom  # of this machine's own checks: they give way
+
+    def lent_bytes(self) -> int: ...
+    def threads(self) -> int:
+        """Of the processor, for a run that begins now; 0: all."""
+        ...
+
+    def require(self) -> None:
+        """Raises Refused, with the reason, when nothing new may begin here."""
+        ...
+
+
+class Lending:
+    """Carries out what hosts ask, within what the owner lends. One worker for each run."""
+
+    def __init__(
+        self,
+        lender: Lender,
+        shelf: Shelf,
+        stages: StageStore,
+        terms: Terms,
+        threads: Threads,
+        group: asyncio.TaskGroup,
+        changed: Callable[[], None],
+    ) -> None:
+        self._lender, self._stages, self._threads = lender, stages, threads
+        self._group, self._changed = group, changed
+        self._few_threads = FewThreads(THREADS_FOR_OTHERS, "lending")
+        self._terms = terms
+        self._offers = Offers(shelf, stages, terms.lent_bytes, self._few_threads)
+        self._runs: dict[PipelineId, _Run] = {}
+        self._patience = Patience()
+        self._answering: set[MachineId] = set()  # say that an answer of theirs is under way
+        self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
+        # What each machine without a link holds is kept until then.
+        self._unlinked: dict[MachineId, asyncio.TimerHandle] = {}
+        lender.on_ended = self._ended
+
+    @property
+    def used_bytes(self) -> int:
+        return self._lender.used_bytes
+
+    @property
+    def passed(self) -> Passed:
+        """What was computed here for others since the start."""
+        return self._lender.passed
+
+    @property
+    def machine(self) -> str:
+        """This machine's name, in the sentences that hosts read."""
+        return self._lender.machine
+
+    @machine.setter
+    def machine(self, name: str) -> None:
+        self._lender.machine = name
+
+    @property
+    def unloaded_bytes(self) -> int:
+        """Promised, and still among what the system calls free."""
+        return self._lender.unloaded_bytes
+
+    def work(self) -> tuple[int, float]:
+        """Steps answered since the start, and for how many seconds one is being computed now."""
+        return self._lender.work()
+
+    def busy(self) -> bool:
+        """Whether layers are being loaded here for somebody, or an answer passes through them."""
+        loading = any(run.is_opening for run in self._runs.values())
+        return loading or self._lender.computed_within(ANSWER_GAP_SECONDS)
+
+    def layers(self) -> tuple[Layers, ...]:
+        return tuple(wanted.config.layers for wanted in self._lender.runs)
+
+    def borrowers(self) -> set[MachineId]:
+        return {run.member for run in self._runs.values()}
+
+    async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
+        """A manifest comes; which pieces are missing here goes back."""
+        _must_host(member)
+        if pipeline in self._runs:
+            raise Refused("lend_twice")
+        self._require()
+        with no_paths_leave(self._stages.folder):
+            async with self._disk_for(member):
+                self._patience.offered(member.id)
+                return await self._offers.offer(member.id, pipeline, body)
+
+    async def pieces(
+        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
+    ) -> bytes:
+        """Tensor bytes come, in the order they were asked for."""
+        with no_paths_leave(self._stages.folder):
+            async with self._disk_for(member) as enough:
+                sent = self._patience.of(member.id, self._while_lending(chunks), enough)
+                return await self._offers.pieces(member.id, pipeline, sent)
+
+    async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
+        """Begin to load what was offered. The answer is StageReady or StageFailed."""
+        pipeline = pipeline_id(order.pipeline)
+        held = self._runs.get(pipeline)
+        if held is not None and held.again(member, order):
+            held.send = send
+            work = self._renew(member, held, order, send)
+            held.opening = self._group.create_task(work, name=f"renew layers for {member.name}")
+            return
+        try:
+            run = self._begin(member, pipeline, order, send)
+        except AppError as error:
+            await _answer(send, self._failed(member, order, error))
+            return
+        work = self._open(member, run, order, send)
+        run.opening = self._group.create_task(work, name=f"load layers for {member.name}")
+
+    def expects(self, member: Member, pipeline: PipelineId) -> None:
+        """Raises Refused unless this host has that run here."""
+        run = self._runs.get(pipeline)
+        if run is None or run.member != member.id:
+            raise Refused("lend_not_open")
+        self._lender.required(pipeline)
+
+    async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
+        """Serve frames until the host's channel ends."""
+        self.expects(member, pipeline)
+        await self._lender.serve(pipeline, channel)
+
+    async def close(self, member: MachineId, pipeline: PipelineId) -> None:
+        """The host needs these layers no more, whether they are loaded or still loading.
+
+        Begun once, it is carried out to the end, also when the link to the host breaks meanwhile.
+        """
+        self._offers.forget(member, pipeline)
+        run = self._runs.get(pipeline)
+        if run is not None and run.member == member:
+            await asyncio.wait({self._give_back_soon(pipeline, run)})
+
+    def close_soon(self, member: MachineId) -> set[asyncio.Task[None]]:
+        """A member was removed, or started anew: nothing of it stays here. Tasks that see to it."""
+        self._offers.forget(member)
+        runs = [(key, run) for key, run in self._runs.items() if run.member == member]
+        return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
+
+    def host_came(self, member: MachineId, instance: str) -> set[asyncio.Task[None]]:
+        """There is a link to it. What it held before it started anew it needs no more: tasks that see to it."""
+        if (timer := self._unlinked.pop(member, None)) is not None:
+            timer.cancel()
+        before = self._instances.get(member, instance)
+        self._instances[member] = instance
+        return self.close_soon(member) if before != instance else set()
+
+    def host_left(self, member: MachineId) -> None:
+        """Its link has ended. The connections of one that stands still seem to live for ever: they keep nothing here
+        for longer than others do that wait for a host's return."""
+        self._answering.discard(member)
+        loop = asyncio.get_running_loop()
+        if (timer := self._unlinked.pop(member, None)) is not None:
+            timer.cancel()
+        self._unlinked[member] = loop.call_later(KEEP_S, self.close_soon, member)
+
+    def follow(self, members: Mapping[MachineId, Member]) -> None:
+        """Who may use other machines no more, keeps nothing here. It stays linked, and would wait for an answer to what
+        is being opened until that takes too long."""
+        for member in members.values():
+            if HouseholdRole.HOST in member.roles:
+                continue
+            for run in self._runs.values():
+                if run.member == member.id and run.is_opening:
+                    refused = Refused("role_missing", name=member.name)
+                    answer = _answer(run.send, self._failed(member, run.order, refused))
+                    self._group.create_task(answer, name=f"refuse {member.name}")
+            self.close_soon(member.id)
+
+    def quiet_s(self) -> float:
+        """For how long nothing was computed for any host."""
+        return self._lender.quiet_s()
+
+    def host_answers(self, member: MachineId, now: bool) -> None:
+        """It says so: an answer of its own is under way, or none is any more."""
+        (self._answering.add if now else self._answering.discard)(member)
+
+    def answers(self) -> bool:
+        """Whether an answer passes through what is here, by the word of a host that is linked."""
+        return not self._answering.isdisjoint(self.borrowers())
+
+    async def stop_now(self, why: Reason) -> None:
+        """Give all memory back, by kill; each host is told why. Returns when it is free."""
+        machine = self._lender.machine
+        self._offers.close()
+        reason = Reason("lend_taken_back", {"machine": machine, "why": said(why)})
+        await self._lender.stop_now(reason)
+
+    def end(self) -> None:
+        """The node stops: what is being loaded or received is left there."""
+        self._offers.close()
+        for run in self._runs.values():
+            if run.opening is not None:
+                run.opening.cancel()
+        for timer in self._unlinked.values():
+            timer.cancel()
+        self._few_threads.close()
+
+    def _begin(
+        self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send
+    ) -> _Run:
+        """The record of a new run. No wait in between: whoever asks next finds it."""
+        _must_host(member)
+        if pipeline in self._runs:
+            raise Refused("lend_twice")
+        self._terms.require()
+        count = sum(run.is_opening for run in self._runs.values() if run.member == member.id)
+        if count >= MAX_OPENINGS:
+            raise Busy("lend_busy", count=count)
+        offer = self._offers.take(member.id, pipeline, order.manifest)
+        self._stages.keep(offer.stage_id)
+        run = self._runs[pipeline] = _Run(member.id, offer, order, send)
+        return run
+
+    async def _open(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
+        opened = False
+        try:
+            async with self._terms.check_room.wanted():
+                answer: messages.Message = await self._loaded(run, order)
+            opened = True
+        except AppError as error:
+            answer = self._failed(member, order, error)
+        except Exception:  # the outer wall of this task
+            log.exception("a stage for %s", member.name)
+            answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
+        finally:
+            if not opened:
+                self._drop(pipeline_id(order.pipeline), run)
+        self._changed()
+        await _answer(send, answer)
+
+    async def _renew(
+        self, member: Member, run: _Run, order: messages.OpenStage, send: Send
+    ) -> None:
+        """The host plays its answers again, on layers that stayed here."""
+        try:
+            opened = await self._lender.renew(pipeline_id(order.pipeline), order.epoch)
+            run.order = order
+            answer: messages.Message = messages.StageReady(
+                pipeline=order.pipeline, epoch=order.epoch, memory_bytes=opened.memory_bytes,
+                fetched_bytes=0,
+            )  # fmt: skip
+        except AppError as error:
+            answer = self._failed(member, order, error)
+        except Exception:  # the outer wall of this task
+            log.exception("layers could not be begun anew")
+            answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
+        await _answer(send, answer)
+
+    async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
+        offer, threads = run.offer, self._threads.at_most(self._terms.threads())
+        path = await self._few_threads.run(self._stages.path, offer.stage_id)
+        if path is None:
+            raise StageLost("stage_gone")
+        wanted = await self._few_threads.run(wanted_of, order, path, offer.manifest, threads)
+        self._terms.require()  # reading and hashing took a while
+        opened = await self._lender.open(wanted, threads=threads)
+        return messages.StageReady(
+            pipeline=order.pipeline,
+            epoch=order.epoch,
+            memory_bytes=opened.memory_bytes,
+            fetched_bytes=offer.fetched_bytes,
+        )
+
+    def _failed(
+        self, member: Member, order: messages.OpenStage, error: AppError
+    ) -> messages.StageFailed:
+        log.info("a stage for %s was refused: %s", member.name, error.reason)
+        facts = without_paths(error.reason, self._stages.folder)
+        return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
+
+    def _require(self) -> None:
+        """As `Terms.require`, for an answer that does not say of itself who gives it."""
+        try:
+            self._terms.require()
+        except Refused as error:
+            machine, what, cause = self._lender.machine, said(error), error.reason.code
+            raise Refused("lender_said", machine=machine, what=what, cause=cause) from None
+
+    def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
+        """This machine's own checks leave it to what a member sends, as long as that comes quickly."""
+        if self._patience.has_ended(member.id):
+            return nullcontext(lambda: None)
+        return self._terms.check_room.wanted()
+
+    async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """What comes for layers, until nothing is lent any more."""
+        async for chunk in chunks:
+            self._require()
+            yield chunk
+
+    def _give_back_soon(self, pipeline: PipelineId, run: _Run) -> asyncio.Task[None]:
+        return self._group.create_task(self._give_back(pipeline, run), name="give layers back")
+
+    async def _give_back(self, pipeline: PipelineId, run: _Run) -> None:
+        """First its loading ends, then its worker; then nothing keeps its stage file."""
+        try:
+            if run.opening is not None:
+                run.opening.cancel()
+                await asyncio.wait({run.opening})
+            if self._runs.get(pipeline) is run:
+                await self._lender.close(pipeline)
+        except Exception:  # the outer wall of this task
+            log.exception("layers could not be given back")
+        finally:
+            self._drop(pipeline, run)
+
+    def _ended(self, pipeline: bytes) -> None:
+        """The lender gave a run's memory back, whoever wanted that."""
+        run = self._runs.get(PipelineId(pipeline))
+        if run is not None:
+            self._drop(PipelineId(pipeline), run)
+
+    def _drop(self, pipeline: PipelineId, run: _Run) -> None:
+        """Forget a run that has no memory here any more. Repeating is harmless."""
+        if self._runs.get(pipeline) is run:
+            del self._runs[pipeline]
+            self._stages.release(run.offer.stage_id)
+            self._changed()
+
+
+def _must_host(member: Member) -> None:
+    if HouseholdRole.HOST not in member.roles:
+        raise Refused("role_missing", name=member.name)
+
+
+async def _answer(send: Send, answer: messages.Message) -> None:
+    try:
+        await send(answer)
+    except Unreachable:
+        pass  # the host is gone; the watch in inference/lend.py ends the stage
+    except Exception:  # the outer wall: an answer ends no task
+        log.exception("%s could not be sent", type(answer).__name__)

@@ -1,0 +1,199 @@
+"""Layers on their way here: what hosts offered, which pieces are missing, and the bytes that come."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from app.catalog.shelf import Shelf
+from app.catalog.stages.manifest import Manifest, from_json, wants_to_json
+from app.catalog.stages.stage_receiver import Receiver
+from app.catalog.stages.stage_store import StageStore
+from app.core.errors import AppError, BadInput, Busy, Fact, Reason, Refused
+from app.core.ids import MachineId, PipelineId
+from app.node.bounded_executor import FewThreads
+
+MAX_OFFERS = 4  # of one member that wait to be opened: each may hold a header of 16 MiB
+TURN_S = 5.0  # for a member's offer or upload to end before its next one: a load begun anew
+IDLE_S = 60.0  # from an offer to its first piece
+
+NEUTRAL = {"path": "the layer file", "folder": "the layer files"}
+_PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
+
+
+@dataclass(slots=True)
+class Offer:
+    """Layers that a host wants to place here."""
+
+    member: MachineId
+    manifest: Manifest
+    stage_id: str
+    fetched_bytes: int = 0
+    receiver: Receiver | None = None  # while pieces are awaited: what is there was hashed once
+    idle: asyncio.TimerHandle | None = None
+
+    def take_receiver(self) -> Receiver | None:
+        """The receiver, for whoever writes to it or closes it now."""
+        if self.idle is not None:
+            self.idle.cancel()
+        taken, self.receiver, self.idle = self.receiver, None, None
+        return taken
+
+    def close(self) -> None:
+        """Wait for pieces no more; what has arrived stays on the disk."""
+        receiver = self.take_receiver()
+        if receiver is not None:
+            receiver.close()
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One offer or upload of a member at a time, and one more that waits."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: bool = False
+
+
+class Offers:
+    """What members offered and have not opened yet."""
+
+    def __init__(
+        self, shelf: Shelf, stages: StageStore, lent_bytes: Callable[[], int], threads: FewThreads
+    ) -> None:
+        self._shelf, self._stages = shelf, stages
+        self._lent_bytes, self._threads = lent_bytes, threads
+        self._offers: dict[PipelineId, Offer] = {}
+        self._turns: dict[MachineId, _Turn] = {}
+
+    async def offer(self, member: MachineId, pipeline: PipelineId, body: bytes) -> bytes:
+        """A manifest comes; which pieces are missing here goes back."""
+        async with self._turn(member):
+            manifest = await self._threads.run(from_json, body, self._lent_bytes())
+            stage_id = await self._threads.run(lambda: manifest.id)
+            self._make_way(member, pipeline)
+            offer = self._offers[pipeline] = Offer(member, manifest, stage_id)
+            try:
+                return await self._missing(pipeline, offer)
+            except BaseException:
+                self.forget(member, pipeline)
+                raise
+
+    async def pieces(
+        self, member: MachineId, pipeline: PipelineId, chunks: AsyncIterator[bytes]
+    ) -> bytes:
+        """Tensor bytes come, in the order they were asked for."""
+        async with self._turn(member):
+            offer = self._find(member, pipeline)
+            receiver = offer.take_receiver()
+            if receiver is None:
+                raise BadInput("stage_not_offered")
+            try:
+                async for chunk in chunks:
+                    await self._threads.run(receiver.write, chunk)
+                    offer.fetched_bytes += len(chunk)
+                await self._threads.run(receiver.finish)
+            finally:
+                receiver.close()
+            return msgspec.json.encode({"fetched_bytes": offer.fetched_bytes})
+
+    def take(self, member: MachineId, pipeline: PipelineId, stage_id: str) -> Offer:
+        """The offer that is opened now; it can be opened once. Raises BadInput."""
+        offer = self._find(member, pipeline)
+        if offer.stage_id != stage_id:
+            raise BadInput("manifest_odd", what="another manifest than was offered")
+        offer.close()
+        return self._offers.pop(pipeline)
+
+    def forget(self, member: MachineId, pipeline: PipelineId | None = None) -> None:
+        """One offer of a member, or all of them, will not be opened."""
+        for key, offer in list(self._offers.items()):
+            if offer.member == member and pipeline in (None, key):
+                offer.close()
+                del self._offers[key]
+
+    def close(self) -> None:
+        for member in {offer.member for offer in self._offers.values()}:
+            self.forget(member)
+
+    async def _missing(self, pipeline: PipelineId, offer: Offer) -> bytes:
+        if await self._threads.run(self._stages.path, offer.stage_id):
+            return b"[]"
+        receiver = await self._threads.run(self._begin, offer.manifest)
+        if receiver is None:
+            return b"[]"
+        if self._offers.get(pipeline) is not offer:  # the member was removed meanwhile
+            receiver.close()
+            raise BadInput("stage_not_offered")
+        offer.receiver = receiver
+        offer.idle = asyncio.get_running_loop().call_later(IDLE_S, offer.close)
+        return wants_to_json(receiver.wants)
+
+    def _begin(self, manifest: Manifest) -> Receiver | None:
+        """Copies what other stages and the shelf have. None: that was all. Runs in a thread."""
+        donors = self._shelf.donors(frozenset(piece.sha256 for piece in manifest.pieces))
+        receiver = self._stages.accept(manifest, donors)
+        if receiver.wants:
+            return receiver
+        receiver.finish()
+        return None
+
+    def _find(self, member: MachineId, pipeline: PipelineId) -> Offer:
+        offer = self._offers.get(pipeline)
+        if offer is None or offer.member != member:
+            raise BadInput("stage_not_offered")
+        return offer
+
+    def _make_way(self, member: MachineId, pipeline: PipelineId) -> None:
+        """A host that offers and never opens, or never sends, does not fill this machine."""
+        there = self._offers.get(pipeline)
+        if there is not None and there.member != member:
+            raise Refused("lend_twice")
+        own = [key for key, offer in self._offers.items() if offer.member == member]
+        for key in own:
+            self._offers[key].close()  # a load begun anew goes on where the one before broke off
+        for key in own[: max(0, len(own) - MAX_OFFERS + 1)]:
+            del self._offers[key]
+
+    @asynccontextmanager
+    async def _turn(self, member: MachineId) -> AsyncGenerator[None]:
+        turn = self._turns.setdefault(member, _Turn())
+        if turn.waiting:
+            raise Busy("stage_busy")
+        turn.waiting = True
+        try:
+            async with asyncio.timeout(TURN_S):
+                await turn.lock.acquire()
+        except TimeoutError:
+            raise Busy("stage_busy") from None
+        finally:
+            turn.waiting = False
+        try:
+            yield
+        finally:
+            turn.lock.release()
+
+
+def without_paths(reason: Reason, folder: Path) -> dict[str, Fact]:
+    """The facts for another machine: short, and without the places of files on this one."""
+    return {name: NEUTRAL.get(name) or _short(fact, folder) for name, fact in reason.facts.items()}
+
+
+@contextmanager
+def no_paths_leave(folder: Path) -> Iterator[None]:
+    """Errors that go to another machine as they are say nothing about this machine's folders."""
+    try:
+        yield
+    except AppError as error:
+        raise type(error)(error.reason.code, **without_paths(error.reason, folder)) from error
+
+
+def _short(fact: Fact, folder: Path) -> Fact:
+    if isinstance(fact, int | float):
+        return fact
+    return _PATH.sub("(a file)", fact.replace(str(folder), "(a folder)"))[:200]

@@ -1,0 +1,259 @@
+"""Finding others and being found: on which networks, who is near, and what stands in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from app.core.check import Check
+from app.core.errors import BadInput, Reason
+from app.core.household import household as facts
+from app.core.household.household import Gone, Machine, Seen
+from app.core.household.machine_names import clean_name
+from app.core.ids import MachineId
+from app.core.reasons import in_words, said, with_reason
+from app.machine.interfaces import Interface, interfaces, usable
+from app.machine.settings import Settings, load, save
+from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
+from app.network.discovery.discovery import Discovery
+from app.network.network import Network
+from app.network.sockets import Address, listening_near, listening_socket, own_host
+from app.node.options import NodeOptions
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+WATCH_SECONDS = 1.0  # between looks for new addresses, 0.2 ms each
+AGAIN_SECONDS = 10.0
+Glance = tuple[list[tuple[str, str]], list[str]]  # addresses by interface; interfaces that are up
+EVERY_IPV4, EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104  compared, not bound
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the owner chose: where the node listens, and which other interfaces to use too."""
+
+    on: bool
+    bind: str
+    interfaces: frozenset[str] = (
+        frozenset()
+    )  # by name: VPNs and the like, which are left out unasked
+
+
+def choice_of(options: NodeOptions, saved: Settings) -> Choice:
+    """Saved and said on the command line: turned off by either, interfaces of both."""
+    extra = frozenset([*options.interfaces, *saved.interfaces])
+    return Choice(options.discovery and saved.discovery, options.bind, extra)
+
+
+def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
+    """The port for members: the one asked for, or that of the last start: others look there first.
+
+    Raises Unreachable or BadInput.
+    """
+    if options.port is not None:
+        return listening_socket(options.bind, options.port)
+    saved = load(settings_file)
+    sock = listening_near(options.bind, saved.port)
+    port = sock.getsockname()[1]
+    if port != saved.port:
+        save(settings_file, msgspec.structs.replace(saved, port=port))
+    return sock
+
+
+class Finding:
+    """Runs discovery for one node. `tell` takes news of strangers."""
+
+    def __init__(
+        self,
+        network: Network,
+        name: Callable[[], str],
+        choice: Choice,
+        tell: Callable[[facts.Event], None],
+    ) -> None:
+        self._network, self._name, self.choice, self._tell = network, name, choice, tell
+        self._near: dict[str, Seen] = {}
+        self._looked = False  # at the interfaces, once at least
+        self._there: frozenset[str] = frozenset()  # the interfaces of this computer, by name
+        self._discovery = Discovery(
+            network.id[:ID_DIGITS], network.port, self._heard, self._is_member
+        )
+
+    async def run(self) -> None:
+        """Until cancelled. Turned off, it only knows where this machine is."""
+        self._network.calls.hears = self.hears
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_always(self._watch), name="watch the network interfaces")
+            if self.choice.on:
+                tasks.create_task(_always(self._discovery.run), name="discovery")
+
+    def pairing_changed(self, device: str = "") -> None:
+        """The pairing window opened or closed: only while it is open is announced who and what this is."""
+        window = self._network.window
+        if window is not None and not window.ended and window.seconds_left:
+            name, port = clean_name(self._name()), window.address.port
+            self._discovery.window(name, port, system_name(), device)
+        else:
+            self._discovery.window(None, None)
+
+    def members_changed(self) -> None:
+        """Strangers may be members now, and the other way round."""
+        for seen in self._near.values():
+            self._tell(seen)
+
+    @property
+    def trouble(self) -> Reason | None:
+        """Why others cannot be found, or not well."""
+        return self._discovery.trouble if self.choice.on and self._looked else None
+
+    def hears(self, machine: MachineId) -> bool | None:
+        """Whether announcements of a machine arrive here; None while that cannot be known."""
+        if not self.choice.on or not self._looked or not self._discovery.has_listened:
+            return None
+        return any(seen.is_of(machine) for seen in self._near.values())
+
+    def json(self, strangers: Mapping[str, Seen]) -> Json:
+        """For the snapshot: who is near and no member, and whether that can be known."""
+        return {
+            "strangers": {key: _stranger_json(seen) for key, seen in strangers.items()},
+            "discovery": {"on": self.choice.on, **with_reason("reason", self.trouble)},
+        }
+
+    def check(self) -> Check:
+        """For doctor."""
+        if not self.choice.on:
+            cause = in_words("check_discovery_off")
+            return Check("Discovery", None, cause, code="discovery_off")
+        if (trouble := self.trouble) is not None:
+            at = str(trouble.facts.get("address", ""))
+            return Check("Discovery", False, said(trouble), code=trouble.code, address=at)
+        if awaited := sorted(self.choice.interfaces - self._there) if self._looked else []:
+            there = ", ".join(sorted(self._there)) or "none"
+            cause = in_words("interface_awaited", name=awaited[0], there=there)
+            return Check("Discovery", None, cause, code="interface_awaited")
+        if not self._near:
+            cause, cure = in_words("check_discovery_alone"), in_words("cure_discovery_alone")
+            return Check("Discovery", None, cause, cure, "discovery_alone")
+        if (count := len(self._near)) == 1:
+            return Check("Discovery", True, in_words("check_hears_one"))
+        return Check("Discovery", True, in_words("check_hears", count=count))
+
+    # inside
+
+    def _heard(self, news: Seen | Gone) -> None:
+        if isinstance(news, Seen):
+            self._near[news.id16] = news
+        else:
+            self._near.pop(news.id16, None)
+        self._network.places.heard(news)
+        self._tell(news)
+
+    def _is_member(self, id16: str) -> bool:
+        return any(machine.startswith(id16) for machine in self._network.members)
+
+    async def _watch(self) -> None:
+        """Follow the addresses of this computer; the full look only when something moved."""
+        before: Glance | None = None
+        while True:
+            now = await asyncio.to_thread(_glance)
+            if now != before:
+                before = now
+                every = await asyncio.to_thread(interfaces)
+                self._there = frozenset(one.name for one in every)
+                found = usable(every, self.choice.interfaces)
+                addresses, speak_at = served(found, self.choice.bind)
+                self._network.places.own = likeliest(addresses)
+                self._discovery.use(addresses, speak_at)
+                self._looked = True
+                # Seen anew: a link may hang on an address that came, and went, between two looks.
+                self._network.calls.leave_behind(_hosts(await asyncio.to_thread(_glance)))
+            await asyncio.sleep(WATCH_SECONDS)
+
+
+def system_name() -> str:
+    """The kind of system that this computer runs."""
+    found = platform.system()
+    return "macOS" if found == "Darwin" else found
+
+
+async def reach(network: Network, machine: Machine, address: str) -> Json:
+    """Link to a machine of the household where a person says it is. Raises Unreachable or Refused."""
+    if machine.id == network.id:
+        raise BadInput("peer_is_this", name=machine.name)
+    await network.calls.reach(network.members[machine.id], Address.parse(address))
+    return {"reached": {"id": machine.id, "name": machine.name}}
+
+
+async def _always(work: Callable[[], Awaitable[None]]) -> None:
+    """A node goes on without discovery, whatever the system or a packet makes of it; and it tries again."""
+    while True:
+        try:
+            await work()
+        except Exception:  # top of a task
+            log.exception("discovery starts anew")
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+def served(found: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Addresses where a node that listens at `bind` is reached, and one of them an interface."""
+    if bind not in (EVERY_IPV4, EVERY_ADDRESS):
+        return (bind,), (bind,)
+    addresses: list[str] = []
+    speak_at: list[str] = []
+    for one in found:
+        four = [address for address in one.addresses if ":" not in address]
+        six = [address for address in one.addresses if ":" in address and "%" not in address]
+        link_local = [address for address in one.addresses if "%" in address]
+        reached = four if bind == EVERY_IPV4 else (four + six) or link_local
+        addresses += reached
+        speak_at += reached[:1]
+    return tuple(addresses)[:MOST_ADDRESSES], tuple(speak_at)[:MOST_ADDRESSES]
+
+
+def likeliest(addresses: Sequence[str]) -> str | None:
+    """Of the addresses of this machine, that on the way out; where that is a VPN's, the first."""
+    on_the_way = own_host()
+    return on_the_way if on_the_way in addresses else next(iter(addresses), None)
+
+
+def _stranger_json(seen: Seen) -> Json:
+    pairing = seen.pairing_port
+    return {
+        "id": seen.id16,
+        "name": seen.name,
+        "addresses": list(seen.addresses),
+        "pairing_address": str(Address(seen.addresses[0], pairing)) if pairing else None,
+        "protocol": seen.protocol,
+        "system": seen.system,
+        "device": seen.device,
+    }
+
+
+def _hosts(seen: Glance) -> frozenset[str]:
+    """All addresses of interfaces that are up, whoever may reach this computer there. Linux names a further address
+    of eth0 by its label, as eth0:1, and tells of eth0 alone that it is up."""
+    addresses, up = seen
+    return frozenset(
+        address.partition("%")[0]
+        for name, address in addresses
+        if name in up or name.partition(":")[0] in up
+    )
+
+
+def _glance() -> Glance:
+    """Which addresses there are and which interfaces are up: cheap, to compare with the last one."""
+    addresses = psutil.net_if_addrs().items()
+    stats = psutil.net_if_stats().items()
+    return (
+        sorted((name, one.address) for name, entries in addresses for one in entries),
+        sorted(name for name, one in stats if one.isup),
+    )

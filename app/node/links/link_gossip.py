@@ -1,0 +1,116 @@
+"""What the machines of a household tell each other of the links that they measured: shown, never planned with.
+
+Each machine measures its own links only; so that one map shows all of them, every machine tells the others its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Set
+from typing import Any
+
+from app.core.household.link import Link
+from app.core.ids import MachineId
+from app.network.messages import (
+    MOST_BITS,
+    MOST_INTERFACE,
+    MOST_RATE,
+    MOST_SECONDS,
+    MOST_STEP,
+    MOST_TOLD_MACHINES,
+    LinksMeasured,
+    MeasuredLink,
+)
+from app.node.links.link_record import Known, known_json
+
+Json = dict[str, Any]
+Key = tuple[tuple[MachineId, float], ...]
+
+
+def key_of(measured: Mapping[MachineId, Known]) -> Key:
+    """Changes when there is something new to tell; ages alone are no news."""
+    return tuple(sorted((key, known.measured_at) for key, known in measured.items()))
+
+
+def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured:
+    """What the others hear of this machine's links. now: Unix time here; clocks of machines differ."""
+    chosen = sorted(measured.items())[:MOST_TOLD_MACHINES]
+    return LinksMeasured(links=[_told(key, known, now) for key, known in chosen])
+
+
+class LinksBetween:
+    """The links that have this machine at neither end, by the word of those who have."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._told: dict[MachineId, dict[MachineId, Known]] = {}
+
+    def heard(self, teller: MachineId, message: LinksMeasured, others: Set[MachineId]) -> None:
+        """All that `teller` knows of its links; of those that lead to none of these others nothing is kept."""
+        now = self._clock()
+        told = {MachineId(one.machine): _known(one, now) for one in message.links}
+        self._told = {key: links for key, links in self._told.items() if key in others}
+        self._told[teller] = {key: one for key, one in told.items() if key in others - {teller}}
+
+    def json(self, here: Collection[MachineId]) -> Json:
+        """By who measured it and the machine at its other end: each link once, as it was measured last.
+
+        here: the other machines that are online.
+        """
+        found: dict[frozenset[MachineId], tuple[MachineId, MachineId, Known]] = {}
+        for teller in sorted(self._told.keys() & set(here)):
+            for far, known in self._told[teller].items():
+                ends = frozenset((teller, far))
+                before = found.get(ends)
+                if far in here and (before is None or before[2].measured_at < known.measured_at):
+                    found[ends] = teller, far, known
+        told: Json = {}
+        for teller, far, known in found.values():
+            told.setdefault(teller, {})[far] = known_json(known)
+        return told
+
+
+def _told(machine: MachineId, known: Known, now: float) -> MeasuredLink:
+    link = known.link
+    return MeasuredLink(
+        machine=machine,
+        age_s=min(MOST_SECONDS, max(0.0, now - known.measured_at)),
+        round_trip_s=min(MOST_STEP, link.round_trip_s),
+        round_trip_p95_s=min(MOST_STEP, link.round_trip_p95_s),
+        out_bytes_per_s=min(MOST_RATE, link.out_bytes_per_s),
+        in_bytes_per_s=min(MOST_RATE, link.in_bytes_per_s),
+        interface=_short(link.interface),
+        kind=link.kind,
+        negotiated_bits_per_s=_bits(link.negotiated_bits_per_s),
+        far_interface=_short(link.far_interface),
+        far_kind=link.far_kind,
+        far_negotiated_bits_per_s=_bits(link.far_negotiated_bits_per_s),
+    )
+
+
+def _known(told: MeasuredLink, now: float) -> Known:
+    """By this machine's clock, in whole seconds: what is told twice is no news."""
+    link = Link(
+        round_trip_s=told.round_trip_s,
+        round_trip_p95_s=told.round_trip_p95_s,
+        jitter_s=0.0,
+        out_bytes_per_s=told.out_bytes_per_s,
+        in_bytes_per_s=told.in_bytes_per_s,
+        interface=_short(told.interface),
+        kind=told.kind,
+        mtu=None,
+        negotiated_bits_per_s=told.negotiated_bits_per_s,
+        far_kind=told.far_kind,
+        far_interface=_short(told.far_interface),
+        far_negotiated_bits_per_s=told.far_negotiated_bits_per_s,
+    )
+    return Known(link, "", float(round(now - told.age_s)))
+
+
+def _short(name: str) -> str:
+    """Fit to be sent, and to be shown."""
+    return "".join(filter(str.isprintable, name))[:MOST_INTERFACE]
+
+
+def _bits(rate: int | None) -> int | None:
+    return rate if rate is not None and 0 <= rate <= MOST_BITS else None

@@ -1,0 +1,400 @@
+"""What the links were measured to do, and when they are measured again. Kept across restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import socket
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from app.core.errors import AppError, BadInput, Busy, Reason
+from app.core.household.link import End, Link, LinkKind
+from app.core.ids import MachineId
+from app.core.reasons import said
+from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
+from app.network.network import Network
+from app.network.probe import measured_paths
+from app.network.sockets import Address, own_host_towards
+from app.node.links.better_interfaces import BetterWays, told
+from app.node.links.interface_choice import Preferred, checked
+from app.node.links.link_record import Known, known_json, link_of, load, save
+
+LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
+SETTLE_SECONDS = 2.0  # after a link came up; spread, so that not all measure at once
+EVERY_SECONDS = 1800.0  # the round trips of a link at rest: some kilobytes
+CALM_SECONDS = 48 * EVERY_SECONDS  # at most, where they change again and again: a restless radio
+AGAIN_SECONDS = (5.0, 60.0)  # while there is work at either end: at first, and at most
+FAILED_SECONDS = (60.0, EVERY_SECONDS)
+DOUBT_SECONDS = 120.0  # a forecast that was wrong makes for no more measurements than this
+CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # of the round trip: then the rest has changed too
+WAYS = 4  # to one machine, measured in one go
+MOST_WAYS_KEPT = 1000
+TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+
+class LinkBook:
+    """Measures the links of one node while nothing else is done. `run` keeps at it."""
+
+    def __init__(
+        self,
+        network: Network,
+        file: Path,
+        changed: Callable[[], None],
+        chosen: frozenset[str] = frozenset(),
+        chance: random.Random | None = None,
+        limit: Callable[[MachineId], float | None] = lambda _: None,
+        note: Callable[[Reason], None] = lambda _: None,
+    ) -> None:
+        self._network, self._file, self._changed, self._limit = network, file, changed, limit
+        self._chosen = chosen  # interfaces to use too, by name: VPNs and the like
+        self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
+        self._known: dict[MachineId, Known] = load(file)
+        self._preferred = Preferred(file.with_name("preferred_interfaces.json"), note)
+        self._better = BetterWays(network)
+        self._due: dict[MachineId, float] = {}  # by the monotonic clock
+        self._patience: dict[MachineId, float] = {}  # before the next try
+        self._whole: set[MachineId] = set()  # whose throughput is wanted too
+        self._found: dict[
+            MachineId, dict[Address, measured_paths.Path]
+        ] = {}  # ways measured so far
+        self._rests: dict[MachineId, float] = {}  # until the next look at a link at rest
+        self._ways: dict[tuple[MachineId, Address], bool] = {}  # tried, and whether they led there
+        self._doubted_at: dict[MachineId, float] = {}
+        self._interfaces: tuple[Interface, ...] = ()
+        self._one_at_a_time = asyncio.Lock()
+        self._news = asyncio.Event()
+
+    def link(self, machine: MachineId) -> Link | None:
+        """What is known of the link to `machine`, under the limit of now; None before the first measurement."""
+        known = self._known.get(machine)
+        return known.link.held_to(self._limit(machine)) if known else None
+
+    async def known(self, machines: Iterable[MachineId]) -> None:
+        """Measure now what was never measured of these links; what cannot be stays unknown."""
+        for machine in machines:
+            if machine not in self._known and machine in self._network.links:
+                with suppress(AppError):
+                    await self._insistently(machine)
+
+    def measured(self) -> dict[MachineId, Known]:
+        """The links that are up and were measured."""
+        return {key: known for key, known in self._known.items() if key in self._network.links}
+
+    def json(self) -> Json:
+        """The links that are up, for the snapshot; what was not measured yet is left out."""
+        return {
+            machine: {
+                "round_trip_seconds": link.round_trip_seconds,
+                "address": str(link.address),
+                "version": link.hello.build,
+                **(known_json(self._known[machine]) if machine in self._known else {}),
+                **told(machine, self._preferred, self._better),
+            }
+            for machine, link in self._network.links.items()
+        }
+
+    def end(self, own: str, other: str) -> End:
+        """Our interface behind a connection between these addresses."""
+        found = carrying(self._interfaces, own, other)
+        return End(found.kind, found.name, found.negotiated_bits_per_s) if found else End()
+
+    # news
+
+    def connected(self, machine: MachineId) -> None:
+        """A link came up. It is measured soon; where the way is known, first its round trips alone.
+
+        So links that a busy moment broke are not measured by all ends at once, which breaks more.
+        """
+        self._preferred.try_again(machine)
+        known, link = self._known.get(machine), self._network.links.get(machine)
+        if known and link and known.address == str(link.address) and machine not in self._whole:
+            self._plan(machine, SETTLE_SECONDS)
+        else:
+            self._measure_soon(machine)
+
+    def doubt(self, machine: MachineId) -> None:
+        """A forecast that rests on this link was wrong: measure it again when there is time."""
+        now = time.monotonic()
+        if now - self._doubted_at.get(machine, -math.inf) >= DOUBT_SECONDS:
+            self._doubted_at[machine] = now
+            self._measure_soon(machine)
+
+    def keep_only(self, members: Iterable[MachineId]) -> None:
+        """Nothing is kept of machines that were removed."""
+        members = set(members)
+        self._preferred.keep_only(members)
+        self._better.keep_only(members)
+        gone = self._known.keys() - members
+        for machine in gone:
+            del self._known[machine]
+            self._found.pop(machine, None)
+        if gone:
+            save(self._file, self._known)
+
+    # measuring
+
+    async def run(self) -> None:
+        """Measure what is due, one link at a time, until cancelled."""
+        while True:
+            waits = await self._round()
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(waits):
+                    await self._news.wait()
+
+    async def _round(self) -> float:
+        """Do what is due now; seconds until the next round, unless there is news."""
+        await self._look()
+        await self._try_new_ways()
+        await self._try_better_interfaces()
+        now = time.monotonic()
+        due = sorted((at, machine) for machine, at in self._due.items() if at <= now)
+        for _, machine in due:
+            await self._tend(machine)
+        waits = min((at - time.monotonic() for at in self._due.values()), default=LOOK_SECONDS)
+        return max(0.0, min(waits, LOOK_SECONDS))
+
+    async def measure_now(self, only: MachineId | None = None) -> Json:
+        """By hand: every link that is up, or the one to a machine, all of it. Those that could not
+        be measured say why. Raises BadInput when there is no link, Unreachable without that one."""
+        if only is not None:
+            self._network.link(only)
+        elif not self._network.links:
+            raise BadInput("measure_no_links")
+        chosen = [one for one in self._network.links if only in (None, one)]
+        return {"links": [await self._measured_by_hand(machine) for machine in chosen]}
+
+    async def _measured_by_hand(self, machine: MachineId) -> Json:
+        link = self._network.links.get(machine)
+        about: Json = {"id": machine, "name": link.name if link else "", "reason": None}
+        try:
+            await self._insistently(machine)
+            about |= known_json(self._known[machine])
+        except AppError as error:
+            about["reason"] = said(error)
+        return about | told(machine, self._preferred, self._better)
+
+    async def prefer(self, machine: MachineId, interface: str | None) -> Json:
+        """Dial that machine by this interface from now on; None: by whichever is best.
+
+        What was found by it, or why it could not be measured. Raises BadInput for an interface that
+        is not there, DoesNotFit when the choice cannot be kept.
+        """
+        await self._look()
+        if interface is not None:
+            checked(self._interfaces, interface)
+        self._preferred.choose(machine, interface)
+        self._follow_choices()
+        self._forget_ways(machine)
+        if machine not in self._network.links:
+            return {"id": machine, "reason": None, **told(machine, self._preferred, self._better)}
+        found = await self._measured_by_hand(machine)
+        if found["reason"] is not None:
+            self._measure_soon(machine)
+        self._changed()
+        return found
+
+    def _follow_choices(self) -> None:
+        through, members = self._network.calls.through, self._network.members
+        self._preferred.apply(through, self._interfaces, members)
+
+    def _forget_ways(self, machine: MachineId) -> None:
+        self._ways = {key: led for key, led in self._ways.items() if key[0] != machine}
+        self._found.pop(machine, None)
+
+    async def _insistently(self, machine: MachineId) -> None:
+        """Try again for a moment when another measurement is in the way. Raises AppError."""
+        self._found.pop(machine, None)
+        for tried in range(TRIES_BY_HAND):
+            try:
+                async with self._one_at_a_time:
+                    await self._measure(machine)
+                return
+            except Busy:
+                if tried == TRIES_BY_HAND - 1 or self._network.probes.is_barred:
+                    raise
+            await asyncio.sleep(BY_HAND_SECONDS * (1 + self._chance.random()))
+
+    async def _tend(self, machine: MachineId) -> None:
+        """Measure one link that is due, and say when next."""
+        try:
+            async with self._one_at_a_time:
+                if machine in self._whole:
+                    await self._measure(machine)
+                elif await self._has_changed(machine):
+                    rests = 2 * self._rests.get(machine, EVERY_SECONDS)
+                    self._rests[machine] = min(rests, CALM_SECONDS)
+                    self._whole.add(machine)
+                    self._found.pop(machine, None)
+                    await self._measure(machine)
+            self._patience.pop(machine, None)
+            self._plan(machine, self._rests.get(machine, EVERY_SECONDS))
+        except Busy:
+            self._later(machine, AGAIN_SECONDS)
+        except AppError as error:
+            log.info("the link to %s was not measured: %s", machine[:8], error.reason)
+            self._whole.add(machine)  # the way in use may be gone: then another one is taken
+            self._later(machine, FAILED_SECONDS)
+        except Exception:  # top of a task: one link must not keep the others from being measured
+            log.exception("measuring the link to %s", machine[:8])
+            self._later(machine, FAILED_SECONDS)
+
+    async def _has_changed(self, machine: MachineId) -> bool:
+        """Whether the round trips are quite other than they were. Raises AppError."""
+        known = self._known.get(machine)
+        if known is None:
+            return True
+        now = await measured_paths.round_trips(
+            self._network, machine, self._network.link(machine).address
+        )
+        low, high = sorted((now.median_s, known.link.round_trip_s))
+        return high > CHANGED_FACTOR * low and high - low > CHANGED_SECONDS
+
+    async def _measure(self, machine: MachineId) -> None:
+        """Measure the ways there are, each once, and take the best from now on. Raises AppError.
+
+        After a Busy the next call goes on where this one ended.
+        """
+        present = self._network.link(machine).address
+        others = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
+        found = self._found.setdefault(machine, {})
+        refusal: AppError | None = None
+        ways = list(dict.fromkeys((present, *others)))[:WAYS]
+        for way in (way for way in ways if way not in found):
+            try:
+                found[way] = await measured_paths.measured(self._network, machine, way)
+                self._ways[machine, way] = True
+            except Busy as error:
+                refusal = error
+                break
+            except AppError as error:
+                refusal = refusal or error
+                self._ways[machine, way] = False
+        if found:
+            self._take(machine, measured_paths.chosen(list(found.values()), present), present)
+        elif refusal and not isinstance(refusal, Busy) and machine in self._network.calls.through:
+            self._preferred.leads_nowhere(machine)  # said, and the next best is taken
+            self._follow_choices()
+            self._forget_ways(machine)
+            await self._measure(machine)
+            return
+        if refusal is not None and (isinstance(refusal, Busy) or not found):
+            raise refusal
+        self._whole.discard(machine)
+        self._found.pop(machine, None)
+
+    def _take(self, machine: MachineId, best: measured_paths.Path, present: Address) -> None:
+        if best.address != present or best.through != self._network.link(machine).through:
+            measured_paths.change_to(self._network, machine, best.address, best.through)
+            by = best.through.name if best.through else "whatever leads there"
+            log.info("frames for %s go to %s by %s from now on", machine[:8], best.address, by)
+        self._note(machine, best)
+
+    def _may_use(self, machine: MachineId, way: Address) -> bool:
+        """Whether a way is worth a try, and leads over nothing that is used only when chosen."""
+        if not self._ways.get((machine, way), True):
+            return False
+        if through := self._network.calls.through.get(machine):
+            return through.has(socket.AF_INET6 if ":" in way.host else socket.AF_INET)
+        own = own_host_towards(way.host)
+        if own is None:
+            return False
+        by = carrying(self._interfaces, own, way.host)
+        return by is None or by.kind in UNASKED | {LinkKind.LOOPBACK} or by.name in self._chosen
+
+    def _note(self, machine: MachineId, path: measured_paths.Path) -> None:
+        if machine not in self._network.members:
+            return
+        by = carrying(self._interfaces, path.own_host, path.address.host)
+        link = link_of(path, by).held_to(self._limit(machine))
+        self._known[machine] = Known(link, str(path.address), time.time())
+        save(self._file, self._known)
+        self._changed()
+
+    async def _look(self) -> None:
+        """Notice links that are gone, and interfaces that came or went: then all is measured anew.
+
+        What changes by itself is no news: the rate of a Wi-Fi, the cables of a virtual machine.
+        """
+        before, self._interfaces = self._interfaces, await asyncio.to_thread(interfaces)
+        if self._serving(before) != self._serving(self._interfaces):
+            self._ways.clear()
+            self._better.forget()
+            self._preferred.try_again()
+            for machine in self._network.links if before else ():
+                self._measure_soon(machine)
+        self._follow_choices()
+        for machine in self._due.keys() - self._network.links.keys():
+            del self._due[machine]
+
+    def _serving(self, found: tuple[Interface, ...]) -> set[tuple[str, LinkKind, tuple[str, ...]]]:
+        return {(one.name, one.kind, one.addresses) for one in usable(found, self._chosen)}
+
+    async def _try_new_ways(self) -> None:
+        """An address that is heard of is tried with some kilobytes; if it leads there, all is measured."""
+        if len(self._ways) > MOST_WAYS_KEPT:  # forged announcements may name many
+            self._ways.clear()
+        for machine, link in list(self._network.links.items()):
+            known = self._known.get(machine)
+            if known is None or machine in self._whole:
+                continue  # measured soon, with all its ways
+            lifted = known.link.was_held_below(self._limit(machine))
+            if lifted or known.address != str(link.address):
+                self._measure_soon(machine)
+            ways = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
+            new = [way for way in ways if way != link.address and (machine, way) not in self._ways]
+            for way in new[:WAYS]:
+                await self._try(machine, way)
+
+    async def _try_better_interfaces(self) -> None:
+        """Where a link goes over Wi-Fi, a VPN or a virtual network: whether it need not."""
+        for machine, link in list(self._network.links.items()):
+            known = self.link(machine)
+            if known is None or self._preferred.of(machine) is not None:
+                self._better.found.pop(machine, None)
+                continue
+            ways = dict.fromkeys((link.address, *self._network.addresses(machine)))
+            before = self._better.found.get(machine)
+            async with self._one_at_a_time:
+                await self._better.look(machine, known, self._interfaces, list(ways)[:WAYS])
+            if self._better.found.get(machine) != before:
+                self._changed()
+
+    async def _try(self, machine: MachineId, way: Address) -> None:
+        try:
+            async with self._one_at_a_time:
+                await measured_paths.round_trips(self._network, machine, way)
+        except Busy:
+            return  # at the next look
+        except AppError:
+            self._ways[machine, way] = False
+            return
+        self._ways[machine, way] = True
+        self._measure_soon(machine)
+
+    def _measure_soon(self, machine: MachineId) -> None:
+        self._whole.add(machine)
+        self._found.pop(machine, None)
+        self._rests.pop(machine, None)
+        self._plan(machine, SETTLE_SECONDS)
+
+    def _later(self, machine: MachineId, patience: tuple[float, float]) -> None:
+        waits = max(patience[0], min(patience[1], 2 * self._patience.get(machine, 0.0)))
+        self._patience[machine] = waits
+        self._plan(machine, waits)
+
+    def _plan(self, machine: MachineId, seconds: float) -> None:
+        """Due after that long, and up to as long again for a short wait, a tenth for a long one."""
+        spread = min(seconds, 0.1 * seconds + 1.0) * self._chance.random()
+        self._due[machine] = time.monotonic() + seconds + spread
+        self._news.set()

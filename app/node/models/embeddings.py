@@ -1,0 +1,424 @@
+"""The embedding model or reranker: whole on this machine beside the one that writes, and given back when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from app.catalog.shelf import Entry, Shelf
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
+from app.core.model import Model
+from app.core.planner.placement import Candidate
+from app.core.planner.plan import Plan, Workload
+from app.core.planner.stage_memory import reading_bytes, stage
+from app.core.recovery.recovery import death_facts
+from app.inference.worker.embedder import Embedder, Score, Text, Vector
+from app.machine.hardware import devices
+from app.node.cancellation import in_thread, unless
+from app.node.control import requests as asked
+from app.node.control.ndjson import Progress, hashing
+from app.node.models.load_retries import of_model
+from app.node.snapshot import plan_json, with_limits
+from app.node.verification.spare_memory import CheckRoom
+from backends.contract import Layers, Role
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+T = TypeVar("T")  # what is read
+R = TypeVar("R")  # and what comes of it
+
+MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for all pairs of them
+IDLE_SECONDS = 300.0
+DIED = ("worker_died", "worker_crashed")  # nobody ended it
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vectors of some texts, in their order."""
+
+    model: str
+    vectors: tuple[Vector, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(vector.n_tokens for vector in self.vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """How well each of some texts answers a query, in their order."""
+
+    model: str
+    scores: tuple[Score, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(score.n_tokens for score in self.scores)
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A model that is loaded, or on its way. wished: by a person, so it stays."""
+
+    entry: Entry
+    plan: Plan
+    wished: bool = False
+    embedder: Embedder | None = None
+    seconds: float = 0.0  # of loading
+
+    @property
+    def is_gone(self) -> bool:
+        return self.embedder is not None and not self.embedder.alive
+
+    @property
+    def total_bytes(self) -> int:
+        return self.plan.stages[0].total_bytes
+
+    def serves(self, model: Model, context: int) -> bool:
+        mine = (self.entry.model.id, self.plan.workload.context)
+        return mine == (model.id, context) and not self.is_gone
+
+    def json(self) -> Json:
+        """As what writes is described, as far as it is the same."""
+        (one,) = self.plan.machines
+        return {
+            **plan_json(self.plan, self.entry.model, {one.id: one.lends_bytes}),
+            "state": "ready" if self.embedder else "loading",
+            "wished": self.wished,
+            "ranks": self.entry.model.ranks,
+            "loaded_seconds": round(self.seconds, 3),
+        }
+
+
+class Embeddings:
+    """One model at a time; another one takes its place.
+
+    here: this machine with what its own models may use in all, and how much of that the one that writes has.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        here: Callable[[], tuple[Candidate, int]],
+        threads: int,
+        changed: Callable[[], None],
+        check_room: CheckRoom,
+    ) -> None:
+        self._shelf, self._here, self._threads, self._changed = shelf, here, threads, changed
+        self._check_room = check_room
+        self._turn = asyncio.Lock()
+        self._stop = asyncio.Event()  # of the load that is under way
+        self._n_ending = 0  # whoever has it end now: until then nothing is loaded
+        self._coming: Entry | None = None  # what is checked, or loaded
+        self._held: Held | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self.n_asks = 0  # requests that are answered, or wait
+
+    @property
+    def held(self) -> Held | None:
+        """What has memory of this machine now."""
+        return None if self._held is None or self._held.is_gone else self._held
+
+    def uses(self) -> tuple[int, int]:
+        """Bytes that it holds or will hold, and of these what is not taken from the free memory yet."""
+        held = self.held
+        if held is None:
+            return 0, 0
+        return held.total_bytes, 0 if held.embedder else held.total_bytes
+
+    def json(self) -> Json | None:
+        if self.held is None:
+            return None
+        return with_limits(self.held.json(), self._here()[0]) | {"asks": self.n_asks}
+
+    async def model(self, name: str) -> Entry:
+        """The embedding model of this name; the only one there is, if it names none. Raises BadInput."""
+        name = name.removesuffix(":latest")
+        entries = await asyncio.to_thread(self._shelf.entries)
+        embed = [entry for entry in entries if entry.model.embeds]
+        if not embed:
+            raise BadInput("embedding_model_missing")
+        there = ", ".join(entry.name for entry in embed)
+        if name in ("", "default"):
+            if len(embed) > 1:
+                raise BadInput("embedding_model_unnamed", there=there)
+            return embed[0]
+        try:
+            entry = await asyncio.to_thread(self._shelf.get, name)
+        except BadInput as error:
+            if error.reason.code != "model_unknown":
+                raise
+            raise BadInput("embedding_model_unknown", name=name[:100], there=there) from None
+        if not entry.model.embeds:
+            raise BadInput("model_embeds_not", name=entry.name, there=there)
+        return entry
+
+    async def reranker(self, name: str) -> Entry:
+        """The reranker of this name; the only one there is, if it names none. Raises BadInput."""
+        name = name.removesuffix(":latest")
+        entries = await asyncio.to_thread(self._shelf.entries)
+        rank = [entry for entry in entries if entry.model.ranks]
+        there = ", ".join(entry.name for entry in rank)
+        if name in ("", "default"):
+            if len(rank) > 1:
+                raise BadInput("reranker_unnamed", there=there)
+            if not rank:
+                raise BadInput("reranker_missing")
+            return rank[0]
+        entry = await asyncio.to_thread(self._shelf.get, name)
+        if not entry.model.ranks:
+            if not rank:
+                raise BadInput("model_ranks_not_alone", name=entry.name)
+            raise BadInput("model_ranks_not", name=entry.name, there=there)
+        return entry
+
+    def plan(self, entry: Entry, order: asked.PlanModel) -> Json:
+        """What a load would take. Raises BadInput or DoesNotFit."""
+        return Held(entry, self._planned(entry.model, order)).json()
+
+    async def load(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Json:
+        """As a person wishes: it stays until it is unloaded, or until what writes needs its memory.
+
+        Raises AppError.
+        """
+        async with self._turn:
+            held = await self._ready(entry, order, report)
+            self._keep()
+            held.wished = True
+            self._changed()
+            return {"loaded": held.json()}
+
+    async def embed(
+        self,
+        entry: Entry,
+        texts: Sequence[Text],
+        size: int | None,
+        *,
+        cut: bool,
+        read: Callable[[int], None] = lambda _: None,
+    ) -> Embedded:
+        """The vectors, one for each text. `read`: told of each how many tokens it was. Raises BadInput, DoesNotFit,
+        Damaged or StageLost."""
+        if size is not None and size > entry.model.width:
+            raise BadInput("embedding_size", most=entry.model.width)
+
+        async def one(embedder: Embedder, text: Text) -> Vector:
+            return await embedder.embed(text, size or embedder.width, cut=cut)
+
+        vectors = await self._each(entry, texts, one, lambda vector: read(vector.n_tokens))
+        return Embedded(entry.name, vectors)
+
+    async def rank(
+        self,
+        entry: Entry,
+        query: str,
+        texts: Sequence[str],
+        read: Callable[[int], None] = lambda _: None,
+    ) -> Ranked:
+        """How well each text answers the query; the rest is as for `embed`."""
+
+        async def one(embedder: Embedder, text: str) -> Score:
+            return await embedder.rank(query, text)
+
+        scores = await self._each(entry, texts, one, lambda score: read(score.n_tokens))
+        return Ranked(entry.name, scores)
+
+    async def unload(self, model_id: str | None = None) -> str | None:
+        """Give the memory back, at once, of this model or of any: a load ends, and so do vectors that are
+        made. The name of what was there."""
+        was = self._coming or (self.held.entry if self.held else None)
+        if was is None or model_id not in (None, was.model.id):
+            return None
+        self._n_ending += 1
+        try:
+            self._end()
+            async with self._turn:
+                await self._close()
+        finally:
+            self._n_ending -= 1
+        return was.name
+
+    def close(self) -> None:
+        """End what is under way and load nothing any more; `unload` then waits for the end."""
+        self._n_ending += 1
+        self._end()
+
+    async def make_room(self, own_bytes: int) -> None:
+        """Before what writes takes so many bytes here: give the memory back where there is not enough for
+        both. A load ends for that; the text that is being read is read to its end. A check of a sample ends too."""
+        async with self._check_room.wanted():
+            await self._make_room(own_bytes)
+
+    # inside
+
+    async def _make_room(self, own_bytes: int) -> None:
+        held = self.held
+        if held is None:
+            return
+        here, taken = self._here()
+        if max(own_bytes, taken) + held.total_bytes <= here.lends_bytes:
+            return
+        self._stop.set()
+        async with self._turn:
+            await self._close()
+
+    async def _each(
+        self,
+        entry: Entry,
+        texts: Sequence[T],
+        one: Callable[[Embedder, T], Awaitable[R]],
+        told: Callable[[R], None],
+    ) -> tuple[R, ...]:
+        """What `one` makes of each text, in turn with everybody's. `told` hears of each as it is made."""
+        self._count(1)
+        try:
+            async with self._turn:
+                self._keep()
+                try:
+                    return await self._all(entry, texts, one, told)
+                finally:
+                    self._rest()
+        finally:
+            self._count(-1)
+
+    async def _all(
+        self,
+        entry: Entry,
+        texts: Sequence[T],
+        one: Callable[[Embedder, T], Awaitable[R]],
+        told: Callable[[R], None],
+    ) -> tuple[R, ...]:
+        order = asked.PlanModel(model=entry.name)
+        now = self.held
+        if now is not None and now.wished and now.entry.model.id == entry.model.id:
+            order = asked.PlanModel(model=entry.name, context=now.plan.workload.context)
+        held = await self._ready(entry, order, lambda _: None)
+        assert held.embedder is not None
+        made: list[R] = []
+        for text in texts:
+            if self._stop.is_set():  # an answer may wait for this memory, and a text is long enough
+                raise StageLost("embedding_gave_way", model=entry.name)
+            try:
+                made.append(await one(held.embedder, text))
+            except BadInput as error:
+                if error.reason.code != "numbers_not_finite":
+                    raise
+                raise of_model(error, entry.name) from None
+            except StageLost as error:
+                if error.reason.code not in DIED:
+                    raise
+                log.warning("%s is loaded again, as its worker died: %s", entry.name, error.reason)
+                held = await self._ready(entry, order, lambda _: None)
+                assert held.embedder is not None
+                try:
+                    made.append(await one(held.embedder, text))
+                except StageLost as error:  # it is why
+                    if error.reason.code != "worker_crashed":
+                        raise
+                    facts = death_facts(error.reason)
+                    raise StageFailed("answer_ends_process", **facts) from None
+            told(made[-1])
+        return tuple(made)
+
+    async def _ready(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
+        stopped = StageLost("load_stopped", model=entry.name)
+        if self._n_ending:
+            raise stopped
+        if self._held is not None and self._held.serves(entry.model, _context(entry.model, order)):
+            return self._held
+        self._stop.clear()
+        self._coming = entry
+        try:
+            return await unless(self._stop, self._loaded(entry, order, report), stopped)
+        finally:
+            self._coming = None
+
+    async def _loaded(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
+        entry = await in_thread(
+            partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total))
+        )
+        plan = self._planned(entry.model, order)  # refused before what is loaded is given up
+        await self._close()
+        held = self._held = Held(entry, plan)
+        self._changed()
+        begun, context = time.monotonic(), plan.workload.context
+        try:
+            async with self._check_room.wanted():
+                held.embedder = await Embedder.open(
+                    entry.path, context, self._threads, held.total_bytes
+                )
+        except BaseException as error:
+            self._held = None
+            if isinstance(error, AppError):
+                raise of_model(error, entry.name) from error
+            raise
+        finally:
+            held.seconds = time.monotonic() - begun
+            self._changed()
+        log.info(
+            "%s is loaded to %s", entry.name, "score texts" if entry.model.ranks else "give vectors"
+        )
+        return held
+
+    def _planned(self, model: Model, order: asked.PlanModel) -> Plan:
+        """Whole on this machine, beside what writes. Raises BadInput, DoesNotFit."""
+        here, taken = self._here()
+        if order.split is not None or order.shape not in (None, "one"):
+            raise BadInput("embedding_only_whole", model=model.name)
+        if here.id in order.without:
+            raise BadInput("host_not_left_out", machine=here.name)
+        most = devices.memory().total_bytes if order.anyway else here.lends_bytes
+        work = Workload(_context(model, order))
+        whole = stage(here, Role.WHOLE, Layers(0, model.n_layers), model, work)
+        reading = reading_bytes(model.width, model.n_vocab, work.context)
+        whole = replace(whole, work_bytes=reading)
+        if whole.total_bytes > (room := max(0, most - taken)):
+            raise DoesNotFit(
+                "embedding_no_room",
+                model=model.name, need_bytes=whole.total_bytes, free_bytes=room,
+            )  # fmt: skip
+        why = Reason(
+            "unforecast_ranks" if model.ranks else "unforecast_embeds", {"model": model.name}
+        )
+        return Plan((whole,), work, (why,), machines=(here,))
+
+    async def _close(self) -> None:
+        self._keep()
+        held, self._held = self._held, None
+        if held is not None and held.embedder is not None:
+            await held.embedder.close()
+            self._changed()
+
+    def _end(self) -> None:
+        self._stop.set()
+        if self._held is not None and self._held.embedder is not None:
+            self._held.embedder.kill()
+
+    def _count(self, more: int) -> None:
+        before, self.n_asks = self.n_asks, self.n_asks + more
+        if not (before and self.n_asks):  # the first one came, or the last one is answered
+            self._changed()
+
+    def _keep(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _rest(self) -> None:
+        if self._held is not None and not self._held.wished:
+            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._give_back)
+
+    def _give_back(self) -> None:
+        self._end()
+        self._held = None
+        self._changed()
+
+
+def _context(model: Model, order: asked.PlanModel) -> int:
+    return min(order.context or MOST_CONTEXT, MOST_CONTEXT, model.context_length)

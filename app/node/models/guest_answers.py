@@ -1,0 +1,192 @@
+"""A guest's side: which host answers for it, what that host has, and whole requests to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import AppError, Refused, Unreachable
+from app.core.household.operations import Role
+from app.core.line_cutter import LineCutter
+from app.decoding import decode
+from app.network.network import Network
+from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
+from app.network.peer.guest_client import GuestClient
+from app.network.peer.peer_client import problem
+from app.node.control import requests as asked
+from app.node.models.model_manager import Hosting
+from app.node.rights import Rights
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+MOST_BYTES = 4 << 20  # of a line of an answer, and of a list of models
+ANY_NAMES = ("", "default")  # whatever is loaded
+OFFERS_SECONDS = 5.0  # then the others answer without it
+HEADERS = {"Content-Type": "application/json"}
+Text = Annotated[str, Meta(max_length=200)]
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A model that a host answers with."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    id: Text = ""
+    architecture: Text = ""
+    quantisation: Text = ""
+    file_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
+    embeds: bool = False
+    writes: bool = True
+    ranks: bool = False
+    n_parameters: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
+    context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # of a conversation, where it is loaded
+
+
+class Offers(msgspec.Struct, frozen=True):
+    """What a host says of itself to its guests. loaded, beside: models that answer at once."""
+
+    models: Annotated[list[Offer], Meta(max_length=4096)]
+    loaded: Text | None = None
+    beside: Annotated[list[Text], Meta(max_length=64)] = []
+
+
+class Guesting:
+    """Questions to a model that this machine has loaded itself stay here."""
+
+    def __init__(self, network: Network, rights: Rights, hosting: Hosting) -> None:
+        self._network, self._rights, self._hosting = network, rights, hosting
+
+    def json(self) -> Json:
+        """The snapshot's part of it: the hosts that answer for this machine."""
+        here = self._rights.is_guest() and not self._own()
+        return {"hosts": [client.host.name for client in self.hosts()] if here else None}
+
+    def passes(self, model: str) -> bool:
+        """Whether a question for this model goes to a host."""
+        own = self._own()
+        return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
+
+    async def offered(self) -> list[Json]:
+        """What its hosts offer to a guest; nothing to any other machine."""
+        return await self.listed() if self._rights.is_guest() else []
+
+    def check_alone(self, order: asked.PlanModel) -> None:
+        """Raises Refused for what a guest may not have placed: layers on other machines."""
+        several = len(order.split or ()) > 1 or order.shape in ("split", "replicas")
+        if several and self._rights.is_guest():
+            raise Refused("guest_alone", name=self._rights.name())
+
+    def hosts(self) -> list[GuestClient]:
+        """The hosts that are here, by name."""
+        network = self._network
+        found = [
+            (member, link)
+            for machine, link in network.links.items()
+            if (member := network.members.get(machine)) and Role.HOST in member.roles
+        ]
+        return [
+            GuestClient(member, link.address, link.guest_session, link.finished)
+            for member, link in sorted(found, key=lambda one: (one[1].name, one[1].peer))
+        ]
+
+    async def host_for(self, model: str) -> GuestClient:
+        """The one that has it loaded, or has it, or the first. Raises Unreachable, Refused."""
+        hosts = self.hosts()
+        if not hosts:
+            raise Unreachable("guest_no_host")
+        if len(hosts) == 1:
+            return hosts[0]
+        return _best(model, await _all_offers(hosts)) or hosts[0]
+
+    async def listed(self) -> list[Json]:
+        """The models of all hosts that answer, each of the one that would be asked for it."""
+        found: dict[str, Json] = {}
+        told = await _all_offers(self.hosts())
+        for host, offers in told:
+            for offer in offers.models:
+                if _best(offer.name, told) is host:
+                    facts = msgspec.to_builtins(offer) | {"machine": host.host.name}
+                    found.setdefault(offer.name, facts)
+        return list(found.values())
+
+    async def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
+        """One answer of a host, as lines. Raises the host's AppError, Unreachable or Refused."""
+        host = await self.host_for(order.model or "")
+        async with host.asked("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
+            if answer.status != 200:
+                raise problem(await _whole(host, answer), host.host.name, of_its_pool=True)
+            async with aclosing(_lines(host.chunks(answer))) as lines:
+                async for line in lines:
+                    if error := line.get("error"):
+                        raise problem(msgspec.json.encode(error), host.host.name, of_its_pool=True)
+                    yield line
+                    if "done" in line:
+                        return
+        raise Unreachable("peer_offline", name=host.host.name)
+
+    def _own(self) -> list[str]:
+        return self._hosting.loaded.names
+
+
+def _best(model: str, told: Sequence[tuple[GuestClient, Offers]]) -> GuestClient | None:
+    """The host to ask for a model: one that has it loaded before one that has it."""
+    for host, offers in told:
+        if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
+            return host
+    having = (host for host, offers in told if any(one.name == model for one in offers.models))
+    return next(having, None)
+
+
+async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:
+    """Of each host that says what it has; of another one its own next answer will say why."""
+    async with asyncio.TaskGroup() as group:
+        asked_of = [
+            (host, group.create_task(_offers_soon(host), name="ask what a host has"))
+            for host in hosts
+        ]
+    return [(host, offers) for host, task in asked_of if (offers := task.result()) is not None]
+
+
+async def _offers_soon(host: GuestClient) -> Offers | None:
+    try:
+        async with asyncio.timeout(OFFERS_SECONDS):
+            return await _offers(host)
+    except (AppError, TimeoutError) as error:
+        log.info("%s does not say what it has: %r", host.host.name, error)
+        return None
+
+
+async def _offers(host: GuestClient) -> Offers:
+    async with host.asked("GET", "/models") as answer:
+        body = await _whole(host, answer)
+        if answer.status != 200:
+            raise problem(body, host.host.name)
+        try:
+            return decode(body, Offers)
+        except (ValueError, RecursionError):
+            raise Refused("peer_refused") from None
+
+
+async def _whole(host: GuestClient, answer: Any) -> bytes:
+    try:
+        return await whole_body(answer.content, answer.content_length, MOST_BYTES)
+    except (TooLong, TooSlow, OSError):
+        raise Unreachable("peer_offline", name=host.host.name) from None
+
+
+async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[Json, None]:
+    """Raises Refused for what nobody can read."""
+    cutter = LineCutter(MOST_BYTES)
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            try:
+                for line in cutter.feed(chunk):
+                    yield decode(line, Json)
+            except (ValueError, RecursionError):
+                raise Refused("peer_refused") from None

@@ -1,0 +1,68 @@
+"""Loads that wait or are under way: each can be stopped by the name of its model, and is noted when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from app.core.errors import AppError, Reason, StageLost
+from app.core.reasons import said
+from app.node.cancellation import unless
+from app.node.journal import Journal
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Load:
+    """One that waits or is under way. model: as it was called, and its whole name as soon as that is known."""
+
+    model: str
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Loads:
+    """Of one host."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._under_way: list[Load] = []
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    async def stoppable(self, load: Load, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a load that `stop` and `close` can end while it waits, hashes or opens stages."""
+        if self._closed:
+            work.close()
+            raise StageLost("node_stops")
+        self._under_way.append(load)
+        try:
+            return await unless(load.stop, work, StageLost("load_stopped", model=load.model))
+        except AppError as error:
+            self._journal.note(
+                Reason("log_model_failed", {"model": load.model, "why": said(error)})
+            )
+            raise
+        except asyncio.CancelledError:
+            self._journal.note(Reason("log_model_stopped", {"model": load.model}))
+            raise
+        finally:
+            self._under_way.remove(load)
+            load.over.set()
+
+    def stop(self, name: str | None = None) -> list[asyncio.Event]:
+        """End those of this model, or all; each event is set when one is over."""
+        ending = [load for load in self._under_way if name in (None, load.model)]
+        for load in ending:
+            load.stop.set()
+        return [load.over for load in ending]
+
+    def close(self) -> None:
+        """End all, and begin none any more."""
+        self._closed = True
+        self.stop()

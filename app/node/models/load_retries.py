@@ -1,0 +1,168 @@
+"""What the failed tries of one load say of the next: where it is tried again, and what is told in the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.core.errors import (
+    AppError,
+    DoesNotFit,
+    Fact,
+    Reason,
+    Refused,
+    StageFailed,
+    StageLost,
+    Unreachable,
+)
+from app.core.ids import MachineId
+from app.core.planner.plan import Plan
+from app.core.reasons import said
+from app.core.recovery import blame
+from app.core.recovery.blame import Fault, Retry
+from app.core.recovery.recovery import MAX_RECOVERIES, Loss
+
+ENOUGH_MACHINES = 2  # say that the model does them harm: then it is the model
+OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
+
+
+class LoadTries:
+    """The failed tries of one load. model: its name."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.limits: dict[MachineId, int] = {}  # bytes, of who has less free than was believed
+        self._failed: dict[MachineId, Reason] = {}  # who is left out for it, and what is said of it
+        self.lost: Loss | None = None  # what kept the last one from being ready
+        self._machines: list[str] = []  # names of those that it was over
+        self._n = 0
+        self._error: AppError | None = None  # how it ended
+        self._may_repeat = True  # where it cannot be without those that failed
+        self._no_memory: DoesNotFit | None = None  # said without a number
+        self._harmed: set[str] = set()  # other machines that say the model does them harm
+
+    def begin(self, plan: Plan) -> None:
+        """Note that the next try is over the machines of this plan."""
+        self.lost, self._machines = None, list(dict.fromkeys(one.name for one in plan.stages))
+
+    def go_on(self, error: AppError) -> bool:
+        """Note how a try ended, and tell whether another one may end otherwise."""
+        self._n += 1
+        before, self._error = self._error, error
+        if isinstance(error, DoesNotFit):
+            is_worth_it = self._may_fit(error)
+        elif isinstance(error, StageLost | Unreachable | Refused):
+            self._may_repeat = worth_again(error, before)
+            is_worth_it = self._goes_elsewhere(error) or self._may_repeat
+        else:
+            is_worth_it = False
+        return is_worth_it and self._n <= MAX_RECOVERIES
+
+    @property
+    def without(self) -> frozenset[MachineId]:
+        """Machines that failed: the next try does without them."""
+        return frozenset(self._failed)
+
+    def explained(self, plan: Plan) -> Plan:
+        """The plan, with why it is without them."""
+        return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
+
+    def events(self, plan: Plan) -> list[Reason]:
+        """What the journal says of those that failed, once it is loaded without them."""
+        used = {stage.machine for stage in plan.stages}
+        return [
+            Reason("log_machine_failed", {"model": self._model, **why.facts})
+            for machine, why in self._failed.items()
+            if machine not in used
+        ]
+
+    def check_may_repeat(self) -> None:
+        """Raise how the last try ended, where the next one would need those that failed, and end the same."""
+        if self._error is not None and self.without and not self._may_repeat:
+            self._n = MAX_RECOVERIES
+            raise self._error
+
+    def told(self, error: AppError) -> AppError:
+        """Return the error that says why the model could not be loaded.
+
+        One other machine's word alone makes no file damaged: either may be at fault, and both are named.
+        """
+        if self._no_memory is not None and isinstance(error, DoesNotFit):
+            return self._no_memory
+        code, other = blame.cause(error.reason), self._other(error)
+        if code not in OF_THE_FILE or len(self._harmed) >= ENOUGH_MACHINES:
+            return of_model(error, self._model)
+        if other is not None:
+            return StageFailed("model_fails_there", model=self._model, machine=other.name)
+        if code == "numbers_not_finite" and len(self._machines) > 1:
+            names = " and ".join(self._machines)
+            return StageFailed("model_not_finite_over", model=self._model, machines=names)
+        return of_model(error, self._model)
+
+    def _other(self, error: AppError) -> Loss | None:
+        """Return the loss of another machine that the error is about, if it is about one."""
+        lost = self.lost
+        return lost if lost is not None and lost.machine and lost.why == error.reason else None
+
+    def _goes_elsewhere(self, error: AppError) -> bool:
+        """Leave out the other machine that it is about, where that may help."""
+        if (other := self._other(error)) is None:
+            return False
+        is_by_model = may_be_by_model(error)
+        if is_by_model:
+            self._harmed.add(other.machine)
+        if len(self._harmed) >= ENOUGH_MACHINES:  # then it is the model
+            self._may_repeat = False
+            return False
+        if is_by_model or blame.of(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
+            words = error.reason.facts.get("what") if error.reason.code == "lender_said" else None
+            facts: dict[str, Fact] = {"machine": other.name, "why": words or said(error)}
+            self._failed[MachineId(other.machine)] = Reason("left_out_failed", facts)
+            return True
+        return False
+
+    def _may_fit(self, error: DoesNotFit) -> bool:
+        """Tell whether it may fit with less: beside others after all, or with a lender that has less than it said."""
+        if error.reason.code == "beside_no_room":
+            return True
+        short = short_lender(error)
+        if short is None or short[0] in self.limits:
+            return False
+        if "free_bytes" not in error.reason.facts:  # the next plan cannot say what was short
+            self._no_memory = error
+        self.limits |= dict([short])
+        return True
+
+
+def of_model(error: AppError, model: str) -> AppError:
+    """Return why this model could not be loaded here: what its file did to an engine is told of the file."""
+    code = OF_THE_FILE.get(blame.cause(error.reason))
+    return StageFailed(code, model=model) if code else error
+
+
+def may_be_by_model(error: AppError) -> bool:
+    """Tell whether the model may be why it failed: nobody asked for anything yet."""
+    return blame.of(Reason(blame.cause(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
+
+
+def worth_again(error: AppError, before: AppError | None = None) -> bool:
+    """Tell whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
+    if _may_be_chance(error):
+        return before is None or not _may_be_chance(before)
+    found = blame.of(error.reason)
+    return found.fault in (Fault.MACHINE, Fault.LINK) and found.retry is not Retry.NEVER
+
+
+def _may_be_chance(error: AppError) -> bool:
+    """Once, and not twice. What hung took minutes to be noticed."""
+    is_hung = blame.cause(error.reason) == "worker_hung"
+    return is_hung or blame.of(error.reason).retry is Retry.ONCE
+
+
+def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
+    """The lender that had less free than this machine believed, and how much it has: where it says only that it was
+    too little, none of it is counted on."""
+    facts = error.reason.facts
+    machine = facts.get("machine_id")
+    if error.reason.code != "lender_said" or machine is None:
+        return None
+    return MachineId(str(machine)), max(0, int(facts.get("free_bytes", 0)))

@@ -1,0 +1,156 @@
+"""The models that are loaded, or on their way: a few at once, each with a placement of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from app.catalog.shelf import Entry, Shelf
+from app.core.errors import Reason
+from app.core.ids import MachineId
+from app.core.planner.plan import Plan
+from app.node.control import requests as asked
+from app.node.placement.placement import Running
+from app.node.snapshot import Json
+from backends.contract import Layers
+
+MOST_MODELS = 4  # each has workers, a queue and a recovery; memory ends it before, as a rule
+
+
+class Loaded:
+    """In the order in which they were loaded. No model is twice in it."""
+
+    def __init__(self) -> None:
+        self._held: list[Running] = []
+
+    def __iter__(self) -> Iterator[Running]:
+        return iter(tuple(self._held))
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def first(self) -> Running | None:
+        """What a question without a name is for: loaded last. One that comes beside others is so only
+        once it is there."""
+        there = [one for one in self._held if one.answerer is not None or one.ended.is_set()]
+        line = there or self._held
+        return line[-1] if line else None
+
+    @property
+    def names(self) -> list[str]:
+        return [one.entry.name for one in self._held]
+
+    @property
+    def ids(self) -> list[str]:
+        """Of the models."""
+        return [one.entry.model.id for one in self._held]
+
+    def named(self, name: str | None) -> Running | None:
+        """The one whose whole name, or id, this is; without a name the first."""
+        if not name:
+            return self.first
+        named = (one for one in self._held if one.entry.name == name)
+        return next(named, None) or self.of(name)
+
+    def of(self, model_id: str) -> Running | None:
+        return next((one for one in self._held if one.entry.model.id == model_id), None)
+
+    def but(self, *others: Running | None) -> tuple[Running, ...]:
+        """All except these."""
+        return tuple(one for one in self._held if one not in others)
+
+    def add(self, running: Running, first: bool = True) -> None:
+        """first: it is what a question without a name is for; else only once the others are gone."""
+        self._held.insert(len(self._held) if first else 0, running)
+
+    def drop(self, running: Running) -> None:
+        """Repeating is harmless."""
+        self._held = [one for one in self._held if one is not running]
+
+    def in_order(self, before: Sequence[str]) -> None:
+        """Models that were there stand where they stood, in front of what is new."""
+        places = {model_id: place for place, model_id in enumerate(before)}
+        self._held.sort(key=lambda one: places.get(one.entry.model.id, len(places)))
+
+    # what they have together
+
+    def json(
+        self, told: Callable[[Json], Json] = lambda one: one
+    ) -> tuple[Json | None, list[Json]]:
+        """As they are shown: the first, and those beside it. told: what is said of one, with more."""
+        first = self.first
+
+        def shown(one: Running) -> Json:
+            return told(one.json() | {"answering": one.n_answering})
+
+        return shown(first) if first else None, [shown(one) for one in self.but(first)]
+
+    @property
+    def n_answering(self) -> int:
+        """Answers that have a slot."""
+        return sum(one.n_answering for one in self._held)
+
+    def asked_of(self) -> frozenset[MachineId]:
+        """Machines that hold layers of what somebody asks now."""
+        asked = (one for one in self._held if one.n_askers)
+        return frozenset(stage.machine for one in asked for stage in one.plan.stages)
+
+    def uses(self, me: MachineId) -> tuple[int, int]:
+        """Bytes that they hold on this machine, and of these what is not loaded yet."""
+        own = [one.here(me) for one in self._held]
+        return sum(n for n, _ in own), sum(comes for _, comes in own)
+
+    def stays(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
+        """Bytes that they hold on this machine and keep, when so much is given back."""
+        return max(0, self.uses(me)[0] - released.get(me, 0))
+
+    def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
+        """What each machine holds of them."""
+        held: dict[MachineId, tuple[Layers, ...]] = {}
+        for one in self._held:
+            for machine, runs in one.layers().items():
+                held[machine] = (*held.get(machine, ()), *runs)
+        return held
+
+    def replaced(self) -> dict[MachineId, Reason]:
+        """Why others take over what a machine holds."""
+        return {machine: why for one in self._held for machine, why in one.state.replaced.items()}
+
+
+def to_load(shelf: Shelf, order: asked.LoadModel, there: Sequence[str]) -> Entry:
+    """The model to load. Half a name replaces nothing, nor does it place anew what is there. Raises BadInput."""
+    entry = shelf.get(order.model, () if there and not order.beside else None)
+    return shelf.get(order.model, ()) if entry.name in there else entry
+
+
+def alive(some: Iterable[Running]) -> list[Running]:
+    """Without those that ended, and wait to be loaded again."""
+    return [one for one in some if not one.ended.is_set()]
+
+
+def releases(goes: Iterable[Running], stays: Iterable[Running] = ()) -> dict[MachineId, int]:
+    """Bytes that each machine gets back of these, beside what it says is free; a host knows at once what
+    it has got back. stays: of which only what lies ahead of a loss can be given up."""
+    back = spares(stays)
+    for one in goes:
+        for machine, n_bytes in one.releases().items():
+            if machine != one.plan.host or not one.ended.is_set():
+                back[machine] = back.get(machine, 0) + n_bytes
+    return back
+
+
+def spares(some: Iterable[Running]) -> dict[MachineId, int]:
+    """Bytes on each machine that lie ahead of a loss: whoever needs them for a model gets them."""
+    found: dict[MachineId, int] = {}
+    for stage in (stage for one in alive(some) for stage in one.holds.ahead()):
+        found[stage.machine] = found.get(stage.machine, 0) + stage.total_bytes
+    return found
+
+
+def with_others(chosen: Plan, stays: Sequence[Running]) -> Plan:
+    """A plan that leaves these their memory, and says so."""
+    names = ", ".join(one.entry.name for one in alive(stays))
+    if not names:
+        return chosen
+    return replace(chosen, reasons=(*chosen.reasons, Reason("plan_beside", {"models": names})))

@@ -1,0 +1,93 @@
+"""What came of an answer, beside its forecast: told at its end, and learnt for the next plans."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import Any
+
+from app.core.errors import Reason, StageLost
+from app.core.planner.plan import Plan
+from app.core.reasons import with_reasons
+from app.core.recovery.recovery import Notice
+from app.inference.pipeline.completion import Answerer, Delta, Question, Summary
+from app.node.cancellation import unless
+from app.node.control.asking import answer_json
+from app.node.placement.placement import Running
+from app.node.planning.forecast_history import Outcome
+from app.node.planning.planner_inputs import Outlook
+from app.node.planning.planning import BATCH_ROWS
+from app.node.planning.refresh_forecast import measure_again, reckon
+
+Json = dict[str, Any]
+Part = Delta | Notice | Summary
+
+
+async def counted(
+    answerer: Answerer, question: Question, left: Callable[[Json], None]
+) -> AsyncGenerator[Part, None]:
+    """The same answer. `left` is told what was read and written of one that has no end, as of others that have one."""
+    n_read, ids, is_whole = 0, list[int](), False
+
+    def read(n_tokens: int) -> None:
+        nonlocal n_read
+        n_read = n_tokens
+        if question.read is not None:
+            question.read(n_tokens)
+
+    try:
+        async with aclosing(answerer.answer(replace(question, read=read))) as parts:
+            async for part in parts:
+                if isinstance(part, Delta):
+                    ids += part.token_ids
+                is_whole = isinstance(part, Summary)
+                yield part
+    finally:
+        if not is_whole:
+            none = dict.fromkeys(
+                ("reused_tokens", "guessed", "guessed_right", "recoveries", "decode_tok_s"), 0
+            )
+            left({"prompt_tokens": n_read, "token_ids": ids, **none})
+
+
+class Outcomes:
+    """Of all answers of this host. `group` outlives them."""
+
+    def __init__(
+        self, outlook: Outlook, group: asyncio.TaskGroup, changed: Callable[[], None]
+    ) -> None:
+        self._outlook, self._group, self._changed = outlook, group, changed
+
+    def ended(self, summary: Summary, running: Running, alone: bool) -> Json:
+        """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
+        model, chosen = running.entry.model, running.plan.parts[summary.place]
+        computed = summary.prompt_tokens - summary.reused_tokens
+        lessons = self._outlook.lessons
+        expected = lessons.expected(chosen, model, computed, len(summary.token_ids))
+        if alone and not summary.recoveries and (outcome := lessons.learn(chosen, model, summary)):
+            running.outcome = outcome
+            reckon(running, lessons.anew(running.plan).machines)
+            self._group.create_task(
+                self._noted(running, chosen, outcome), name="note what came of a forecast"
+            )
+        elif alone and summary.recoveries:
+            running.outcome = lessons.interrupted(chosen, model, summary) or running.outcome
+        told = answer_json(summary, running.entry.name, chosen.stages, expected)
+        names = {stage.machine: stage.name for stage in chosen.stages}
+        doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]
+        why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
+        return told | with_reasons("doubted", why)
+
+    async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
+        """Keep it, and doubt what the forecast was made from if that cannot hold."""
+        lessons = self._outlook.lessons
+        await asyncio.to_thread(lessons.save, lessons.content())
+        used = {stage.machine for stage in chosen.stages}
+        if outcome.is_far_off and await self._outlook.doubt(running.entry, BATCH_ROWS, used):
+            await asyncio.to_thread(lessons.save, lessons.content())
+            with suppress(StageLost):
+                over = StageLost("load_stopped", model=running.entry.name)
+                await unless(running.ended, measure_again(running, self._outlook), over)
+            self._changed()

@@ -1,0 +1,1 @@
+"""One placement's life: its stages, memory, failover, standby copies and replicas."""

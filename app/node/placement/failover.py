@@ -1,0 +1,205 @@
+"""Places a model anew under its running answers: what inference/recovering.py asks for, on real machines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
+from app.core.ids import MachineId
+from app.core.planner.placement_change import moving_s, soonest
+from app.core.planner.plan import Plan, PlannedStage
+from app.core.reasons import said, with_reason
+from app.core.recovery import recovery
+from app.core.recovery.recent_failures import Failures
+from app.core.recovery.recovery import Loss, Notice
+from app.inference.stages.stage_client import StageClient
+from app.node.placement.placement_state import PlacementState
+from app.node.placement.stages import Placing
+from app.node.verification.verifier import Checks
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+Option = tuple[Plan, Json]  # a plan, and how it is shown
+Replan = Callable[[frozenset[MachineId]], Awaitable[Sequence[Option]]]
+
+LEAST_PAUSE_SECONDS = 0.5  # between two plans while nothing fits
+LONGEST_PAUSE_SECONDS = (
+    5.0  # not all that frees memory is news of the household: also this machine's own
+)
+MOST_LOOKS = 4  # for a placement on this machine alone
+USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
+
+
+class Rebuilding:
+    """For one pipeline of a placement, which is at `place` in it. `replan` says where it may go without machines."""
+
+    def __init__(self, placing: Placing, replan: Replan, state: PlacementState, place: int) -> None:
+        self.placing, self._replan, self._state, self._place = placing, replan, state, place
+        self._chosen: Option | None = None
+        self._intended: Option | None = None  # what is gone over to on purpose, the next time
+        self.checks: Checks | None = None  # of what lenders compute for it
+        self.failures = Failures(time.monotonic)  # all models of a host share theirs
+        self.last_failed: Loss | None = None
+        self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
+
+    def wanted(self) -> bool:
+        """Whether somebody asks, or is about to. Of several, the others go on with what was asked."""
+        if self._state.is_several:
+            return self.intends
+        return self._state.n_askers > 0 or self._state.is_moving
+
+    async def plan(self, without: frozenset[str]) -> recovery.Planned:
+        self._state.news.clear()
+        async with self.placing.room.choosing:
+            try:
+                chosen, _ = self._chosen = await self._choose(frozenset(map(MachineId, without)))
+            except BaseException:
+                self.placing.claimed = None  # nothing fits: others may have what it does not hold
+                raise
+            self.placing.claimed = chosen
+        names = dict.fromkeys(stage.name for stage in self.placing.moving(chosen))
+        replay_s = chosen.forecast.ttft_s if chosen.forecast else 0.0
+        return recovery.Planned(tuple(names), self._moving_s(chosen), replay_s)
+
+    async def _choose(self, away: frozenset[MachineId]) -> Option:
+        intended, self._intended = self._intended, None
+        if intended is None or any(stage.machine in away for stage in intended[0].stages):
+            return await self._soonest(away)
+        return intended
+
+    def failed(self, loss: Loss) -> None:
+        self.last_failed = loss
+        self.failures.note(loss)
+
+    def forgive(self, machines: Sequence[str]) -> None:
+        self.failures.forgive(machines)
+
+    def left_out(self) -> frozenset[MachineId]:
+        """Machines that failed again and again lately."""
+        return frozenset(map(MachineId, self.failures.left_out()))
+
+    async def alone(self) -> bool:
+        others = frozenset[MachineId]()
+        for _ in range(MOST_LOOKS):
+            try:
+                options = await self._replan(others)
+            except AppError as error:
+                log.info("this machine alone cannot go on: %s", error.reason)
+                return False
+            plan, _ = options[0]
+            used = {machine.id for machine in plan.machines} | {one.machine for one in plan.stages}
+            if not (more := used - {plan.host} - others):
+                self._intended = options[0]
+                return True
+            others |= more
+        return False
+
+    async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
+        """The placements that can be without these machines, the planner's own choice first; where that can be,
+        without those that failed again and again, too."""
+        failed = self.left_out() - without
+        if failed:
+            try:
+                return await self._replan(without | failed)
+            except AppError as error:
+                log.info("it cannot be without machines that failed: %s", error.reason)
+        return await self._replan(without)
+
+    async def soonest(self, without: frozenset[MachineId]) -> Option:
+        """Of these, the one that can go on first."""
+        return self._first(await self.options(without))
+
+    async def _soonest(self, without: frozenset[MachineId]) -> Option:
+        """As `soonest`; another machine may hold already what the one that lost it would load again."""
+        options = list(await self.options(without))
+        if lost := self.placing.lost() - without:
+            with suppress(AppError):
+                options += await self.options(without | lost)
+        return self._first(options)
+
+    def _first(self, options: Sequence[Option]) -> Option:
+        plans = [plan for plan, _ in options]
+        return options[soonest(plans, [self._moving_s(plan) for plan in plans])]
+
+    async def hand_over(
+        self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]
+    ) -> None:
+        """Go over to a placement without these machines the next time, whose layers others take already
+        while these compute; `say` is told who has to load something for that, and how long that takes.
+        Raises AppError when there is none."""
+        option = await self.soonest(without)
+        if taking := self.missing(option[0]):
+            say(list(dict.fromkeys(one.name for one in taking)), self._moving_s(option[0]))
+        try:
+            await self.prepare(option[0])
+        except AppError as error:
+            log.info("no other machine takes the layers ahead: %s", error.reason)
+        else:
+            self.intend(option)
+
+    @property
+    def intends(self) -> bool:
+        """Whether it shall go over to another placement, and has not begun to."""
+        return self._intended is not None
+
+    def intend(self, option: Option) -> None:
+        """What is placed the next time, unless that loses a machine of it."""
+        self._intended = option
+
+    def missing(self, plan: Plan) -> list[PlannedStage]:
+        """What other machines would have to load for this plan."""
+        here = plan.stages[0].machine
+        return [stage for stage in self.placing.moving(plan) if stage.machine != here]
+
+    async def prepare(
+        self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True
+    ) -> None:
+        """Have other machines take that, on their disks and, if `load`, in memory. Raises AppError."""
+        for stage in [only] if only else self.missing(plan):
+            if load or not self.placing.was_sent(stage):
+                await self.placing.prepare(stage, load=load)
+
+    def _moving_s(self, plan: Plan) -> float:
+        moving = self.placing.moving(plan)
+        sent = [stage for stage in moving if self.placing.was_sent(stage)]
+        return moving_s(plan, moving, sent, self.bytes_per_second)
+
+    async def build(self) -> list[StageClient]:
+        assert self._chosen is not None
+        plan, described = self._chosen
+        if plan is not self._state.part(self._place):  # else only a worker is started anew
+            self._state.place(self._place, plan, described)
+        return await self.placing.open(plan)
+
+    async def changed(self) -> None:
+        await asyncio.sleep(LEAST_PAUSE_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_PAUSE_SECONDS):
+                await self._state.news.wait()
+
+    def blames(self, error: AppError) -> tuple[str, str, bool]:
+        stage = self.placing.failed
+        if stage is None:
+            return "", "", False
+        is_gone = isinstance(error, Unreachable | Refused | DoesNotFit)
+        return "" if self.placing.is_here(stage) else stage.machine, stage.name, is_gone
+
+    def short(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
+        return recovery.Misfit(recovery.short_of(loss, said(error)))
+
+
+def notice_json(notice: Notice) -> Mapping[str, Any]:
+    """As it is told in a stream and in the snapshot."""
+    return {
+        "state": notice.state,
+        "machine": notice.machine,
+        "code": notice.reason.code,
+        **with_reason("text", notice.reason),
+        "seconds": notice.seconds,
+    }

@@ -1,0 +1,375 @@
+"""One placement while it lives: loading, ready, lost, gone. A task of its own carries it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from app.catalog.shelf import Entry
+from app.core.errors import AppError, Reason, StageLost
+from app.core.ids import MachineId
+from app.core.planner.placement_life import (
+    Blamed,
+    Broke,
+    Closed,
+    Ended,
+    Event,
+    Loading,
+    Lost,
+    Opened,
+    Ready,
+    Recovering,
+    State,
+    Told,
+    step,
+)
+from app.core.planner.plan import Plan, PlannedStage
+from app.core.planner.replicas import forecast_of
+from app.core.recovery.recovery import Loss, Notice
+from app.core.scheduler.queue_eta import InLine
+from app.inference.pipeline.completion import Answerer
+from app.inference.pipeline.replica_set import Replica, Replicas
+from app.inference.pipeline.speed_measurement import StageFigures
+from app.inference.worker.tokenizer import Text
+from app.node.cancellation import unless
+from app.node.control import requests as asked
+from app.node.control.ndjson import Progress
+from app.node.placement.failover import notice_json
+from app.node.placement.idle import Quiet
+from app.node.placement.memory_claims import Holds
+from app.node.placement.pipeline_opener import Opener, Sources
+from app.node.placement.placement_state import PlacementState
+from app.node.placement.replica_supervisor import Keeper, Replan
+from app.node.planning.forecast_history import Outcome
+from app.node.planning.sizes import Sizes
+from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json
+from backends.contract import Layers
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+T = TypeVar("T")
+NEWS_SECONDS = (
+    10.0  # after the end: within them its lenders have given back what it held, and said so
+)
+
+
+class Running:
+    """A model on its way to being ready, ready, or lost."""
+
+    def __init__(
+        self, entry: Entry, order: asked.LoadModel, plan: Plan, described: Json, sizes: Sizes,
+        quiet: Quiet | None = None,
+    ) -> None:  # fmt: skip
+        self.entry, self.order, self._sizes = entry, order, sizes
+        self.state = PlacementState(entry.model, plan, described, order.split, quiet or Quiet())
+        self.holds = Holds(self.state)
+        self.answerer: Answerer | None = None
+        self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
+        self.ended = asyncio.Event()
+        self.by_question = False  # a question brought it, where nothing of it was
+        self._replicas: Replicas | None = None  # of one machine or a split, one
+        self._keeper: Keeper | None = None
+        self._leaving: set[MachineId] = set()  # others take over what they hold
+        self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stop = asyncio.Event()
+        self.failed: Loss | None = None  # who kept it from being ready
+        self.life: State = Loading()
+        self._wanted_back: dict[MachineId, StageLost] = {}  # memory, when no answer needs it
+        self._progress: dict[str, Json] = {}
+        self._seconds, self._fetched_bytes = 0.0, 0
+
+    @property
+    def plan(self) -> Plan:
+        """Who holds what, and what that was decided from."""
+        return self.state.plan
+
+    @property
+    def is_ready(self) -> bool:
+        serves = self._replicas is None or self._replicas.lost is None
+        return serves and isinstance(self.life, Ready | Recovering) and not self._stop.is_set()
+
+    async def ready(self) -> None:
+        """Wait until it answers. Raises what kept it from that."""
+        await asyncio.shield(self._outcome)
+
+    def stop(self) -> None:
+        """Have `run` end; `ended` is set when all memory is given back."""
+        self._stop.set()
+
+    def uses(self, machine: MachineId) -> bool:
+        """Whether that machine holds, or shall hold, some of its layers."""
+        return any(stage.machine == machine for stage in self.plan.stages)
+
+    def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
+        """A machine of it is gone, and why is known before, or better than, the network shows it."""
+        match self.life:
+            case Loading():
+                self._fail(why)
+                self.stop()
+            case Ready() | Recovering() if self.state.pipelines.lost is None:
+                self.state.pipelines.break_off(self._loss(machine, why))
+            case _:
+                self._step(Blamed(why.reason, time.monotonic()))
+
+    def _step(self, event: Event) -> None:
+        self.life = step(self.life, event)
+
+    def _loss(self, machine: MachineId | None, why: StageLost) -> Loss:
+        names = {stage.machine: stage.name for stage in self.plan.stages}
+        name = names.get(machine, "") if machine else ""
+        return Loss(machine or "", name, why.reason, time.monotonic(), is_gone=True)
+
+    def household_changed(self) -> None:
+        """A machine came, or has other memory: what was too short may fit now."""
+        self.state.household_changed()
+
+    @property
+    def asked_s(self) -> float:
+        """When it, or a model beside it, was asked last, by the monotonic clock; now, while somebody does."""
+        return self.state.asked_s
+
+    async def leave(self, machine: MachineId, why: StageLost) -> None:
+        """That machine wants its memory back: it goes on without it, if it can. First others take its
+        layers, while it computes on; then the answers, if there are any, change between two tokens."""
+        if self._replicas is None or self._keeper is None or machine in self._leaving:
+            return
+        self._leaving.add(machine)
+        with suppress(AppError):  # nobody can: it keeps what it has until its owner's patience ends
+            failover = self._keeper.only
+            if failover is not None:  # else the other replicas are there already
+                say = partial(self._replicas.tell_leaving, self._loss(machine, why).name)
+                await failover.hand_over(frozenset({machine}), say)
+            if self.is_ready and self.uses(machine):  # also where the last answer has ended by now
+                self.state.is_moving = failover is not None
+                await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
+        self._leaving.discard(machine)
+        self._give_up_unused()
+
+    def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
+        """That machine wants its memory back, when no answer needs it; first `leave` is tried. None: no more."""
+        if self.state.is_several:
+            return  # its replica leaves at once, and the others go on
+        self._wanted_back.pop(machine, None)
+        if why is not None:
+            self._wanted_back[machine] = why
+        if not self.is_ready:
+            self._give_up_unused()
+
+    def _give_up_unused(self) -> None:
+        """Whoever has left meanwhile has its memory, and the others keep theirs."""
+        back = [one for one in self._wanted_back if self.uses(one) and one not in self._leaving]
+        if back and not (self.n_askers or self.state.is_moving):
+            self.give_up(self._wanted_back[back[0]])
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Somebody asks it: a question about another model waits."""
+        try:
+            with self.state.in_use():
+                yield
+        finally:
+            if not self.n_askers:
+                self._give_up_unused()
+
+    @property
+    def n_askers(self) -> int:
+        """Who ask it now."""
+        return self.state.n_askers
+
+    def releases(self) -> dict[MachineId, int]:
+        """Bytes that each machine still gives back, beside what it says is free."""
+        if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
+            return {}
+        return self.holds.released(self._present(), over=self.ended.is_set())
+
+    def here(self, me: MachineId) -> tuple[int, int]:
+        """Bytes of this machine that it holds or will, and of these what is not taken yet."""
+        return (0, 0) if self.ended.is_set() else self.holds.here(me)
+
+    def _present(self) -> list[PlannedStage]:
+        """Its stages, but those of replicas that are lost."""
+        keeper = self._keeper if self.state.is_several else None
+        return [one for one in self.plan.stages if not (keeper and keeper.is_lost(one.machine))]
+
+    def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
+        """What each machine holds of this model, once it is ready."""
+        held: dict[MachineId, tuple[Layers, ...]] = {}
+        for stage in self._present() if self.is_ready else ():
+            held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
+        return held
+
+    @property
+    def slots(self) -> int:
+        """How many answers can be made at once."""
+        return self._sizes.slots * max(1, self._replicas.n_serving if self._replicas else 1)
+
+    @property
+    def context(self) -> int:
+        """Most positions of one answer, its prompt among them."""
+        return self._sizes.context
+
+    def figures(self) -> tuple[StageFigures, ...]:
+        """What each stage has done since it was loaded."""
+        return self._replicas.figures() if self._replicas else ()
+
+    @property
+    def n_answering(self) -> int:
+        """Answers that have a slot."""
+        return self._replicas.n_running if self._replicas else 0
+
+    def line(self) -> tuple[InLine, ...]:
+        """Who waits for a slot."""
+        return self._replicas.line() if self._replicas and self.is_ready else ()
+
+    @property
+    def news(self) -> Notice | None:
+        """What was said last, while it is mended."""
+        return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
+
+    def json(self) -> Json:
+        news = self.news
+        told = news or (self._replicas.leaves if self._replicas and self.is_ready else None)
+        present, known = self._present(), self.state.described.get("forecast")
+        if len(present) < len(self.plan.stages):
+            still = forecast_of(self.plan, present, self.entry.model)
+            known = forecast_json(still) if still else None
+        return {
+            **self.state.described,
+            "forecast": known,
+            "holders": list(dict.fromkeys(stage.machine for stage in present)),
+            "state": self._state_word(),
+            "stopping": self._stop.is_set() and not self.ended.is_set(),
+            **trouble_json(news.reason if news else self._lost_because()),
+            "recovery": notice_json(told) if told else None,
+            "ahead": [stage_json(stage) for stage in self.holds.ahead()],
+            "progress": dict(self._progress),
+            "number": self._sizes.number.name.lower(),
+            "shape_ordered": self.order.shape,
+            "loaded_seconds": round(self._seconds, 3),
+            "fetched_bytes": self._fetched_bytes,
+            "last_answer": msgspec.to_builtins(self.outcome),
+            "replicas": replicas_json(self.replicas, self.plan),
+            **self._template_facts(),
+        }
+
+    def _state_word(self) -> str:
+        match self.life:
+            case Recovering() if self.is_ready:
+                return "recovering"
+            case Ready() | Recovering():
+                return "ready"
+            case _:
+                return "lost" if self._lost_because() else "loading"
+
+    def _lost_because(self) -> Reason | None:
+        return self.life.why if isinstance(self.life, Lost | Ended) else None
+
+    def _template_facts(self) -> Json:
+        """What its chat template can do; nothing is said before it is read, nor of a file that has none."""
+        known = self.answerer.vocabulary if self.answerer else None
+        if known is None or not known.has_template:
+            return {"tools": None, "thinks": None}
+        return {"tools": known.calls is not None, "thinks": not known.reasoning.is_habit}
+
+    @property
+    def replicas(self) -> Sequence[Replica]:
+        """In the order of the plan; none of one machine or a split."""
+        return self._replicas.held if self._replicas and self.state.is_several else ()
+
+    async def run(
+        self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan
+    ) -> None:
+        """Open, prove, serve until stopped or lost, close. Never raises."""
+        self.state.changed = changed
+
+        def tell(progress: Json) -> None:
+            self._progress[str(progress["machine"])] = progress
+            changed()
+            report(progress)
+
+        try:
+            async with AsyncExitStack() as stack:
+                replicas, placings = self.state.pipelines, self.holds.placings
+                opener = Opener(self.entry, sources, self._sizes, tell, placings)
+                told = partial(self._told, changed)
+                keeper = Keeper(self.state, opener, replan, told)
+                group = await stack.enter_async_context(asyncio.TaskGroup())
+                stack.callback(keeper.end)
+                stack.callback(self.holds.end)
+                try:
+                    start = time.monotonic()
+                    text = await self._unless_stopped(self._opened(keeper, group, stack))
+                    self._seconds = time.monotonic() - start
+                    self._fetched_bytes = opener.fetched_bytes
+                    self._begin(text, replicas, keeper)
+                    replicas.on_news = told
+                    changed()
+                    await self._until_over(replicas, changed)
+                except AppError as error:  # here: the group would wrap it
+                    self.failed = opener.failed
+                    self._fail(error)
+        except Exception:  # the outer wall of this task
+            log.exception("the placement of %s", self.entry.name)
+            self._fail(StageLost("bug"))
+        finally:
+            self._fail(StageLost("load_stopped", model=self.entry.name))
+            self.answerer = None
+            self._step(Closed(time.monotonic()))
+            self.ended.set()
+            changed()
+
+    def _begin(self, text: Text, replicas: Replicas, keeper: Keeper) -> None:
+        """From now on it answers."""
+        self.holds.is_loaded = True
+        self._keeper, self._replicas, self.answerer = keeper, replicas, Answerer(text, replicas)
+        self._progress.clear()
+        self._step(Opened())
+        self._step(Told(replicas.news))
+        self._outcome.set_result(None)
+
+    async def _opened(
+        self, keeper: Keeper, group: asyncio.TaskGroup, stack: AsyncExitStack
+    ) -> Text:
+        text = await Text.open(self.entry.path)
+        await stack.enter_async_context(text)
+        await keeper.begin(group)
+        return text
+
+    def _told(self, changed: Callable[[], None]) -> None:
+        self._progress.clear()
+        if self._replicas is not None:
+            self._step(Told(self._replicas.news))
+            if self._replicas.news is None:
+                self.state.is_moving = False
+        changed()
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, or StageLost as soon as somebody stops the load."""
+        return await unless(self._stop, work, StageLost("load_stopped", model=self.entry.name))
+
+    async def _until_over(self, replicas: Replicas, changed: Callable[[], None]) -> None:
+        async with asyncio.TaskGroup() as group:
+            stopped = group.create_task(self._stop.wait(), name="stop a placement")
+            lost = group.create_task(replicas.wait_lost(), name="lose a placement")
+            await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if lost.done() and not stopped.done():
+                self._step(Broke(lost.result().reason))
+                why = self._lost_because()
+                log.warning("the placement of %s is lost: %s", self.entry.name, why)
+                changed()
+            for task in (stopped, lost):
+                task.cancel()
+
+    def _fail(self, error: AppError) -> None:
+        if not self._outcome.done():
+            self._outcome.set_exception(error)
+            self._outcome.exception()  # nobody may be waiting any more

@@ -1,0 +1,238 @@
+"""While nobody asks: layers lie ahead of a loss, a machine that came back is used, one that became slow or computes
+wrong numbers is replaced, and samples of what lenders compute are computed again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
+from app.core.ids import MachineId
+from app.core.planner.placement_change import QUIET_S, is_clearly_better, may_load_ahead, may_move
+from app.core.planner.plan import Plan
+from app.core.recovery.recovery import Loss
+from app.core.recovery.slow_machines import slowed
+from app.inference.pipeline.pipeline import Pipeline
+from app.node.cancellation import unless
+from app.node.placement.failover import Option, Rebuilding
+from app.node.placement.placement_state import PlacementState
+from app.node.placement.slowness import Slowness
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+LEAST_BETWEEN_SECONDS = 15.0  # between two times that plans are made for this
+LONGEST_BETWEEN_SECONDS = 240.0  # where it fails again and again
+
+
+class Ahead:
+    """For one pipeline of a placement, which is at `place` in it, until cancelled."""
+
+    def __init__(
+        self,
+        state: PlacementState,
+        place: int,
+        pipeline: Pipeline,
+        rebuilding: Rebuilding,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._placement, self._place, self._pipeline = state, place, pipeline
+        self._rebuilding, self._clock = rebuilding, clock
+        self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # what was looked at last
+        self._slowness = Slowness()
+        self._looked_s, self._again_s = -LEAST_BETWEEN_SECONDS, math.inf
+        self._pause_s = LEAST_BETWEEN_SECONDS
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.turn()
+
+    @property
+    def _plan(self) -> Plan:
+        return self._placement.part(self._place)
+
+    def _steps_s(self) -> dict[MachineId, float]:
+        """Seconds that a token takes on each machine. Of several pipelines a slow one gets fewer requests by itself."""
+        if self._placement.is_several:
+            return {}
+        steps = self._pipeline.steps_s()
+        return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
+
+    def _move(self, option: Option) -> None:
+        """Go over to a better placement while nobody asks; who asks meanwhile waits for it."""
+        placement, now = self._placement, self._plan
+        why = _why_moved(now, option[0])
+        if slow := [one.name for one in now.stages if one.machine in placement.replaced]:
+            why = Reason("recovery_slow", {"machine": slow[0]})
+        log.info("the pipeline of %s moves to a better placement", now.stages[0].name)
+        self._rebuilding.intend(option)
+        placement.is_moving = not placement.is_several
+        self._pipeline.break_off(Loss("", "", why, time.monotonic()))
+
+    async def turn(self) -> None:
+        """What is due now."""
+        placement = self._placement
+        self._slowness.look(self._steps_s(), placement.placed_s, self._clock())
+        if self._is_time():
+            self._looked_s = self._clock()
+            self._look_again(await self._quietly(self.look()))
+        elif self._checks_are_due():
+            await self._quietly(self.check())
+
+    def _look_again(self, is_done: bool) -> None:
+        """Also when nothing is new: a doubted machine serves on, somebody asked meanwhile, or what was refused may be
+        had a little later; the last less and less often."""
+        was_refused = not is_done and self._placement.asked_s <= self._looked_s
+        longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
+        self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
+        settled = is_done and not self._doubted()
+        self._again_s = math.inf if settled else self._looked_s + self._pause_s
+
+    async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do that until somebody asks; whether it was done."""
+        try:
+            await unless(self._placement.asked, work, StageLost("pipeline_closed"))
+        except AppError as error:
+            log.info("no more is done ahead now: %s", error.reason)
+        except Exception:  # the outer wall of this task: the placement serves on without it
+            log.exception("what is done ahead")
+        else:
+            return True
+        return False
+
+    async def check(self) -> None:
+        """Have a sample of what a lender computed compared, if one waits."""
+        if self._rebuilding.checks is not None:
+            await self._rebuilding.checks.look(self._plan)
+
+    async def look(self) -> None:
+        """Once: first a better placement, then what would be missing if a machine of it were lost."""
+        try:
+            if (right := await self._without_doubted()) is not None:
+                await self._rebuilding.prepare(right[0])
+                if self._doubted():  # nobody took it back meanwhile
+                    self._move(right)
+                    return
+            if (better := await self._without_slow() or await self._better()) is not None:
+                await self._rebuilding.prepare(better[0])
+                if self._may_move():
+                    self._move(better)
+                    return
+        finally:
+            self._placement.replace_slow(None)
+        here = self._plan.stages[0].machine
+        others = {stage.machine for stage in self._plan.stages} - {here}
+        failed: AppError | None = None
+        for machine in (
+            () if self._placement.is_several else others
+        ):  # others go on with its answers
+            try:
+                await self._cover(machine)
+            except AppError as error:  # what the other machines hold can be covered all the same
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def _is_time(self) -> bool:
+        """Nobody asks, and something is another than when it was looked at last, or it is to be tried again."""
+        now, placement = self._clock(), self._placement
+        if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
+            return False
+        failed = (
+            self._rebuilding.left_out()
+        )  # until some minutes have passed, which is news as well
+        odd = frozenset(self._slowness.slow) | self._doubted() | failed
+        seen = placement.n_changes, self._may_move(), odd
+        is_new, self._seen = seen != self._seen, seen
+        return is_new or now >= self._again_s
+
+    def _checks_are_due(self) -> bool:
+        checks, now = self._rebuilding.checks, self._clock()
+        return checks is not None and checks.is_due and now - self._placement.asked_s >= QUIET_S
+
+    def _doubted(self) -> frozenset[MachineId]:
+        """Machines of it whose numbers were found wrong."""
+        checks, stages = self._rebuilding.checks, self._plan.stages
+        return frozenset(one.machine for one in stages if checks and one.machine in checks.doubts)
+
+    async def _without_doubted(self) -> Option | None:
+        """A placement without machines whose numbers were found wrong, as the planner leaves them out."""
+        if not self._doubted():
+            return None
+        try:
+            return await self._rebuilding.soonest(frozenset())
+        except DoesNotFit:
+            return None  # each of its answers says so
+
+    def _may_move(self) -> bool:
+        return may_move(self._clock(), self._placement.asked_s, self._placement.placed_s)
+
+    async def _better(self) -> Option | None:
+        """What the planner would choose today, if that is clearly better than what is there."""
+        if not self._may_move() or self._doubted():
+            return None
+        now = self._plan
+        away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
+        best, *others = await self._rebuilding.options(away)
+        same = [plan for plan, _ in others if plan.stages == now.stages]
+        ordered = self._placement.split
+        if best[0].stages == now.stages or not same:
+            return None
+        if ordered is not None:
+            as_ordered = _sizes(best[0]) == ordered != _sizes(now)
+            return best if as_ordered else None
+        return best if is_clearly_better(same[0].forecast, best[0].forecast) else None
+
+    async def _without_slow(self) -> Option | None:
+        """A placement without a machine that became far slower, if it is clearly better than to bear that."""
+        if not self._may_move():
+            return None
+        now, slow = self._plan, self._slowness.slow
+        for machine in {stage.machine for stage in now.stages[1:-1]} & slow.keys() - {now.host}:
+            try:
+                found, *_ = await self._rebuilding.options(frozenset(slow) - {now.host})
+            except DoesNotFit:
+                continue  # slow is better than not at all
+            borne = now.forecast and slowed(now.forecast, machine, slow[machine])
+            if is_clearly_better(borne, found[0].forecast):
+                self._placement.replace_slow(machine)
+                return found
+        return None
+
+    async def _cover(self, machine: MachineId) -> None:
+        """Have what would be placed anew without this machine lie where it would be needed."""
+        plan = await self._soonest_without(machine)
+        if plan is None:
+            return
+        lends = {one.id: one.lends_bytes for one in plan.machines}
+        for stage in self._rebuilding.missing(plan):
+            load = may_load_ahead(stage.total_bytes, lends[stage.machine])
+            await self._rebuilding.prepare(plan, only=stage, load=load)
+
+    async def _soonest_without(self, machine: MachineId) -> Plan | None:
+        """What would be placed without it; on slow machines too, where nothing else fits. None: nothing would."""
+        slow = frozenset({machine, *self._slowness.slow}) - {self._plan.host}
+        for without in dict.fromkeys((slow, frozenset({machine}))):
+            try:
+                plan, _ = await self._rebuilding.soonest(without)
+            except DoesNotFit:
+                continue
+            return plan
+        return None
+
+
+def _sizes(plan: Plan) -> list[int]:
+    return [len(stage.layers) for stage in plan.stages]
+
+
+def _why_moved(before: Plan, after: Plan) -> Reason:
+    """What those are told who ask while it goes from one placement to the other."""
+    held = {stage.machine for stage in before.stages}
+    names = [one.name for one in after.stages if one.machine not in held]
+    facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}
+    return Reason("recovery_joining", facts) if names else Reason("recovery_better")

@@ -1,0 +1,1 @@
+"""What plans are made from: speeds, sizes, forecasts and what they were wrong by."""

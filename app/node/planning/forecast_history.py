@@ -1,0 +1,282 @@
+"""What came of each forecast: kept, shown, and learned from."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Container, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.forecast import forecast
+from app.core.planner.forecast_correction import MOST_FACTOR, Corrections, Factor, Habit
+from app.core.planner.placement import Candidate, Forecast, Part, Plan
+from app.inference.pipeline.completion import Summary
+from app.machine.json_state import read_or
+from app.machine.paths import write_atomically
+from app.node.planning.speed_cache import far_off
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+MOST_PLACEMENTS = 64  # that habits are kept of, the latest
+MOST_KEPT = 200  # outcomes; of a household's usual day
+FEWEST_READ = 32  # tokens of a prompt; a shorter one is read like an answer's
+LAST_READ = 10  # answers that say how fast prompts are read
+FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
+MOST_GUESSED = (
+    0.02  # of the tokens: with more guesses, their steps would count as the machines' slowness
+)
+
+Seconds = Annotated[float, Meta(ge=0, le=1e7)]
+
+
+class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One answer that had the pool to itself: how it was forecast, and how it was."""
+
+    at: float  # Unix time
+    model: str
+    machines: int
+    prompt_tokens: int  # that were computed
+    output_tokens: int
+    forecast_ttft_s: Seconds
+    ttft_s: Seconds
+    forecast_tok_s: Seconds
+    tok_s: Seconds
+    # machines lost or changed meanwhile: its times say nothing of the forecast
+    interruptions: int = 0
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far the forecast was off, as shares of what was measured: first token, decoding."""
+        first = self.forecast_ttft_s / self.ttft_s - 1 if self.ttft_s else 0.0
+        return first, self.forecast_tok_s / self.tok_s - 1 if self.tok_s else 0.0
+
+    @property
+    def is_far_off(self) -> bool:
+        """What the forecast was made from cannot hold any more."""
+        return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(
+            self.forecast_tok_s, self.tok_s
+        )
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    outcomes: list[Outcome] = []
+    machines: dict[MachineId, Factor] = {}
+    links: dict[MachineId, Factor] = {}
+    placements: dict[str, Habit] = {}  # by key_of
+
+
+class Lessons:
+    """A small JSON file. What cannot be read is as if nothing had been learned."""
+
+    def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
+        self._file, self._now = file, now
+        read = load(file)
+        self._outcomes = deque(read.outcomes, MOST_KEPT)
+        self._corrections = Corrections(read.machines, read.links)
+        self._habits = dict(read.placements)
+
+    def corrected(self, machine: Candidate) -> Candidate:
+        """The machine as forecasts should see it."""
+        return self._corrections.corrected(machine)
+
+    def anew(self, plan: Plan) -> Plan:
+        """The plan with its machines as forecasts should see them now: it was made some answers ago."""
+        return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
+
+    def expected(self, plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
+        """How such an answer will do alone: as this placement's came, or by what its machines did elsewhere."""
+        habit = self._habits.get(key_of(plan, model))
+        if habit is None:
+            return predicted(self.anew(plan), model, prompt, output)
+        plain = predicted(_plain(plan), model, prompt, output)
+        return habit.expects(plain) if plain else None
+
+    def unlearn(self, machines: Container[MachineId]) -> None:
+        """What was learned of these was learned of numbers that hold no more."""
+        self._corrections = self._corrections.without(machines)
+        self._habits = {
+            key: one
+            for key, one in self._habits.items()
+            if not any(machine in machines for machine in _machines_in(key))
+        }
+
+    def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
+        """Compare an answer that had the pool to itself with its forecast; None where there is none,
+        or where guesses made another speed of it."""
+        computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
+        known = predicted(self.anew(plan), model, computed, n_tokens)
+        told = self.expected(plan, model, computed, n_tokens)
+        if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
+            return None
+        if not known.estimated:  # what an estimate is off by is not the machine's
+            self._correct(plan, known, summary)
+        outcome = self._outcome(plan, model, summary, told or known)
+        self._outcomes.append(outcome)
+        if computed >= FEWEST_READ:
+            self._get_used(plan, model, computed, summary)
+        return outcome
+
+    def interrupted(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
+        """Tell how an answer was that was interrupted; nothing is learned from it. None where it has no forecast."""
+        computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
+        told = self.expected(plan, model, computed, n_tokens)
+        return (
+            self._outcome(plan, model, summary, told)
+            if told and n_tokens >= FEWEST_TOKENS
+            else None
+        )
+
+    def _outcome(self, plan: Plan, model: Model, summary: Summary, known: Forecast) -> Outcome:
+        return Outcome(
+            at=round(self._now(), 3),
+            model=model.name,
+            machines=len({stage.machine for stage in plan.stages}),
+            prompt_tokens=summary.prompt_tokens - summary.reused_tokens,
+            output_tokens=len(summary.token_ids),
+            forecast_ttft_s=known.ttft_s,
+            ttft_s=summary.ttft_s,
+            forecast_tok_s=known.decode_tok_s,
+            tok_s=summary.decode_tok_s,
+            interruptions=len(summary.recoveries),
+        )
+
+    def reading(self, model: str) -> float | None:
+        """Measured over forecast time to read a prompt of this model; None: none worth counting was read yet."""
+        found = [
+            one.ttft_s / one.forecast_ttft_s
+            for one in self._outcomes
+            if one.model == model and one.prompt_tokens >= FEWEST_READ and one.forecast_ttft_s
+        ]
+        return statistics.median(found[-LAST_READ:]) if any(found[-LAST_READ:]) else None
+
+    def keep_only(self, members: Mapping[MachineId, object]) -> None:
+        """Nothing is kept of machines that were removed."""
+        machines = _only(self._corrections.machines, members)
+        self._corrections = Corrections(machines, _only(self._corrections.links, members))
+        self._habits = {
+            key: one
+            for key, one in self._habits.items()
+            if all(machine in members for machine in _machines_in(key))
+        }
+
+    def json(self) -> Json:
+        """How far the forecasts were off at the median, and what was learned; for `status`."""
+        errors = [outcome.errors for outcome in self._outcomes]
+        middle = [
+            statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)
+        ]
+        return {
+            "answers": len(self._outcomes),
+            "ttft_error": middle[0],
+            "decode_error": middle[1],
+            "factors": {
+                key: {
+                    "machine": asdict(self._corrections.of(Part.MACHINE, key)),
+                    "link": asdict(self._corrections.of(Part.LINK, key)),
+                }
+                for key in self._corrections.machines
+            },
+        }
+
+    def _correct(self, plan: Plan, known: Forecast, summary: Summary) -> None:
+        """Each machine, and the way to it, learns from what its stages took together."""
+        measured: dict[MachineId, float] = {}
+        for stage, figures in zip(plan.stages, summary.stages, strict=True):
+            measured[stage.machine] = measured.get(stage.machine, 0.0) + figures.busy_s
+        for machine, measured_s in measured.items():
+            times = {one.part: one.busy_s for one in known.shares if one.machine == machine}
+            self._corrections = self._corrections.learned(
+                machine, times.get(Part.MACHINE, 0.0), times.get(Part.LINK, 0.0), measured_s
+            )
+
+    def _get_used(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
+        """The placement learns from its own answer."""
+        plain, key = (
+            predicted(_plain(plan), model, computed, len(summary.token_ids)),
+            key_of(plan, model),
+        )
+        if plain is not None:
+            habit = self._habits.pop(key, Habit())
+            self._habits[key] = habit.learned(plain, summary.ttft_s, summary.decode_tok_s)
+        for oldest in list(self._habits)[:-MOST_PLACEMENTS]:
+            del self._habits[oldest]
+
+    def content(self) -> bytes:
+        """All of it, as the file holds it."""
+        machines, links = self._corrections.machines, self._corrections.links
+        return msgspec.json.encode(
+            _File(list(self._outcomes), dict(machines), dict(links), self._habits)
+        )
+
+    def save(self, content: bytes) -> None:
+        """Write that down; for a thread."""
+        try:
+            write_atomically(self._file, content)
+        except OSError as error:
+            log.warning("what came of forecasts cannot be kept: %s", error)
+
+
+def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
+    """How an answer of so many tokens will do alone; None where not all of the plan was measured."""
+    prompt, output = max(1, prompt), max(1, output)
+    work = replace(
+        plan.workload,
+        context=2
+        * (prompt + output),  # room enough: a forecast asks how long it takes, not if it fits
+        users=1,
+        prompt_tokens=prompt,
+        output_tokens=output,
+    )
+    return forecast(plan.stages, {one.id: one for one in plan.machines}, model, work)
+
+
+def load(file: Path) -> _File:
+    """What was kept. A damaged file is no loss."""
+    read = read_or(file, _File, "what came of forecasts")
+    habits = {key: one for key, one in read.placements.items() if _is_sound(one)}
+    return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
+
+
+def key_of(plan: Plan, model: Model) -> str:
+    """The name of a placement of a model: which machine holds how many layers, in order."""
+    return " ".join([model.id, *(f"{one.machine}:{len(one.layers)}" for one in plan.stages)])
+
+
+def _machines_in(key: str) -> list[MachineId]:
+    return [MachineId(one.partition(":")[0]) for one in key.split(" ")[1:]]
+
+
+def _plain(plan: Plan) -> Plan:
+    """With its machines as they were measured, and nothing learned."""
+    return replace(plan, machines=tuple(map(Corrections().corrected, plan.machines)))
+
+
+def _is_sound(habit: Habit) -> bool:
+    return all(
+        1 / MOST_FACTOR <= one.value <= MOST_FACTOR and one.answers > 0
+        for one in (habit.first, habit.decode)
+    )
+
+
+def _sound(factors: Mapping[MachineId, Factor]) -> dict[MachineId, Factor]:
+    low, high = 1 / MOST_FACTOR, MOST_FACTOR
+    return {
+        key: one for key, one in factors.items() if low <= one.value <= high and one.answers > 0
+    }
+
+
+def _only(
+    factors: Mapping[MachineId, Factor], members: Mapping[MachineId, object]
+) -> dict[MachineId, Factor]:
+    return {key: one for key, one in factors.items() if key in members}

@@ -1,0 +1,380 @@
+"""How fast each machine is with a model: this one measured, lenders asked, hosts answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from app.catalog.shelf import Entry, Shelf
+from app.core.errors import AppError, Reason, Refused, StageLost
+from app.core.household.household import Household
+from app.core.household.membership import Member
+from app.core.household.operations import Role
+from app.core.ids import MachineId
+from app.core.model_shape import ModelShape
+from app.core.planner.machine_speed import Speed
+from app.core.recovery import blame
+from app.network import messages
+from app.node.control.ndjson import Progress
+from app.node.control.requests import MeasureModel
+from app.node.cooldown import Rarely
+from app.node.lending.stage_uploads import without_paths
+from app.node.planning.own_speed import OwnSpeed
+from app.node.planning.speed_basis import Basis, basis_of
+from app.node.snapshot import sentence
+
+log = logging.getLogger(__name__)
+
+WITHIN_S = 60.0  # a plan is made without those that take longer
+RETRY_S = 1.0  # after "busy"
+SILENT_S = 600.0  # nobody waits again so soon for a machine that gave no answer in time
+MOST_REQUEST = 1 << 30  # then their numbers begin anew
+
+Json = dict[str, Any]
+Send = Callable[[messages.Message], Awaitable[None]]
+Answer = messages.SpeedMeasured | messages.SpeedRefused
+
+
+class LenderLink(Protocol):
+    """What is needed of a link to a lender."""
+
+    async def send(self, message: messages.Message) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is measured, and for whom progress is shown."""
+
+    shape: ModelShape
+    batch_rows: int
+    report: Progress
+
+    def tell(self, machine: str | None, done: int, total: int) -> None:
+        step = {"step": "measuring", "machine": machine, "done": done, "total": total}
+        self.report({**step, "unit": "steps"})
+
+
+class Measuring:
+    """Speeds by machine, as the planner wants them. What was measured before costs nothing."""
+
+    def __init__(
+        self,
+        own: OwnSpeed,
+        shelf: Shelf,
+        link: Callable[[MachineId], LenderLink],
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._own, self._shelf, self._link, self._group = own, shelf, link, group
+        self._request = 0
+        self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
+        self._theirs: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # as they said last
+        # of these: nobody need be asked again, or that machine is to measure again
+        self._holds: set[tuple[MachineId, ModelShape, int]] = set()
+        self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
+        self._rarely = Rarely()  # are they doubted
+        self._answering: set[MachineId] = set()
+        self._unforecast: dict[str, Reason] = {}  # by a model's id
+        self._failed: dict[str, Reason] = {}  # by a machine's name, the last time it was tried
+        self._unanswered: dict[MachineId, int] = {}  # the number of the question
+        self._silent_until: dict[MachineId, float] = {}  # unless that is answered after all
+
+    async def speeds(
+        self,
+        entry: Entry,
+        me: tuple[MachineId, str],
+        lenders: Mapping[MachineId, str],
+        batch_rows: int,
+        report: Progress,
+        within_s: float = WITHIN_S,
+        one_by_one: bool = False,
+        known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]:
+        """How fast this machine and the lenders (names by id) are with this model, all asked at once.
+
+        one_by_one: for nodes that share one computer, which would slow each other down. known_only: nobody
+        is asked, and nothing is measured.
+        None: it did not answer in time, is busy, or cannot measure this model. Never raises for a
+        machine or a model that cannot be measured.
+        """
+        try:
+            basis = await asyncio.to_thread(self._basis, entry)
+        except AppError as error:
+            log.info("%s cannot be measured: %s", entry.name, error.reason)
+            self._unforecast[entry.model.id] = error.reason
+            return dict.fromkeys((me[0], *lenders))
+        return await self.like(
+            basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only
+        )
+
+    def unforecast(self, model_id: str) -> Reason | None:
+        """Why nothing can be said ahead of a model's speed; None: nobody asked, or it can."""
+        return self._unforecast.get(model_id)
+
+    def unmeasured(self, name: str) -> Reason | None:
+        """Why a machine could not be measured when it was last tried."""
+        return self._failed.get(name)
+
+    async def like(
+        self,
+        basis: Basis,
+        me: tuple[MachineId, str],
+        lenders: Mapping[MachineId, str],
+        batch_rows: int,
+        report: Progress,
+        within_s: float = WITHIN_S,
+        one_by_one: bool = False,
+        known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]:
+        """As `speeds`, of whatever model has this basis."""
+        if known_only:
+            everybody = (me[0], *lenders)
+            return {key: await self._known(key, me[0], basis, batch_rows) for key in everybody}
+        one_at_a_time = asyncio.Semaphore(1 if one_by_one else len(lenders) + 1)
+
+        async def measured(machine: MachineId, name: str, of: Basis) -> Speed | None:
+            question = Question(of.shape, batch_rows, report)
+            here = machine == me[0]
+            work = self._here(name, question) if here else self._of(machine, name, question)
+            return of.speed(await self._or_none(machine, name, work, within_s), batch_rows)
+
+        async def known(machine: MachineId, name: str) -> Speed | None:
+            async with one_at_a_time:
+                speed = await measured(machine, name, basis)
+                if speed is None and basis.instead is not None and self._had_no_room(name):
+                    speed = await measured(machine, name, basis.instead)
+                return speed
+
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                key: group.create_task(known(key, name), name=f"measure {name}")
+                for key, name in {me[0]: me[1], **lenders}.items()
+            }
+        return {key: task.result() for key, task in tasks.items()}
+
+    async def table(
+        self,
+        order: MeasureModel,
+        batch_rows: int,
+        household: Household,
+        me: MachineId,
+        report: Progress,
+    ) -> Json:
+        """The speeds of all machines here, with their numbers, for a person or a script."""
+        entry = await asyncio.to_thread(self._shelf.get, order.model)
+        if not order.known_only:  # a person asks: whoever was silent is asked once more
+            self._silent_until.clear()
+        names = {
+            key: machine.name
+            for key, machine in household.machines.items()
+            if key != me and machine.online and "lender" in machine.roles and not order.only_here
+        }
+        own = household.machines[me].name
+        speeds = await self.speeds(
+            entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one,
+            known_only=order.known_only,
+        )  # fmt: skip
+        numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
+        n_layers = entry.model.n_layers
+        return {
+            "model": entry.name,
+            "n_layers": n_layers,
+            "batch_rows": batch_rows,
+            "speeds": numbers,
+            "reasons": {
+                key: sentence(self._failed.get(name))
+                for key, name in {me: own, **names}.items()
+                if speeds[key] is None and name in self._failed
+            },
+        }
+
+    async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
+        """Forecast and fact are far apart (speed_book.far_off): these are measured anew when next asked."""
+        try:
+            basis = await asyncio.to_thread(self._basis, entry)
+        except AppError:
+            return set()
+        if basis.is_estimate:
+            return set()  # off by what its layers are not like, whatever is measured again
+        shape = basis.shape
+        own = {me} if await self._own.doubt(shape, batch_rows) else set()
+        doubted = {key for key in self._holds if key[1] == shape and self._rarely.may(key)}
+        self._doubted |= doubted
+        self._holds -= doubted
+        for key in doubted:
+            self._rarely.done(key)
+        return own | {machine for machine, _, _ in doubted}
+
+    # what comes by the network
+
+    async def asked(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
+        """A host asks; the answer is sent when it is known. One question of a member at a time."""
+        if member.id in self._answering:
+            reason = Reason("speed_busy")
+        elif Role.HOST not in member.roles:
+            reason = Reason("role_missing", {"name": member.name})
+        else:
+            self._answering.add(member.id)
+            work = self._answer(member, order, send)
+            self._group.create_task(work, name=f"measure for {member.name}")
+            return
+        await _send(send, self._refused(order, reason))
+
+    def heard(self, machine: MachineId, answer: Answer) -> None:
+        """A lender answered. What nobody waits for changes nothing."""
+        if self._unanswered.get(machine) == answer.request:
+            del self._unanswered[machine]
+            self._silent_until.pop(machine, None)
+        future = self._waiting.get((machine, answer.request))
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def gone(self, machine: MachineId, name: str) -> None:
+        """The link is down: it will not answer, and may come back as another build."""
+        for (of, _), future in self._waiting.items():
+            if of == machine and not future.done():
+                future.set_exception(StageLost("stage_unreachable", machine=name))
+        self._holds = {key for key in self._holds if key[0] != machine}
+
+    # inside
+
+    async def _known(
+        self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int
+    ) -> Speed | None:
+        """What was measured last of a machine."""
+        shape = basis.shape
+        if machine == me:
+            found = await self._own.known(shape, batch_rows)
+        else:
+            found = self._theirs.get((machine, shape, batch_rows))
+        if found is None and basis.instead is not None:
+            return await self._known(machine, me, basis.instead, batch_rows)
+        return basis.speed(found, batch_rows)
+
+    def _had_no_room(self, name: str) -> bool:
+        """Whether layers were too large to be measured on a machine when that was last tried."""
+        why = self._failed.get(name)
+        return why is not None and why.code == "speed_no_room"
+
+    async def _or_none(
+        self, machine: MachineId, name: str, work: Coroutine[Any, Any, Speed], within_s: float
+    ) -> Speed | None:
+        self._failed.pop(name, None)
+        try:
+            async with asyncio.timeout(within_s):
+                return await work
+        except TimeoutError:
+            log.info("%s was not measured within %.0f s", name, within_s)
+            if machine in self._unanswered:
+                self._silent_until[machine] = time.monotonic() + SILENT_S
+                self._failed[name] = Reason("speed_silent", {"machine": name})
+        except AppError as error:
+            log.info("%s was not measured: %s", name, error.reason)
+            self._failed[name] = error.reason
+        return None
+
+    def _basis(self, entry: Entry) -> Basis:
+        return basis_of(self._shelf.header(entry), entry.model)
+
+    async def _here(self, name: str, question: Question) -> Speed:
+        def tell(done: int, total: int) -> None:
+            question.tell(name, done, total)
+
+        return await self._own.for_user(question.shape, question.batch_rows, tell)
+
+    async def _of(self, machine: MachineId, name: str, question: Question) -> Speed:
+        """What a lender says. Raises what it refused with, or StageLost."""
+        key = (machine, question.shape, question.batch_rows)
+        if key in self._holds:
+            return self._theirs[key]
+        if time.monotonic() < self._silent_until.get(machine, -math.inf):
+            raise Refused("speed_silent", machine=name)
+        question.tell(name, 0, 1)
+        while True:
+            answer = await self._asked(machine, question, again=key in self._doubted)
+            if isinstance(answer, messages.SpeedMeasured):
+                break
+            reason = blame.of_itself(messages.understood(answer), name)
+            if reason.code != "speed_busy":
+                raise Refused(reason.code, **reason.facts)
+            await asyncio.sleep(RETRY_S)
+        self._doubted.discard(key)
+        self._holds.add(key)
+        speed = self._theirs[key] = _speed(answer)
+        question.tell(name, 1, 1)
+        return speed
+
+    async def _asked(self, machine: MachineId, question: Question, *, again: bool) -> Answer:
+        self._request = (self._request + 1) % MOST_REQUEST
+        waiting = (machine, self._request)
+        self._unanswered[machine] = self._request
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[waiting] = future
+        try:
+            order = messages.MeasureSpeed(
+                request=self._request, shape=question.shape, batch_rows=question.batch_rows,
+                again=again,
+            )  # fmt: skip
+            await self._link(machine).send(order)
+            return await future
+        except AppError:  # it is not there, which is no silence
+            self._unanswered.pop(machine, None)
+            raise
+        finally:
+            del self._waiting[waiting]
+
+    async def _answer(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
+        answer: Answer
+        try:
+            speed = await self._own.for_member(order.shape, order.batch_rows, again=order.again)
+            answer = _measured(order, speed)
+        except AppError as error:
+            log.info("nothing was measured for %s: %s", member.name, error.reason)
+            answer = self._refused(order, error.reason)
+        except Exception:  # the outer wall of this task
+            log.exception("a measurement for %s", member.name)
+            answer = self._refused(order, Reason("bug"))
+        finally:
+            self._answering.discard(member.id)
+        await _send(send, answer)
+
+    def _refused(self, order: messages.MeasureSpeed, reason: Reason) -> messages.SpeedRefused:
+        facts = without_paths(reason, self._own.root)
+        return messages.SpeedRefused(request=order.request, code=reason.code, facts=facts)
+
+
+def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasured:
+    return messages.SpeedMeasured(
+        request=order.request,
+        layer_s=speed.layer_s,
+        layer_row_s=speed.layer_row_s,
+        position_s=speed.position_s,
+        chunk_s=speed.chunk_s,
+        chunk_position_s=speed.chunk_position_s,
+        step_s=speed.step_s,
+    )
+
+
+def _speed(answer: messages.SpeedMeasured) -> Speed:
+    """Its numbers as they came: their bounds are those of the message, and what they forecast is
+    compared with what happens."""
+    return Speed(
+        layer_s=answer.layer_s,
+        layer_row_s=answer.layer_row_s,
+        position_s=answer.position_s,
+        chunk_s=answer.chunk_s,
+        chunk_position_s=answer.chunk_position_s,
+        step_s=answer.step_s,
+        head_s=0.0,  # it runs on the host
+        head_row_s=0.0,
+    )
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    with suppress(AppError):  # the host is gone
+        await send(answer)

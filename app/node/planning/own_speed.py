@@ -1,0 +1,174 @@
+"""How fast this machine is with a model: known from its book, or measured now, one trial at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from app.core.errors import Busy
+from app.core.model_shape import ModelShape
+from app.core.planner.machine_speed import Speed
+from app.core.scheduler.threads import Threads
+from app.inference.worker.layer_benchmark import Gauge, measure
+from app.inference.worker.trial_run import Report, silent
+from app.machine.hardware import devices
+from app.machine.sensors.cpu_load import others_share
+from app.node.cooldown import WHILE_S, Rarely
+from app.node.hardware import Hardware
+from app.node.planning.speed_cache import SpeedBook, key_of
+from app.node.verification.spare_memory import CheckRoom
+
+log = logging.getLogger(__name__)
+
+OWN_SHARE = 0.5  # of the free memory, for a trial of seconds
+DISTURBED = 0.2  # of the processor, by other programs: what is measured then says little
+SOON_S = 60.0  # after which it may be doubted again
+
+
+class Borrowed(Protocol):
+    """What others have here."""
+
+    @property
+    def used_bytes(self) -> int: ...
+    def busy(self) -> bool: ...
+
+
+class Answering(Protocol):
+    """What this machine's own user does."""
+
+    @property
+    def answering(self) -> bool: ...
+
+
+class Terms(Protocol):
+    """The owner's rules."""
+
+    check_room: CheckRoom
+
+    def require(self) -> None: ...
+    def lent_bytes(self) -> int: ...
+    def threads(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Whom a trial could disturb on this machine; asked anew before each step of it."""
+
+    hardware: Hardware
+    borrowed: Borrowed
+    own: Answering
+    terms: Terms
+
+    def busy(self) -> bool:
+        """Whether an answer is computed here, for whomever, or layers are being loaded for others."""
+        return self.own.answering or self.borrowed.busy()
+
+    def lent_threads(self) -> Threads:
+        """Threads that layers of others get."""
+        return self.hardware.threads.at_most(self.terms.threads())
+
+    def lent_bytes(self) -> int:
+        """What a host may still use. Raises Refused when nothing new may begin."""
+        self.terms.require()
+        return max(0, self.terms.lent_bytes() - self.borrowed.used_bytes)
+
+
+class OwnSpeed:
+    """Trials of this machine. In `root` are the book and, during a trial, a folder for its files."""
+
+    def __init__(self, here: Here, root: Path) -> None:
+        self._here, self.root = here, root
+        self._book = SpeedBook(root / "speeds.json")
+        self._rarely = Rarely()  # is it doubted
+        self._turn = asyncio.Lock()
+        self._rested_at = 0.0
+
+    async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
+        """What was measured last, also where `for_user` would measure anew: it is better than nothing."""
+        setup = await self._here.hardware.setup(batch_rows)
+        return self._book.last(key_of(setup, shape, head=True))
+
+    async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = silent) -> Speed:
+        """With the output matrix, for this machine's own user; waits for a trial that is under way.
+
+        Raises as `measure`, Busy among it.
+        """
+        setup = await self._here.hardware.setup(batch_rows)
+        key = key_of(setup, shape, head=True)
+        if known := self._book.get(key):
+            return known
+        async with self._turn:
+            if known := self._book.get(key):
+                return known
+            free = int(devices.memory().free_bytes * OWN_SHARE)
+            gauge = Gauge(
+                self._here.hardware.threads, batch_rows, free, head=True, low_priority=False
+            )
+            return await self._tried(key, shape, gauge, self._here.busy, report)
+
+    async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
+        """Without the output matrix, within what is lent; at most half of the time goes to members' trials.
+
+        again: what is known is doubted, which is rarely heeded. Raises as `measure`; Busy while any trial runs
+        or rests.
+        """
+        setup = await self._here.hardware.setup(batch_rows)
+        threads = self._here.lent_threads()
+        setup = replace(setup, threads=threads.most)
+        key = key_of(setup, shape, head=False)
+        known = self._book.get(key)
+        if known and not (again and self._may_doubt(key)):
+            return known
+        if self._turn.locked() or time.monotonic() < self._rested_at:
+            raise Busy("speed_busy")
+        async with self._turn:
+            began = time.monotonic()
+            gauge = Gauge(threads, batch_rows, self._here.lent_bytes(), head=False)
+            try:
+                speed = await self._tried(key, shape, gauge, self._unwelcome, silent)
+                if again:
+                    self._rarely.done(key)
+                return speed
+            finally:
+                now = time.monotonic()
+                self._rested_at = now + (now - began)
+
+    async def doubt(self, shape: ModelShape, batch_rows: int) -> bool:
+        """The next question for this machine's user measures anew; False: it did so not long ago."""
+        setup = await self._here.hardware.setup(batch_rows)
+        key = key_of(setup, shape, head=True)
+        if not self._may_doubt(key):
+            return False
+        self._rarely.done(key)
+        await asyncio.to_thread(self._book.doubt, key)
+        return True
+
+    def _may_doubt(self, key: str) -> bool:
+        """What is found again when it was doubted, is so, unless other programs disturbed it then."""
+        return self._rarely.may(key, SOON_S if self._book.was_disturbed(key) else WHILE_S)
+
+    def _unwelcome(self) -> bool:
+        """Whether a trial for another machine must end: work came, or the owner wants the machine."""
+        self._here.lent_bytes()
+        return self._here.busy()
+
+    async def _tried(
+        self, key: str, shape: ModelShape, gauge: Gauge, busy: Callable[[], bool], report: Report
+    ) -> Speed:
+        if busy():
+            raise Busy("speed_busy")
+        others = await asyncio.to_thread(others_share)
+        began = time.monotonic()
+        folder = self.root / "measuring"
+        async with self._here.terms.check_room.wanted():  # no check computes beside it
+            speed = await measure(shape, folder, gauge, busy=busy, report=report)
+        seconds = time.monotonic() - began
+        log.info("%s layers measured in %.1f s: %s; others used %.0f %%",
+                 shape.architecture, seconds, speed, 100 * others)  # fmt: skip
+        await asyncio.to_thread(self._book.keep, key, speed, disturbed=others > DISTURBED)
+        return speed

@@ -1,0 +1,157 @@
+"""What plans are made from: who is there, how fast each is with the model, how good each link is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from app.catalog.shelf import Entry
+from app.core.errors import Reason
+from app.core.household.household import Household
+from app.core.household.link import Link, LinkKind
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.machine_speed import Speed
+from app.core.planner.placement import Candidate
+from app.core.recovery.recent_failures import Failures
+from app.node.control.ndjson import Progress
+from app.node.planning.forecast_history import Lessons
+from app.node.planning.speed_basis import Basis
+from app.node.verification.quarantine import Doubts
+from app.node.verification.spare_memory import CheckRoom
+
+Speeds = Mapping[MachineId, Speed | None]
+Released = Mapping[MachineId, int]
+
+
+class Measures(Protocol):
+    """Where speeds come from: node/measuring.py."""
+
+    async def speeds(
+        self, entry: Entry, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
+        batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
+    async def like(
+        self, basis: Basis, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
+        batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
+    def unforecast(self, model_id: str) -> Reason | None: ...
+    def unmeasured(self, name: str) -> Reason | None: ...
+    async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]: ...
+
+
+class Links(Protocol):
+    """Where links come from: node/link_book.py."""
+
+    def link(self, machine: MachineId) -> Link | None: ...
+    async def known(self, machines: Iterable[MachineId]) -> None: ...
+    def doubt(self, machine: MachineId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The household as the planner sees it. The callables give what is wired later or changes."""
+
+    candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
+    measures: Callable[[], Measures]
+    links: Callable[[], Links]
+    lessons: Lessons
+    doubts: Doubts
+    checks: CheckRoom  # what samples of their work may take here
+    failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
+
+    async def speeds(
+        self,
+        entry: Entry,
+        batch_rows: int,
+        report: Progress,
+        *,
+        known_only: bool = False,
+        without: Collection[str] = (),
+    ) -> Speeds:
+        """How fast each machine is with a model, measured now where that is not known.
+
+        known_only: nothing is measured. without: machines that nobody waits for. None: a machine that cannot say.
+        """
+        me, names, shared = await self._everybody(known_only=known_only, without=without)
+        return await self.measures().speeds(
+            entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
+        )
+
+    async def speeds_like(
+        self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool
+    ) -> Speeds:
+        """The same of a model that is not here, from a plain layer in its place."""
+        me, names, shared = await self._everybody(known_only=known_only)
+        return await self.measures().like(
+            basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
+        )
+
+    def unforecast(self, model: Model) -> Reason | None:
+        """Why nothing can be said ahead of its speed."""
+        return self.measures().unforecast(model.id)
+
+    def unmeasured(self, name: str) -> Reason | None:
+        """Why a machine could not be measured."""
+        return self.measures().unmeasured(name)
+
+    async def _everybody(
+        self, *, known_only: bool, without: Collection[str] = ()
+    ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
+        """This machine, the lenders by name, and whether they share one computer."""
+        host, everybody = self.candidates({})
+        lenders = [one for one in everybody if one.is_lending and one.id not in without]
+        if not known_only:
+            await self.links().known(lender.id for lender in lenders)
+        # nodes that share one computer would slow each other down
+        shared = any(_kind(self.links().link(lender.id)) is LinkKind.LOOPBACK for lender in lenders)
+        return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
+
+    def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
+        """Host and lenders with all that was measured of them. `released`: as in node.py."""
+        host, lenders = self.candidates(released)
+        seen = [
+            self.lessons.corrected(
+                replace(
+                    one, speed=speeds.get(one.id), link=self.links().link(one.id),
+                    doubted=one.id in self.doubts,
+                )
+            )
+            for one in lenders
+        ]  # fmt: skip
+        return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
+
+    async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
+        """A forecast with these machines was far off: what it was made from is measured again when there is time.
+
+        False: it was measured again not long ago, and holds.
+        """
+        me = self.candidates({})[0].id
+        doubted = (await self.measures().doubt(entry, batch_rows, me)) & set(used)
+        self.lessons.unlearn(doubted)
+        for machine in set(used) - {me}:
+            self.links().doubt(machine)
+        return bool(doubted)
+
+
+def lenders_but(me: MachineId, household: Household, released: Released) -> list[Candidate]:
+    """Who may lend and is here; `released`: bytes that are being given back there now."""
+    lenders = [
+        Candidate(
+            key,
+            machine.name,
+            machine.could_lend(released.get(key, 0)),
+            engine=machine.about.engine,
+            device=machine.device,
+            is_lending=machine.lends_bytes + machine.used_bytes > 0,
+        )
+        for key, machine in household.machines.items()
+        if key != me and machine.online and "lender" in machine.roles
+    ]
+    return sorted(lenders, key=lambda lender: (lender.name, lender.id))
+
+
+def _kind(link: Link | None) -> LinkKind | None:
+    return link.kind if link else None

@@ -1,0 +1,137 @@
+"""A load as somebody ordered it -> the plan for it, on the machines and with the speeds of this moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from app.core.errors import AppError, BadInput, Reason
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.eligibility import with_proved
+from app.core.planner.placement import LEAST_SLOTS, SHAPES, Forecast, Shape
+from app.core.planner.plan import Plan, Workload, plan, plan_with_wire
+from app.core.reasons import said
+from app.core.scheduler.threads import Threads
+from app.machine.hardware import devices
+from app.node.control import requests as asked
+from app.node.planning.planner_inputs import Outlook, Speeds
+from app.node.planning.sizes import Sizes
+from app.node.planning.state_rule import StateRule
+from backends.contract import CELLS_STEP, KvType, Number
+
+CONTEXT = 4096  # positions of one answer, when nobody says
+LEAST_CONTEXT = 2  # a token that asks and one that answers
+USERS = 1
+BATCH_ROWS = 64
+SHAPE_OF = {"one": Shape.ONE_MACHINE, "split": Shape.SPLIT, "replicas": Shape.REPLICAS}
+NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
+
+
+class Planner:
+    """Plans for one host. `threads`: of its own worker."""
+
+    def __init__(self, outlook: Outlook, threads: Threads) -> None:
+        self._outlook, self._threads = outlook, threads
+        self._states = StateRule(outlook.lessons.reading)
+
+    async def plan(
+        self,
+        model: Model,
+        order: asked.PlanModel,
+        released: Mapping[MachineId, int],
+        speeds: Speeds,
+        limits: Mapping[MachineId, int] | None = None,
+        shapes: frozenset[Shape] = SHAPES,
+    ) -> Plan:
+        """The placement. `limits`: what a lender said it has. Raises DoesNotFit or BadInput."""
+        if not model.writes:
+            raise BadInput("model_only_embeds", name=model.name)
+        host, lenders = self._outlook.machines(released, speeds)
+        if host.id in order.without:
+            raise BadInput("host_not_left_out", machine=host.name)
+        if order.anyway:
+            total = devices.memory().total_bytes
+            host = replace(host, lends_bytes=max(host.lends_bytes, total), past_limit_bytes=None)
+        known = with_proved(host, [one for one in lenders if one.id not in order.without])
+        lenders = list(known.lenders)
+        for place, lender in enumerate(lenders):
+            most = (limits or {}).get(lender.id, lender.lends_bytes)
+            lenders[place] = replace(lender, lends_bytes=min(most, lender.lends_bytes))
+        context = min(order.context or CONTEXT, model.context_length)
+        if order.context and order.context < LEAST_CONTEXT:
+            raise BadInput("context_too_short", asked=order.context, least=LEAST_CONTEXT)
+        if order.context and order.context > model.context_length:
+            raise BadInput("context_too_long", asked=order.context, most=model.context_length)
+        users = order.users or USERS
+        if users >= LEAST_SLOTS:  # each slot gets cells of its own, which come in whole steps
+            context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
+        if order.kv is not KvType.F16 and not model.quantised_kv:
+            raise BadInput("kv_odd", model=model.name, kv=order.kv)
+        work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv)
+        if order.shape in ("one", "split") and order.split is not None:
+            raise BadInput("shape_and_split")
+        shapes = frozenset({SHAPE_OF[order.shape]}) if order.shape else shapes
+        # up to a second of computing for ten machines: not on the loop, which must answer heartbeats
+        try:
+            found = await asyncio.to_thread(
+                plan_with_wire if order.number == "auto" else plan,
+                host,
+                lenders,
+                model,
+                work,
+                order.split,
+                shapes=shapes,
+            )
+        except AppError as error:
+            raise known.told(error) from error
+        found = replace(found, reasons=(*found.reasons, *known.reasons))
+        found = said_why(found, self._outlook.unforecast(model) if speeds else None)
+        found = why_unmeasured(found, self._outlook.unmeasured)
+        return await self._states.told(found, model)
+
+    def sizes(self, chosen: Plan, order: asked.LoadModel, model: Model) -> Sizes:
+        """What all stages of the plan have in common."""
+        work = chosen.workload
+        return Sizes(
+            number=work.number,
+            slots=work.slots,
+            kv_cells=max(work.context * work.users, work.batch_rows),  # one step always fits
+            context=work.context,
+            batch_rows=work.batch_rows,
+            threads=self._threads,
+            kv=work.kv,
+            keep=self._states.keep(chosen, model),
+        )
+
+
+def said_why(found: Plan, unforecast: Reason | None) -> Plan:
+    """With what is to be known of its forecast: what it is computed from, or why there is none."""
+    if found.forecast is not None:
+        return replace(found, reasons=(*found.reasons, Reason(_basis(found, found.forecast))))
+    if unforecast is None:
+        return found
+    others = (one for one in found.reasons if one.code != "plan_unmeasured")
+    return replace(found, reasons=(*others, unforecast))
+
+
+def _basis(found: Plan, forecast: Forecast) -> str:
+    if forecast.estimated:
+        return "plan_estimated"
+    return "plan_measured_links" if len(found.machines) > 1 else "plan_measured"
+
+
+def why_unmeasured(found: Plan, why: Callable[[str], Reason | None]) -> Plan:
+    """With the cause, where a machine was to be measured and could not be."""
+    reasons = []
+    for one in found.reasons:
+        cause = why(str(one.facts["machine"])) if one.code == "plan_unmeasured" else None
+        facts = {"machine": one.facts["machine"], "why": said(cause)} if cause else {}
+        reasons.append(Reason("plan_unmeasurable", facts) if cause else one)
+    return replace(found, reasons=tuple(reasons))
+
+
+def lends(chosen: Plan) -> dict[MachineId, int]:
+    """What each machine that was considered lends."""
+    return {machine.id: machine.lends_bytes for machine in chosen.machines}

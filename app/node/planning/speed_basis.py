@@ -1,0 +1,89 @@
+"""What is measured for a model: layers of its own shape, or a plain layer in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.catalog.families.effort_reader import effort_of, main_kind, stand_in, stand_in_effort
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.layer_kinds import windows
+from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.model_shape_reader import shape_of
+from app.catalog.stages import synthetic_stage
+from app.core.errors import BadInput
+from app.core.model import Model
+from app.core.model_shape import ModelShape
+from app.core.planner.layer_effort import Effort, Measured, estimated
+from app.core.planner.machine_speed import Speed
+from app.inference.worker.trial_run import DEPTH
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The shape to measure; `effort`: what the model's own layers ask, where the shape only stands for them."""
+
+    shape: ModelShape
+    effort: Effort | None = None
+    near: Effort | None = (
+        None  # of layers that were measured, where some have a window: what looks how far back
+    )
+    instead: Basis | None = None  # for machines that have no room to measure the model's own layers
+
+    @property
+    def is_estimate(self) -> bool:
+        return self.effort is not None
+
+    def speed(self, measured: Speed | None, batch_rows: int) -> Speed | None:
+        """The model's, from what was measured."""
+        if measured is not None and self.near is not None:
+            return windowed(measured, self.near)
+        if measured is None or self.effort is None:
+            return measured
+        like = Measured(measured, stand_in_effort(self.shape), batch_rows)
+        return estimated(like, self.effort)
+
+
+def basis_of(header: Header, model: Model) -> Basis:
+    """Layers of the model itself; a plain layer where those are too large to be made up anywhere.
+
+    Raises BadInput with the reason why nothing can be said of a model ahead.
+    """
+    plain = _plain_layer(header, model)
+    try:
+        shape = shape_of(header, model)
+        synthetic_stage.check(shape)
+    except BadInput:
+        if isinstance(plain, BadInput):
+            raise plain from None
+        return plain
+    if isinstance(plain, BadInput):
+        return Basis(shape)
+    near = plain.effort if any(windows(header, FAMILIES[model.architecture]) or ()) else None
+    return Basis(shape, near=near, instead=plain)
+
+
+def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
+    """A plain layer in the place of the model's, or why nothing can be said from one."""
+    try:
+        effort = effort_of(header, model)
+    except BadInput as error:
+        return error
+    return Basis(stand_in(main_kind(header, model)), effort)
+
+
+def windowed(measured: Speed, effort: Effort) -> Speed:
+    """With what each earlier position costs told apart: in a window there are no more than it is long. Measured was
+    up to DEPTH positions, on layers of both kinds."""
+    near = min(effort.window, DEPTH) / DEPTH
+    looked = effort.position + near * effort.window_position
+    if not looked:
+        return measured
+    full, in_window = effort.position / looked, effort.window_position / looked
+    return replace(
+        measured,
+        position_s=full * measured.position_s,
+        chunk_position_s=full * measured.chunk_position_s,
+        window=effort.window,
+        window_position_s=in_window * measured.position_s,
+        window_chunk_position_s=in_window * measured.chunk_position_s,
+    )

@@ -1,0 +1,88 @@
+"""Whether models that are not here yet would fit: their verdicts, where their layers would go, and how fast."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from app.catalog.families.effort_reader import kind_of, stand_in
+from app.catalog.families.family_table import FAMILIES
+from app.catalog.gguf import tensor_types
+from app.core.errors import DoesNotFit, Reason
+from app.core.ids import MachineId
+from app.core.model import Model
+from app.core.planner.placement import Candidate, Workload
+from app.core.planner.plan import plan
+from app.core.planner.verdict import judge
+from app.core.reasons import with_reason
+from app.core.sketch import sketched, sketched_effort
+from app.node.control import requests as asked
+from app.node.control.ndjson import Progress
+from app.node.planning.planner_inputs import Outlook
+from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
+from app.node.planning.speed_basis import Basis
+from app.node.snapshot import plan_json
+
+Json = dict[str, Any]
+
+
+async def verdicts(
+    order: asked.Judge, outlook: Outlook, released: Mapping[MachineId, int], report: Progress
+) -> Json:
+    """One for each sketch, by its key; with `place` also the plan, and what is estimated of its speed."""
+    found = {}
+    for sketch in order.sketches:
+        model = sketched(
+            sketch.key, sketch.architecture, sketch.file_bytes, sketch.n_layers,
+            sketch.kv_bytes_per_token, sketch.context_length, splits=sketch.splits,
+        )  # fmt: skip
+        context = min(order.context or CONTEXT, model.context_length)
+        work = Workload(context, order.users or USERS, BATCH_ROWS, kv=order.kv)
+        basis = _basis(sketch, model) if order.place else None
+        speeds: Mapping[MachineId, Any] = {}
+        if basis is not None:
+            speeds = await outlook.speeds_like(
+                basis, BATCH_ROWS, report, known_only=not order.measure
+            )
+        host, lenders = outlook.machines(released, speeds)
+        there = [lender for lender in lenders if lender.id not in order.without]
+        # some milliseconds each, and there may be many: not on the loop
+        verdict = asdict(await asyncio.to_thread(judge, host, there, model, work))
+        placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
+        why = _unforecast(sketch) if order.place and basis is None else None
+        found[sketch.key] = verdict | {"plan": placed, **with_reason("unforecast", why)}
+    return {"verdicts": found}
+
+
+def _basis(sketch: asked.Sketch, model: Model) -> Basis | None:
+    """What is measured for it; None of a family of which nothing is known."""
+    if sketch.architecture not in FAMILIES:
+        return None
+    kind = kind_of(sketch.quantisation)
+    _, values, n_bytes = next(one for one in tensor_types.TENSORS.values() if one[0] == kind)
+    effort = sketched_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
+    return Basis(stand_in(kind), effort)
+
+
+def _unforecast(sketch: asked.Sketch) -> Reason:
+    if not sketch.architecture:
+        return Reason("unforecast_unknown")
+    return Reason("unforecast_family", {"architecture": sketch.architecture})
+
+
+def _placed(
+    host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload
+) -> Json | None:
+    """The plan; None when it does not fit."""
+    try:
+        found = plan(host, lenders, model, work)
+    except DoesNotFit:
+        return None
+    unmeasured = (one for one in found.reasons if one.code != "plan_unmeasured")
+    estimate = (Reason("plan_sketched"),) if found.forecast else ()
+    machines = (host, *lenders)
+    lends = {machine.id: machine.lends_bytes for machine in machines}
+    known = replace(found, machines=machines, reasons=(*unmeasured, *estimate))
+    return plan_json(known, model, lends)

@@ -1,0 +1,140 @@
+"""What this machine tells the others of itself whenever it changes, and what they tell of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from app.core.errors import Reason
+from app.core.household.household import About, Told
+from app.core.household.machine_names import clean_name
+from app.core.ids import MachineId
+from app.core.reasons import said
+from app.network import messages
+from app.network.handlers import Offer
+from app.network.network import Network
+from app.network.peer.peer_link import PeerLink
+from app.node.lending.lending_policy import LendRules
+from app.node.links.link_gossip import key_of, message_of
+from app.node.links.link_record import Known
+
+STATUS_SECONDS = 0.25  # changes closer together are told as one
+FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours
+
+
+class Telling:
+    """Tells the others what this machine lends and measured, when that is another than they know."""
+
+    def __init__(
+        self,
+        status: Callable[[], messages.Status],
+        measured: Callable[[], Mapping[MachineId, Known]],
+        network: Network,
+        asked_of: Callable[[], frozenset[MachineId]],
+    ) -> None:
+        self._status, self._measured, self._network = status, measured, network
+        self._asked_of, self._asked = asked_of, set[PeerLink]()  # over which that was said
+        self._news = asyncio.Event()
+
+    def changed(self) -> None:
+        """What is told may be another now. Cheap; call it as often as you like."""
+        self._news.set()
+
+    async def begin(self, link: PeerLink) -> None:
+        """Tell all of it to whoever has just come."""
+        await link.send(self._status())
+        await link.send(message_of(self._measured(), time.time()))
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        told, links_told = None, key_of({})
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FREE_SECONDS):
+                    await self._news.wait()
+            self._news.clear()
+            now, links_now = self._status(), key_of(self._measured())
+            if now != told:
+                told = now
+                await self._network.tell(now)
+            await self._tell_lenders()
+            if links_now != links_told:
+                links_told = links_now
+                await self._network.tell(message_of(self._measured(), time.time()))
+            await asyncio.sleep(STATUS_SECONDS)
+
+    async def _tell_lenders(self) -> None:
+        """Those through whose layers an answer passes now, or none does any more: one that wants its memory back
+        would take a long wait for another machine for the end of the answer."""
+        network, asked_of = self._network, self._asked_of()
+        links = set(network.links.values())
+        asked = {link for link in links if link.peer in asked_of}
+        no_more = (self._asked - asked) & links  # with a link ends what was said over it
+        for now, those in ((True, asked - self._asked), (False, no_more)):
+            await network.tell(messages.Answering(now=now), [link.peer for link in those])
+        self._asked = asked
+
+
+def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Status:
+    """What others hear of this machine now. Reasons go as codes: their facts stay here."""
+    why = rules.reason()
+    return messages.Status(
+        name=offer.name[:64],
+        device=offer.device,
+        total_bytes=offer.total_bytes,
+        lendable_bytes=offer.lendable_bytes,
+        used_bytes=used_bytes,
+        state=rules.state_word(),
+        reason=why.code if why else None,
+        hottest_c=rules.hottest_c(),
+        used_by=list(rules.used_by()[: messages.MOST_TOLD_MACHINES]),
+        engine=offer.engines[0][:200] if offer.engines else "",
+        watts=rules.watts(),
+        link_mbit=rules.rules.link_mbit,
+    )
+
+
+def about(status: messages.Status) -> About:
+    """What a machine tells beside its memory, fit to be shown."""
+    used_by = tuple(MachineId(one) for one in status.used_by)
+    return About(used_by, cleaned(status.engine), status.watts, status.link_mbit)
+
+
+def greeted(link: PeerLink) -> Told:
+    """What another machine said of itself when it came."""
+    hello = link.hello
+    device = cleaned(hello.device)
+    return Told(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
+
+
+def told(link: PeerLink, status: messages.Status) -> Told:
+    """What another machine says of itself, fit to be shown."""
+    return Told(
+        link.peer,
+        clean_name(status.name),
+        cleaned(status.device),
+        status.total_bytes,
+        status.lendable_bytes,
+        status.used_bytes,
+        status.state,
+        _understood(status.reason),
+        status.hottest_c,
+        about(status),
+    )
+
+
+def cleaned(device: str) -> str:
+    """What another machine says of its processor, fit to be shown."""
+    return clean_name(device) if device else ""
+
+
+def _understood(code: str | None) -> Reason | None:
+    """The reason another machine gave, if this version has a sentence for it that needs no facts."""
+    reason = Reason(code or "")
+    try:
+        said(reason)
+    except (KeyError, IndexError):
+        return None
+    return reason

@@ -1,0 +1,1 @@
+"""Lenders' numbers computed again here, and machines whose numbers were wrong."""

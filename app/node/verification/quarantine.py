@@ -1,0 +1,100 @@
+"""Machines whose numbers were found wrong: they hold no part of a model here until a person takes them back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.catalog.transfers.file_transfer import to_its_end
+from app.core.errors import BadInput, Reason
+from app.core.household.household import Machine
+from app.core.ids import MachineId
+from app.machine.json_state import decoded, put_aside
+from app.machine.paths import write_atomically
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    since: dict[MachineId, float] = {}  # Unix time
+
+
+class Doubts:
+    """Of this host. `note`: writes down what happened; `changed`: what faces show may be another."""
+
+    def __init__(
+        self, file: Path, note: Callable[[Reason], None] = lambda _: None,
+        changed: Callable[[], None] = lambda: None, now: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._file, self._note, self._changed, self._now = file, note, changed, now
+        self._turn = asyncio.Lock()  # what is said last is written last
+        self._since = dict(self._read().since)
+
+    def _read(self) -> _File:
+        """What was kept. What is damaged stays beside it, and is told: who was doubted is used again."""
+        try:
+            return decoded(self._file, _File)
+        except FileNotFoundError:
+            return _File()
+        except (OSError, ValueError) as error:
+            log.warning("which machines are doubted cannot be read: %s", error)
+            self._note(Reason("log_machine_doubts_lost", {"path": str(put_aside(self._file))}))
+            return _File()
+
+    def __contains__(self, machine: object) -> bool:
+        return machine in self._since
+
+    def reasons(
+        self, names: Mapping[MachineId, Machine], others: Mapping[MachineId, Reason]
+    ) -> dict[MachineId, Reason]:
+        """What is said of those of these machines that are here, beside `others`: only a person ends a doubt."""
+        own = {
+            key: Reason("machine_doubted", {"machine": names[key].name})
+            for key in self._since
+            if key in names and names[key].online
+        }
+        return {**others, **own}
+
+    async def differs(self, machine: MachineId, name: str) -> None:
+        """Its numbers were found wrong."""
+        if machine in self._since:
+            return
+        log.warning("%s computes other numbers than this machine", name)
+        self._since[machine] = self._now()
+        self._note(Reason("log_machine_doubted", {"machine": name}))
+        await self._kept()
+
+    def unclear(self, name: str) -> None:
+        """Its numbers are not this machine's, and a third machine has neither's, or its."""
+        self._note(Reason("log_machine_unclear", {"machine": name}))
+
+    async def use_again(self, machine: Machine) -> Json:
+        """A person takes it back. Raises BadInput when nothing was said against it."""
+        if machine.id not in self._since:
+            raise BadInput("machine_not_doubted", machine=machine.name)
+        del self._since[machine.id]
+        self._note(Reason("log_machine_used_again", {"machine": machine.name}))
+        await self._kept()
+        return {"used_again": {"id": machine.id, "name": machine.name}}
+
+    def keep_only(self, members: Mapping[MachineId, object]) -> None:
+        """Who left the household is forgotten; an id never returns."""
+        self._since = {key: at for key, at in self._since.items() if key in members}
+
+    async def _kept(self) -> None:
+        self._changed()
+        try:
+            async with self._turn:
+                content = msgspec.json.encode(_File(self._since))
+                await to_its_end(partial(write_atomically, self._file, content))
+        except OSError as error:
+            log.warning("which machines are doubted cannot be kept: %s", error)

@@ -1,0 +1,217 @@
+"""Computes a lender's sample again on this machine: in a worker and a folder of its own, in memory that is spare."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from app.catalog.files import disk_error
+from app.catalog.gguf.gguf_check import part_paths
+from app.catalog.shelf import Entry, Shelf
+from app.catalog.stages.cut import Cut
+from app.catalog.stages.stage_store import StageStore
+from app.core.errors import AppError, DoesNotFit, Reason, StageLost
+from app.core.planner.cuts import fewest
+from app.core.planner.plan import PlannedStage, work_bytes
+from app.core.scheduler.hidden_rows import as_f32, rows_of
+from app.inference.pipeline.step import Run, Step
+from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.stages.verification_samples import Sample
+from app.inference.worker.worker import HERE, Worker
+from app.node.cancellation import in_thread
+from app.node.planning.sizes import Sizes
+from app.node.verification.spare_memory import CheckRoom
+from backends.contract import (
+    CELLS_STEP,
+    KEEP_ALL,
+    KvType,
+    Layers,
+    Number,
+    Role,
+    Segment,
+    StageConfig,
+)  # fmt: skip
+
+NAME = "the check of a sample"
+FOLDER = (
+    "checking"  # beside the store of stages: what is made for a check pushes nothing out of that
+)
+CHOICES = ("_exps.", "indexer")  # in the names of tensors of layers that choose
+MOST_S = (
+    300.0  # for one step of a sample; so much longer than any machine takes that it has stopped
+)
+WAYS = (True, False)  # with flash attention, and without: two ways through the same sums
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The same rows as this machine has them, in two ways; in f32."""
+
+    one: bytes
+    other: bytes
+    chooses: bool = False  # its layers choose, experts or positions: a row may fall otherwise
+
+
+class ComputingAgain:
+    """For one model."""
+
+    def __init__(
+        self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: CheckRoom
+    ) -> None:
+        self._entry, self._shelf, self._stages = entry, shelf, stages
+        self._sizes, self._room = sizes, room
+        self._folder = _folder(stages.folder)
+
+    async def rows(self, stage: PlannedStage, sample: Sample) -> Again:
+        """What this machine finds for the sample of that stage.
+
+        Cancelled, or when somebody wants its memory, the worker is ended at once, and nothing stays. Raises AppError.
+        """
+        return await self._room.within(partial(self._rows, stage, sample))
+
+    async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Again:
+        parts = self._parts(stage, room_bytes)
+        reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
+        await asyncio.to_thread(self._clear)
+        threads = self._sizes.threads
+        worker = await Worker.start(HERE, threads=threads, low_priority=True, reads=reads)
+        try:
+            with self._room.held(worker.resident_bytes):
+                return await self.in_parts(worker, stage, parts, sample)
+        finally:
+            worker.kill(Reason("worker_closed", {"worker": HERE}))
+            await worker.close(0.0)
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Raises DoesNotFit when the disk takes no folder."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(self._folder, error, 0) from error
+
+    async def in_parts(
+        self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample
+    ) -> Again:
+        """The same in this worker, these parts of the stage's layers one after another."""
+        given = await asyncio.to_thread(_as_f32, sample)
+        ways = [given, given]
+        for part in parts:
+            ways = await self._through(worker, replace(stage, layers=part), ways)
+        one, other = ways
+        return Again(one, other, await asyncio.to_thread(self._chooses))
+
+    def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
+        """As few runs as the memory lets be, one after another. Raises DoesNotFit."""
+        model, needed = self._entry.model, self._needed
+        parts = fewest(stage.layers, model.boundaries, model.runs, lambda one: needed(one) <= room)
+        if not parts:
+            raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=room)
+        return parts
+
+    def _chooses(self) -> bool:
+        names = self._shelf.header(self._entry).tensors
+        return any(choice in name for name in names for choice in CHOICES)
+
+    def _needed(self, layers: Layers) -> int:
+        model, rows = self._entry.model, self._sizes.batch_rows
+        kv = model.kv_bytes(layers, self._cells)
+        return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
+
+    async def _through(
+        self, worker: Worker, part: PlannedStage, ways: Sequence[bytes]
+    ) -> list[bytes]:
+        """Both ways through one run of layers."""
+        cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
+        async with self._file(cut) as path:
+            config = self._config(part, str(path))
+            return [
+                await self._forward(worker, _in_way(config, flash), given)
+                for flash, given in zip(WAYS, ways, strict=True)
+            ]
+
+    @asynccontextmanager
+    async def _file(self, cut: Cut) -> AsyncIterator[Path]:
+        """The stage file meanwhile: the one that is here, or one that is made, and goes afterwards."""
+        stage_id = cut.manifest.id
+        self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
+        try:
+            if (here := await asyncio.to_thread(self._stages.path, stage_id)) is not None:
+                yield here
+                return
+        finally:
+            self._stages.release(stage_id)
+        own = await asyncio.to_thread(self._own_store)
+        yield await in_thread(lambda tell: own.fill(cut, tell, as_others=True), lambda _: None)
+        await asyncio.to_thread(own.remove, stage_id)  # if not, the folder goes at the end
+
+    def _own_store(self) -> StageStore:
+        """For one file. It takes no more of the disk than another machine might."""
+        store = self._stages
+        return StageStore(self._folder, store.limit_bytes, reserve_bytes=store.reserve_bytes)
+
+    async def _forward(self, worker: Worker, config: StageConfig, given: bytes) -> bytes:
+        width = self._entry.model.width
+        n_rows = len(given) // Number.F32.row_bytes(width)
+        run = Run(os.urandom(16), Role.MIDDLE, width, Number.F32)
+        await open_run(worker, run, config.kv_cells, config)
+        client = own_stage(worker, run, NAME, NAME)
+        after = await forwarded(client, Step.of([Segment(0, n_rows, 0)], (), given))
+        await close_run(worker, run)
+        return after
+
+    def _config(self, part: PlannedStage, path: str) -> StageConfig:
+        """As a lender has it, but for one sequence alone."""
+        cells = self._cells
+        sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=KEEP_ALL)
+        return sizes.config(part, self._entry, path)
+
+    @property
+    def _cells(self) -> int:
+        """Of the KV cache, for all rows that a sample may have."""
+        return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
+
+
+def forget_checks(stages: Path) -> None:
+    """What a node left that was killed while it checked: up to the layers of one machine."""
+    shutil.rmtree(_folder(stages), ignore_errors=True)
+
+
+def _folder(stages: Path) -> Path:
+    return stages.parent / FOLDER
+
+
+def _as_f32(sample: Sample) -> bytes:
+    return as_f32(rows_of(sample.given, sample.run.width, sample.run.number))
+
+
+def _in_way(config: StageConfig, flash: bool) -> StageConfig:
+    """Without flash attention the KV cache cannot be of 8 bits."""
+    return replace(config, flash_attention=flash, kv=config.kv if flash else KvType.F16)
+
+
+async def forwarded(client: StageClient, step: Step) -> bytes:
+    """What a run that belongs to no pipeline makes of one step. Raises StageLost, also when it takes too long."""
+    lost: AppError | None = None
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(client.listen(), name=f"listen to {client.name}")
+        try:
+            async with asyncio.timeout(MOST_S):
+                after = bytes((await client.forward(step)).rows)
+        except AppError as error:  # here: the group would wrap it
+            lost = error
+        except TimeoutError:
+            lost = StageLost("stage_silent", machine=client.machine, seconds=MOST_S)
+        finally:
+            listening.cancel()
+    if lost is not None:
+        raise lost
+    return after

@@ -1,0 +1,1 @@
+"""Grammars that answers keep to, followed in processes of their own."""

@@ -1,0 +1,186 @@
+"""A grammar that an answer keeps to, followed in a process of its own (grammar_process.py)."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backends.contract import StageError
+from backends.grammars.grammar_process import (
+    OPEN_WALL_SECONDS,
+    TOKEN,
+    WALL_SECONDS,
+    Ask,
+    Follower,
+    receive,
+    send,
+)
+from backends.worker import fork_server
+
+MAX_BYTES = 64 << 10  # SAFETY.md 7
+IDLE = 2  # processes that wait for the next grammar
+LATE_SECONDS = 1.0  # after its own deadline
+TOO_HEAVY = "the grammar takes too long to follow, or too much memory"
+
+
+class GrammarRefused(StageError):
+    """The grammar has a mistake, or takes too long to compile."""
+
+
+class GrammarTooHeavy(StageError):
+    """To follow it takes too long, or too much memory: its process has ended."""
+
+
+class Way(Protocol):
+    """A connection to what follows one grammar after another, with one vocabulary."""
+
+    end: int  # the token that ends an answer
+
+    def ask(self, what: Ask, payload: bytes = b"") -> bytes:
+        """Raises GrammarRefused, or GrammarTooHeavy, after which it is of no more use."""
+        ...
+
+    def forget(self) -> bool:
+        """The grammar is over; whether another one may be asked of it."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Apart:
+    """A process of its own."""
+
+    def __init__(self, vocabulary: str, n_vocab: int) -> None:
+        """Raises GrammarRefused."""
+        try:
+            self._socket = fork_server.of_grammars().new()
+        except OSError as error:
+            raise GrammarRefused(f"no process can be started for it: {error}") from None
+        self.end = _opened(self, vocabulary, n_vocab)
+
+    def ask(self, what: Ask, payload: bytes = b"") -> bytes:
+        own_s = OPEN_WALL_SECONDS if what is Ask.OPEN else WALL_SECONDS
+        try:
+            self._socket.settimeout(own_s + LATE_SECONDS)
+            send(self._socket, what, payload)
+            done, answer = receive(self._socket)
+        except (OSError, EOFError):
+            self.close()
+            raise GrammarTooHeavy(TOO_HEAVY) from None
+        if not done:
+            raise GrammarRefused(answer.decode("utf-8", "replace"))
+        return answer
+
+    def forget(self) -> bool:
+        with suppress(OSError):
+            send(self._socket, Ask.FORGET)
+            return True
+        return False
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Inside:
+    """This process, where a system has no way to copy one: the node's deadline ends what hangs."""
+
+    def __init__(self, vocabulary: str, n_vocab: int) -> None:
+        self._follower = Follower()
+        self.end = _opened(self, vocabulary, n_vocab)
+
+    def ask(self, what: Ask, payload: bytes = b"") -> bytes:
+        try:
+            return self._follower.answer(what, payload) or b""
+        except StageError as error:
+            raise GrammarRefused(str(error)) from None
+
+    def forget(self) -> bool:
+        self._follower.answer(Ask.FORGET, b"")
+        return True
+
+    def close(self) -> None:
+        self._follower.close()
+
+
+def _opened(way: Way, vocabulary: str, n_vocab: int) -> int:
+    opened = way.ask(Ask.OPEN, TOKEN.pack(n_vocab) + vocabulary.encode())
+    return int(TOKEN.unpack(opened)[0])
+
+
+class Grammar:
+    """The grammar of one sequence."""
+
+    def __init__(self, vocabulary: str, n_vocab: int, text: str) -> None:
+        """vocabulary: the path of the model's file. Raises GrammarRefused."""
+        self._way: Way | None = None
+        data = text.encode()
+        if not vocabulary:
+            raise GrammarRefused("a grammar needs the model's vocabulary, which is not known here")
+        if len(data) > MAX_BYTES or b"\0" in data:
+            raise GrammarRefused(f"a grammar of more than {MAX_BYTES} bytes, or with a NUL")
+        self._place = vocabulary, n_vocab
+        while waiting := _idle.get(self._place):
+            with suppress(GrammarTooHeavy):  # it may have ended by what it followed before
+                self._begin(waiting.pop(), data)
+                return
+        try:
+            self._begin((Apart if hasattr(os, "fork") else Inside)(vocabulary, n_vocab), data)
+        except GrammarTooHeavy:
+            raise GrammarRefused("the grammar is too deep or too large to compile") from None
+
+    def _begin(self, way: Way, data: bytes) -> None:
+        try:
+            way.ask(Ask.COMPILE, data)
+        except GrammarRefused:
+            self._way = way
+            self.close()
+            raise
+        self._way, self.end = way, way.end
+
+    def allows(self, token: int) -> bool:
+        """Whether it may come next. This and the next two raise GrammarTooHeavy."""
+        return self._asked(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
+
+    def takes(self, token: int) -> bool:
+        """The same; if so, it has come."""
+        return self._asked(Ask.TAKE, TOKEN.pack(token)) != b"\0"
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """The tokens that may come next: one bool each."""
+        bits = np.frombuffer(self._asked(Ask.ALLOWED), np.uint8)
+        return np.unpackbits(bits, count=self._place[1]).astype(bool)
+
+    def close(self) -> None:
+        """What followed it follows another one, or ends."""
+        way, self._way = self._way, None
+        if way is None:
+            return
+        idle = _idle.setdefault(self._place, [])
+        if way.forget() and len(idle) < IDLE:
+            idle.append(way)
+        else:
+            way.close()
+
+    def _asked(self, what: Ask, payload: bytes = b"") -> bytes:
+        if self._way is None:
+            raise GrammarTooHeavy(TOO_HEAVY)
+        try:
+            return self._way.ask(what, payload)
+        except GrammarTooHeavy:
+            self._way = None
+            raise
+
+
+_idle: dict[tuple[str, int], list[Way]] = {}  # by vocabulary, and how many tokens it has
+
+
+def forget_all() -> None:
+    """End what waits for the next grammar: its vocabulary is given up."""
+    for waiting in _idle.values():
+        for way in waiting:
+            way.close()
+    _idle.clear()

@@ -1,0 +1,203 @@
+"""Processes that follow grammars: what a request orders there can neither hang, grow nor end the worker.
+
+A grammar of a hundred bytes can take any time and memory at any token. So each is followed in a process of its own,
+bounded in both at each token and in all; it loads the vocabulary once, and follows one grammar after another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import socket
+import struct
+import time
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from backends.contract import StageError
+from backends.llamacpp import binding
+from backends.worker import process
+
+# Of the processor, and of the clock, for one message. All others wait meanwhile, and a worker whose step takes 4.75 s
+# is held for hung (app/inference/pipeline/speed_measurement.py): this and LATE_SECONDS of grammar.py stay below.
+STEP_SECONDS, WALL_SECONDS = 1.0, 3.0
+OPEN_SECONDS, OPEN_WALL_SECONDS = 20.0, 60.0  # the same for a vocabulary
+IN_ALL_SECONDS, EACH_SECONDS = (
+    30.0,
+    0.2,
+)  # of the processor for one grammar, and more for each token
+GROW_BYTES = 256 << 20  # beside what the process holds with its vocabulary
+KEPT_BYTES = 32 << 20  # what has grown by more is not used again
+
+MAX_MESSAGE_BYTES = 1 << 20  # a grammar, or a bit for each token of a vocabulary
+
+HEAD = struct.Struct("<BI")
+TOKEN = struct.Struct("<i")
+CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
+
+
+class Ask(IntEnum):
+    """What is asked of one."""
+
+    OPEN = 1  # a vocabulary: how many tokens it must have, and the path of its file
+    COMPILE = 2  # a grammar; the one before is forgotten
+    ALLOWS = 3  # whether this token may come next
+    TAKE = 4  # the same, and it has come if so
+    ALLOWED = 5  # which tokens may come next: a bit for each
+    FORGET = 6  # the grammar; not answered
+
+
+def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:
+    """llama.cpp's view of candidates; valid as long as they are."""
+    data = ctypes.cast(candidates.ctypes.data, llama.llama_token_data_p)
+    return llama.llama_token_data_array(data, len(candidates), -1, False)
+
+
+class Follower:
+    """One vocabulary, and the grammar that is followed now."""
+
+    def __init__(self) -> None:
+        self._llama: Any = None
+        self._model: Any = None
+        self._vocab: Any = None
+        self._grammar: Any = None
+        self._candidates = np.zeros(0, dtype=CANDIDATE)
+        self._began_s, self._n_tokens = 0.0, 0
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._forget()
+        if self._model:
+            self._llama.llama_model_free(self._model)
+        self._model = None
+
+    def answer(self, asked: Ask, payload: bytes) -> bytes | None:
+        """What to send back. Raises StageError."""
+        match asked:
+            case Ask.OPEN:
+                (n_vocab,) = TOKEN.unpack_from(payload)
+                return self._open(n_vocab, payload[TOKEN.size :].decode())
+            case Ask.COMPILE:
+                return self._compile(payload)
+            case Ask.ALLOWS:
+                return bytes([self._allows(*TOKEN.unpack(payload))])
+            case Ask.TAKE:
+                return bytes([self._take(*TOKEN.unpack(payload))])
+            case Ask.ALLOWED:
+                return self._allowed()
+            case Ask.FORGET:
+                self._forget()
+                return None
+
+    def bounds(self, asked: Ask) -> tuple[float, float]:
+        """Seconds of the processor and of the clock."""
+        if asked is Ask.OPEN:
+            return OPEN_SECONDS, OPEN_WALL_SECONDS
+        most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
+        left = most - (time.process_time() - self._began_s)
+        return (
+            STEP_SECONDS if asked is Ask.COMPILE else max(1e-3, min(STEP_SECONDS, left))
+        ), WALL_SECONDS
+
+    def _open(self, n_vocab: int, path: str) -> bytes:
+        self._llama = binding.load()
+        self._model = binding.load_model(path, vocabulary_only=True)
+        self._vocab = self._llama.llama_model_get_vocab(self._model)
+        n_there = self._llama.llama_vocab_n_tokens(self._vocab)
+        if n_there != n_vocab:
+            raise StageError(f"the vocabulary has {n_there} tokens, and the model {n_vocab}")
+        self._candidates = np.zeros(n_vocab, dtype=CANDIDATE)
+        return TOKEN.pack(self._llama.llama_vocab_eos(self._vocab))
+
+    def _compile(self, text: bytes) -> bytes:
+        self._forget()
+        self._began_s, self._n_tokens = time.process_time(), 0
+        binding.last_words()
+        self._grammar = self._llama.llama_sampler_init_grammar(self._vocab, text, b"root")
+        if not self._grammar:
+            raise StageError(binding.last_words() or "the grammar has a mistake")
+        self._allows(0)  # what compiles and then has no way on is found here
+        return b""
+
+    def _forget(self) -> None:
+        if self._grammar:
+            self._llama.llama_sampler_free(self._grammar)
+        self._grammar = None
+
+    def _allows(self, token: int) -> bool:
+        one = np.array([(token, 1.0, 0.0)], dtype=CANDIDATE)
+        self._apply(one)
+        return bool(np.isfinite(one["logit"][0]))
+
+    def _take(self, token: int) -> bool:
+        if not self._allows(token):
+            return False
+        self._llama.llama_sampler_accept(self._grammar, token)
+        self._n_tokens += 1
+        return True
+
+    def _allowed(self) -> bytes:
+        candidates = self._candidates
+        candidates["id"], candidates["logit"] = np.arange(len(candidates)), 0
+        self._apply(candidates)
+        return np.packbits(np.isfinite(candidates["logit"])).tobytes()
+
+    def _apply(self, candidates: np.ndarray[Any, np.dtype[np.void]]) -> None:
+        if not self._grammar:
+            raise StageError("there is no grammar")
+        array = array_of(self._llama, candidates)
+        self._llama.llama_sampler_apply(self._grammar, ctypes.byref(array))
+
+
+def send(to: socket.socket, kind: int, payload: bytes = b"") -> None:
+    """Send one message. Raises OSError."""
+    to.sendall(HEAD.pack(kind, len(payload)) + payload)
+
+
+def receive(come_from: socket.socket) -> tuple[int, bytes]:
+    """The next message. Raises OSError for one that is too long, and EOFError at the end."""
+    kind, size = HEAD.unpack(_read(come_from, HEAD.size))
+    if size > MAX_MESSAGE_BYTES:
+        raise OSError(f"a message of {size} bytes, and {MAX_MESSAGE_BYTES} are the most")
+    return kind, _read(come_from, size)
+
+
+def _read(come_from: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        part = come_from.recv(size - len(found))
+        if not part:
+            raise EOFError("the other side is gone")
+        found += part
+    return bytes(found)
+
+
+def serve(asks: socket.socket, address_bytes: int) -> None:
+    """Answer messages until nobody asks any more. address_bytes: held when it began."""
+    follower, began_bytes = Follower(), process.peak_bytes()
+    opened_bytes = began_bytes
+    while True:
+        try:
+            kind, payload = receive(asks)
+        except (OSError, EOFError):
+            return
+        of_processor, of_clock = follower.bounds(Ask(kind))
+        signal.setitimer(signal.ITIMER_PROF, of_processor)  # both end it, in native code too
+        signal.setitimer(signal.ITIMER_REAL, of_clock)
+        try:
+            if kind == Ask.COMPILE:
+                own = process.peak_bytes() - began_bytes
+                process.address_at_most(address_bytes + own + GROW_BYTES)
+            done, answer = True, follower.answer(Ask(kind), payload)
+            if kind == Ask.OPEN:
+                opened_bytes = process.peak_bytes()
+            if kind == Ask.FORGET and process.peak_bytes() - opened_bytes > KEPT_BYTES:
+                return
+        except StageError as error:
+            done, answer = False, str(error).encode()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if answer is not None:
+            send(asks, int(done), answer)

@@ -1,0 +1,141 @@
+"""Chat templates: a stranger's program, run in Jinja's sandbox with bounds on time, memory and text."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from datetime import datetime, timedelta, timezone
+from types import FrameType
+from typing import Any, NoReturn
+
+from backends.contract import LocalTime, Scalar
+from backends.templates.template_errors import Refused, TemplateFailed
+from backends.worker import process
+
+MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
+TRIAL_SECONDS = (
+    1.0  # for all that is tried with a template, once: the largest known takes a tenth of it
+)
+LOOK_SECONDS = 10.0  # when a vocabulary is opened, for what a template shows, also where other programs compute
+MAX_BYTES = 64 << 20
+TOOLS_TOO = "xml_tools"  # where SmolLM3's own template looks for them
+MAX_TEXT = 1 << 20
+
+
+def render(
+    template: str,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    add_generation_prompt: bool = True,
+    tokens: Mapping[str, str] | None = None,
+    now: LocalTime | None = None,
+    options: Mapping[str, Scalar] | None = None,
+    seconds: float = MAX_SECONDS,
+) -> str:
+    """The prompt, with the messages as they are. Raises TemplateFailed.
+
+    tokens: `bos_token` and `eos_token`; now: when the chat began, None for this moment; options: further variables, of
+    which none takes the place of one of ours.
+    """
+    values = {**(options or {}), **(tokens or {})}
+    with bounded(seconds):
+        return rendered(
+            template, messages, tools=tools, add_generation_prompt=add_generation_prompt, at=moment(now), values=values
+        )  # fmt: skip
+
+
+def rendered(
+    template: str,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tools: Sequence[Mapping[str, Any]],
+    add_generation_prompt: bool,
+    at: datetime,
+    values: Mapping[str, object],
+) -> str:
+    """As `render`, within `bounded` that is already entered."""
+    from backends.templates import sandbox  # heavy, and most workers only compute
+
+    given = {
+        **values,
+        "messages": deepcopy(list(messages)),  # a template may change lists
+        "add_generation_prompt": add_generation_prompt,
+        "strftime_now": at.strftime,
+    }
+    if tools:
+        given["tools"] = given[TOOLS_TOO] = deepcopy(list(tools))
+    try:
+        return _joined(sandbox.compiled(template).generate(given))
+    except sandbox.TemplateError as error:
+        raise Refused(error.message or type(error).__name__) from None
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise Refused(f"the chat template failed: {error}") from None
+
+
+def moment(now: LocalTime | None) -> datetime:
+    """With the clocks of its place. Raises TemplateFailed for one that no clock shows."""
+    if now is None:
+        return datetime.now().astimezone()
+    try:
+        zone = timezone(timedelta(seconds=now.utc_offset_seconds))
+        return datetime.fromtimestamp(now.epoch_seconds, zone)
+    except (OSError, OverflowError, ValueError) as error:
+        raise TemplateFailed(f"the chat began at a time that is none: {error}") from None
+
+
+def _joined(parts: Iterator[str]) -> str:
+    found: list[str] = []
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > MAX_TEXT:
+            raise TemplateFailed(f"the chat template writes more than {MAX_TEXT >> 20} MiB")
+        found.append(part)
+    return "".join(found)
+
+
+@contextmanager
+def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
+    """The processor's time and memory are limited inside, and as before outside. Raises TemplateFailed.
+
+    In the main thread on Linux and macOS time is bounded here; native code in a loop, and other systems, are left to
+    the deadline of who asked.
+    """
+    try:
+        with _limited(seconds):
+            yield
+    except MemoryError:
+        raise TemplateFailed(f"the chat template took more than {MAX_BYTES >> 20} MiB") from None
+    except RecursionError:
+        raise TemplateFailed("the chat template calls itself without end") from None
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, _late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # a busy computer takes nothing away from it
+    try:
+        with process.may_grow_by(MAX_BYTES, mapped=True):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _late(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise TemplateFailed("the chat template took too long")

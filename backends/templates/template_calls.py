@@ -1,0 +1,498 @@
+"""How a chat template writes calls of tools: seen in what it makes of calls whose names and values are known.
+
+Nothing is concluded from names that occur in a template: it is rendered, and the texts around what was put in are the
+signs. Where it writes no calls, the words that it tells a model are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Ids, Payload
+from backends.templates.template import LOOK_SECONDS, render
+from backends.templates.template_errors import TemplateFailed
+
+MAX_SECONDS = 3.0  # of computing for all renderings together; the next one is not begun behind it
+TEXT = "Ccontentc"
+FIRST, SECOND = "qfirsttool", "qsecondtool"
+A_KEY, B_KEY = "aakeyq", "bbkeyq"
+A_TEXT, C_TEXT, B_NUMBER = "xvaluex", "yvaluey", 73514
+IDS = ("q8w7e6r5t", "z1x2c3v4b")  # nine letters and digits: Mistral's templates refuse others
+LONG_IDS = tuple(f"call_{'0' * 23}{one}" for one in IDS)
+KINDS: Mapping[str, Any] = {
+    "string": A_TEXT,
+    "integer": B_NUMBER,
+    "number": 73514.5,
+    "boolean": True,
+    "object": {A_KEY: C_TEXT},
+    "array": [C_TEXT],
+    "null": None,
+}
+ARGUMENTS: tuple[dict[str, Any], ...] = ({A_KEY: A_TEXT, B_KEY: B_NUMBER}, {A_KEY: C_TEXT})
+SIGNS = re.compile(r"<[^<>]*>?|\[[^\[\]]*\]|\s+|[^<\[\s]+|\[")
+PYTHON_TAG = "<|python_tag|>"
+TOLD_SIGNS = re.compile(
+    r"(<[^<>\s/]+>)\s*\{\s*\"name\":[^{}\n]{1,80}\"(arguments|parameters)\":[^{}\n]{1,80}\}\s*(</[^<>\s]+>)"
+)
+TOLD_LIST = re.compile(r"with (<[^<>\s]+>) followed by a JSON list")
+TOLD_PYTHON = re.compile(r"List of tools: (?:<\|tool_list_start\|>)?\[")
+PYTHON_SIGNS = ("<|tool_call_start|>", "<|tool_call_end|>")
+NO_THOUGHTS = re.compile(r"^\s*(<[^<>]*think[^<>]*>)\s*(<[^<>]*think[^<>]*>)", re.IGNORECASE)
+FUNCTIONS, MESSAGE = "to=functions.", "<|message|>"  # of harmony
+
+Message = dict[str, Any]
+Json = dict[str, Any]
+
+
+def call_format(
+    template: str, tokens: Mapping[str, str] | None = None, ends: Sequence[str] = ()
+) -> CallFormat | None:
+    """How a model of this template writes calls; None: in no way that can be read. ends: the control tokens that end an
+    answer, as templates write them."""
+    if not template:
+        return None
+    try:
+        return _Look(template, dict(tokens or {}), tuple(one for one in ends if one)).format()
+    except TemplateFailed:
+        return None
+
+
+def written_behind(text: str, plain: str, answer: str) -> str:
+    """What was written of a model's turn: `plain` is a chat whose last message is this answer alone."""
+    at = plain.rfind(answer)
+    before, behind = plain[:at], plain[at + len(answer) :]
+    text = text[begins(text, before) :]
+    return text[: len(text) - len(_common_end(text, behind))]
+
+
+class _Unclear(Exception):
+    """What was written is none of the forms that are known."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a template wrote of some calls."""
+
+    text: str
+    begins: int  # where the first of them may begin
+    content_tail: str
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One call in what was written."""
+
+    begin: int
+    name: int
+    name_end: int
+    arguments: int
+    arguments_end: int
+    end: int
+
+
+class _Look:
+    def __init__(self, template: str, tokens: dict[str, str], ends: tuple[str, ...]) -> None:
+        self._template, self._tokens, self._ends = template, tokens, ends
+        self._ends_at = time.process_time() + MAX_SECONDS
+
+    def format(self) -> CallFormat | None:
+        for takes_text in (False, True):
+            try:
+                return self._of_calls(takes_text)
+            except (_Unclear, TemplateFailed):
+                continue
+        return self._of_words()
+
+    def _render(self, *messages: Message, prompt: bool = False, tools: bool = True) -> str:
+        """Raises TemplateFailed."""
+        if time.process_time() > self._ends_at:
+            raise TemplateFailed("the chat template took too long")
+        return render(
+            self._template,
+            [{"role": "user", "content": "Hello"}, *messages],
+            tools=[_tool(FIRST), _tool(SECOND)] if tools else [],
+            add_generation_prompt=prompt,
+            tokens=self._tokens,
+            seconds=LOOK_SECONDS,
+        )
+
+    def _of_calls(self, takes_text: bool) -> CallFormat:
+        """Raises _Unclear, TemplateFailed."""
+        one, ids = self._first(takes_text)
+        two, is_single = self._second(takes_text, ids)
+        plain = self._render({"role": "assistant", "content": TEXT})
+        found = self._compared(one, two, plain, self._with_text(takes_text, ids))
+        asked = self._render(prompt=True)
+        sign = found.lead.strip()
+        if sign and not found.section and asked.endswith(sign):  # the prompt has written it already
+            told = plain[begins(plain, asked) : plain.rfind(TEXT)]
+            found = replace(found, opened=sign, told=told.removeprefix(sign))
+        return replace(
+            found,
+            is_single=is_single,
+            takes_text=takes_text,
+            ids=self._ids(found, takes_text),
+            keyed=self._keyed(found, takes_text) if found.payload is Payload.TAGGED else (),
+        )
+
+    def _first(self, takes_text: bool) -> tuple[str, tuple[str, str]]:
+        """One call, and the ids that show its name: some templates write that of the id alone."""
+        for ids in (IDS, (f"functions.{FIRST}:0", f"functions.{SECOND}:1")):
+            text = self._render(_called(1, ids, takes_text))
+            if FIRST in _own(text, self._render()) and A_TEXT in text:
+                return text, ids
+        raise _Unclear
+
+    def _second(self, takes_text: bool, ids: tuple[str, str]) -> tuple[str, bool]:
+        try:
+            text = self._render(_called(2, ids, takes_text))
+        except TemplateFailed:
+            return "", True
+        return (text, False) if C_TEXT in text else ("", True)
+
+    def _with_text(self, takes_text: bool, ids: tuple[str, str]) -> str:
+        try:
+            return self._render(_called(1, ids, takes_text) | {"content": TEXT})
+        except TemplateFailed:
+            return ""
+
+    def _compared(self, one: str, two: str, plain: str, with_text: str) -> CallFormat:
+        """The signs, from what is between known texts. Raises _Unclear."""
+        at = plain.rfind(TEXT)
+        before, behind = (plain[:at], plain[at + len(TEXT) :]) if at >= 0 else (plain, "")
+        text = two or one
+        begin = begins(text, before)
+        payload, items = _items(text, begin)
+        single = _items(one, begins(one, before))[1][0] if two else items[0]
+        pre = _slots(text[begin : items[0].begin])
+        if (at := with_text.rfind(TEXT)) >= 0:
+            try:
+                other = _items(with_text, at + len(TEXT))[1][0]
+                behind_text = _slots(with_text[at + len(TEXT) : other.begin])
+                pre = _common_end(pre, behind_text) or pre
+            except _Unclear:
+                pass  # it writes the text, or the calls, and not both
+        pre = NO_THOUGHTS.sub("", pre)
+        tail = _tail(text[items[-1].end :], behind, self._ends)
+        lead, between, trail, section_end = pre, "", tail, ""
+        if len(items) > 1:
+            mid = _slots(text[items[0].end : items[1].begin])
+            lead = _common_end(pre, mid)
+            left = mid[: len(mid) - len(lead)]
+            trail = _commonbegins(left, tail)
+            between, section_end = left[len(trail) :], tail[len(trail) :]
+        section = pre[: len(pre) - len(lead)].lstrip()
+        if not section:  # blanks before the first call are none of its own
+            between += lead[: len(lead) - len(lead.lstrip())] if len(items) > 1 else ""
+            lead = lead.lstrip()
+        if FIRST in section:  # each call is a message to its tool
+            between = between.removesuffix(section.replace(FIRST, SECOND))
+            section, lead = "", section.replace(FIRST, NAME) + lead
+        parts = [_parts(text, item) for item in items]
+        head, named, rest = _counted(parts)
+        found = CallFormat(
+            payload, section, lead, head, named, rest, trail.rstrip() if len(items) < 2 else trail,
+            between, section_end.rstrip(),
+        )  # fmt: skip
+        match payload:
+            case Payload.NAMED if FUNCTIONS in lead and MESSAGE in named:
+                return CallFormat(Payload.HARMONY, is_single=True)
+            case Payload.GEMMA:
+                return replace(found, section_end="")
+            case Payload.PYTHON:
+                return _python(found)
+            case Payload.NESTED:
+                return _nested(text, items[0])
+            case Payload.OBJECTS:
+                if (section + lead).strip() in (
+                    "",
+                    PYTHON_TAG,
+                ):  # Llama's stand alone, with its sign or without
+                    found = replace(found, section="", lead="", between="; ", also=(PYTHON_TAG,))
+                return _keys(found, text, items[0])
+            case Payload.TAGGED:
+                return _tagged(found, one, single)
+        return found
+
+    def _ids(self, found: CallFormat, takes_text: bool) -> Ids:
+        if "functions." in found.lead + found.head and NUMBER in found.named:
+            return Ids.COUNTED
+        try:
+            self._render(_called(1, LONG_IDS, takes_text))
+        except TemplateFailed:
+            return Ids.SHORT
+        return Ids.ANY
+
+    def _keyed(self, found: CallFormat, takes_text: bool) -> tuple[tuple[str, str], ...]:
+        """What stands between a key and its value, for each kind of value that is written so."""
+        told: dict[str, str] = {}
+        for kind, value in KINDS.items():
+            call = _call(FIRST, {A_KEY: value}, IDS[0], takes_text)
+            try:
+                text = self._render({"role": "assistant", "content": "", "tool_calls": [call]})
+            except TemplateFailed:
+                continue
+            at = text.rfind(found.key + A_KEY)
+            behind = text[at + len(found.key + A_KEY) :]
+            for written in (value if isinstance(value, str) else "", *_spelled(value)):
+                if at >= 0 and written and (end := behind.find(written + found.value_end)) >= 0:
+                    told[kind] = behind[:end]
+                    break
+        return tuple(told.items())
+
+    def _of_words(self) -> CallFormat | None:
+        """What the model is told to write, where earlier calls are not written at all."""
+        try:
+            told = _own(self._render(prompt=True), self._render(prompt=True, tools=False))
+        except TemplateFailed:
+            return None
+        if FIRST not in told:
+            return None
+        if TOLD_PYTHON.search(told):
+            section, end = PYTHON_SIGNS
+            return CallFormat(
+                Payload.PYTHON, section=f"{section}[", named="(", rest=")", between=", ",
+                section_end=f"]{end}", writes_calls=False,
+            )  # fmt: skip
+        if found := TOLD_SIGNS.search(told):
+            return CallFormat(
+                Payload.OBJECTS, lead=f"{found[1]}\n", head='{"name": "', named=f'", "{found[2]}": ', rest="}",
+                trail=f"\n{found[3]}", between="\n", arguments_key=found[2], writes_calls=False,
+            )  # fmt: skip
+        if found := TOLD_LIST.search(told):
+            return CallFormat(
+                Payload.OBJECTS, section=f"{found[1]}[", head='{"name": "', named='", "arguments": ', rest="}",
+                between=", ", section_end="]", writes_calls=False,
+            )  # fmt: skip
+        return None
+
+
+def _tool(name: str) -> Json:
+    properties = {
+        A_KEY: {"type": "string", "description": "a"},
+        B_KEY: {"type": "integer", "description": "b"},
+    }
+    parameters = {"type": "object", "properties": properties, "required": [A_KEY]}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": "d", "parameters": parameters},
+    }
+
+
+def _call(name: str, arguments: Json, call_id: str, takes_text: bool) -> Json:
+    given = json.dumps(arguments) if takes_text else arguments
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": given}}
+
+
+def _called(n: int, ids: Sequence[str], takes_text: bool) -> Message:
+    calls = [
+        _call(name, arguments, one, takes_text)
+        for name, arguments, one in zip((FIRST, SECOND), ARGUMENTS, ids, strict=True)
+    ]
+    return {"role": "assistant", "content": "", "tool_calls": calls[:n]}
+
+
+def _own(text: str, other: str) -> str:
+    """What of a text is not the beginning of another."""
+    n = _same(text, other)
+    return text[n:]
+
+
+def _same(text: str, other: str) -> int:
+    most = min(len(text), len(other))
+    return next((n for n in range(most) if text[n] != other[n]), most)
+
+
+def begins(text: str, before: str) -> int:
+    """Where what was written of the calls begins: behind what stands before the text of an answer, or else where it
+    differs from that, at a sign's beginning."""
+    n = _same(text, before)
+    if n == len(before):
+        return n
+    for sign in SIGNS.finditer(text):
+        if sign.start() <= n < sign.end():
+            return sign.start()
+    return n
+
+
+def _tail(text: str, behind: str, ends: Sequence[str]) -> str:
+    """Without what ends the message."""
+    text = text[: len(text) - len(_common_end(text, behind))]
+    found = [at for end in ends if (at := text.find(end)) >= 0]
+    return text[: min(found, default=len(text))]
+
+
+def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
+    """The calls that are written from there on. Raises _Unclear."""
+    found = list[_Item]()
+    payload, at = Payload.OBJECTS, begin
+    for name, arguments in zip((FIRST, SECOND), ARGUMENTS, strict=True):
+        if text.find(name, at) < 0:
+            break
+        payload, item = _item(text, at, name, arguments)
+        found.append(item)
+        at = item.end
+    if not found:
+        raise _Unclear
+    return payload, found
+
+
+def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Item]:
+    """Raises _Unclear."""
+    named = text.find(name, at)
+    for begin, end, value in _objects(text, at):
+        if begin > named + len(name) + 200:
+            break
+        if begin < named < end:
+            inner = next((one for one in _objects(text, named) if one[2] == arguments), None)
+            if inner is None or inner[1] > end:
+                raise _Unclear
+            return Payload.OBJECTS, _Item(begin, named, named + len(name), inner[0], inner[1], end)
+        if value == arguments and begin > named:
+            last = text.rfind(name, at, begin)  # some write it twice
+            return Payload.NAMED, _Item(last, last, last + len(name), begin, end, end)
+    key = text.find(A_KEY, named)
+    if key < 0:
+        raise _Unclear
+    last = text.rfind(name, at, key)
+    name_end = last + len(name)
+    between = text[name_end:key]
+    if between == "{":
+        end = text.find("}", key)
+        return Payload.GEMMA, _Item(last, last, name_end, name_end, end + 1, end + 1)
+    if between == "(":
+        end = text.find(")", key)
+        return Payload.PYTHON, _Item(last, last, name_end, name_end, end + 1, end + 1)
+    value = text.find(next(iter(arguments.values())), key)
+    if value < 0:
+        raise _Unclear
+    value_end = value + len(next(iter(arguments.values())))
+    closing = text.find(A_KEY, value_end)
+    if closing >= 0 and text[value_end:closing].rstrip().endswith("</"):
+        return Payload.NESTED, _Item(last, last, name_end, key, value_end, value_end)
+    end = value_end
+    if B_KEY in arguments and (other := text.find(B_KEY, value_end)) >= 0:
+        end = text.find(str(B_NUMBER), other) + len(str(B_NUMBER))
+    return Payload.TAGGED, _Item(last, last, name_end, key, end, end)
+
+
+def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
+    """JSON objects that begin from there on, also those within others."""
+    decoder = json.JSONDecoder()
+    while (at := text.find("{", at)) >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            yield at, end, value
+        at += 1
+
+
+def _common_end(one: str, other: str) -> str:
+    """The signs with which both end."""
+    a, b = SIGNS.findall(one), SIGNS.findall(other)
+    n = 0
+    while n < min(len(a), len(b)) and a[-1 - n] == b[-1 - n]:
+        n += 1
+    return "".join(a[len(a) - n :])
+
+
+def _commonbegins(one: str, other: str) -> str:
+    """The signs with which both begin."""
+    found = ""
+    for a, b in zip(SIGNS.findall(one), SIGNS.findall(other), strict=False):
+        if a != b:
+            break
+        found += a
+    return found
+
+
+def _slots(text: str) -> str:
+    for one in (*IDS, *LONG_IDS):
+        text = text.replace(one, ID)
+    return text
+
+
+def _parts(text: str, item: _Item) -> tuple[str, str, str]:
+    return (
+        _slots(text[item.begin : item.name]),
+        _slots(text[item.name_end : item.arguments]),
+        _slots(text[item.arguments_end : item.end]),
+    )
+
+
+def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
+    """With what stands for a number where those of two calls differ in nothing else."""
+    if len(parts) < 2:
+        return parts[0]
+    told = [
+        one if one == other else re.sub(r"\d+", NUMBER, one)
+        for one, other in zip(parts[0], parts[1], strict=True)
+    ]
+    return told[0], told[1], told[2]
+
+
+def _keys(found: CallFormat, text: str, item: _Item) -> CallFormat:
+    """Which keys the name and the arguments have. Raises _Unclear."""
+    value = json.loads(text[item.begin : item.end])
+    inner = value
+    while isinstance(inner, dict) and len(inner) and FIRST not in inner.values():
+        if FIRST in inner:
+            return replace(found, name_key="", arguments_key="")
+        inner = next((one for one in inner.values() if isinstance(one, dict)), None)
+    if not isinstance(inner, dict):
+        raise _Unclear
+    names = [key for key, one in inner.items() if one == FIRST]
+    arguments = [key for key, one in inner.items() if one == ARGUMENTS[0]]
+    if not names or not arguments:
+        raise _Unclear
+    return replace(found, name_key=names[0], arguments_key=arguments[0])
+
+
+def _tagged(found: CallFormat, one: str, item: _Item) -> CallFormat:
+    """What stands around each argument. Raises _Unclear."""
+    before = one[item.name_end : item.arguments]
+    value_end = one.find(A_TEXT, item.arguments) + len(A_TEXT)
+    mid = one[value_end : one.find(B_KEY, value_end)]
+    key = _common_end(before, mid)
+    end = mid[: len(mid) - len(key)]
+    if not key.strip() or not end.strip():
+        raise _Unclear
+    if not found.trail.startswith(end):
+        raise _Unclear
+    named = found.named
+    counted = re.sub(r"\d+", NUMBER, key) if NUMBER in named else key
+    named = named.removesuffix(key).removesuffix(counted)
+    return replace(found, named=named, key=key, value_end=end, trail=found.trail[len(end) :])
+
+
+def _python(found: CallFormat) -> CallFormat:
+    """Raises _Unclear."""
+    if not found.section.endswith("[") or not found.section_end.startswith("]"):
+        raise _Unclear
+    return replace(found, named="(", rest=")", between=", ")
+
+
+def _nested(text: str, item: _Item) -> CallFormat:
+    """Elements with a sign before each tag. Raises _Unclear."""
+    before = text[item.name_end : item.arguments]
+    sign = before.removeprefix('">').removesuffix("<")
+    lead = f'{sign}<invoke name="'
+    section, end = f"{sign}<tool_call>\n", f"{sign}</tool_call>"
+    if not sign or before != f'">{sign}<' or section + lead not in text or end not in text:
+        raise _Unclear
+    return CallFormat(
+        Payload.NESTED, section=section, lead=lead, named='">', trail=f"{sign}</invoke>\n", section_end=end,
+        key=f"{sign}<", value_end=f"{sign}</",
+    )  # fmt: skip
+
+
+def _spelled(value: object) -> tuple[str, ...]:
+    """How templates write a value that is no text."""
+    return json.dumps(value), str(value)

@@ -1,0 +1,272 @@
+"""How a model's thoughts stand in what it writes, found out by applying its chat template to chats made up for that.
+
+Nothing is looked up by a model's name. A template that writes earlier thoughts shows the signs around them; one that
+only takes them away names the signs in its source; and what it writes where an answer begins, with each of the
+switches that it reads, shows whether thinking can be turned off.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar
+from backends.templates.template import LOOK_SECONDS, render
+from backends.templates.template_errors import TemplateFailed
+
+Chat = Sequence[Mapping[str, Any]]
+Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, is an answer to begin
+
+MAX_PROBE_SECONDS = 10.0  # of a template that is slow without an end; what is known by then counts
+MOST_SIGN_CHARS = 48
+
+THOUGHT, ANSWER = "Qzthoughtqz", "Qzanswerqz"
+ASKED: dict[str, Any] = {"role": "user", "content": "Qzquestionqz"}
+ANSWERED: dict[str, Any] = {"role": "assistant", "content": ANSWER}
+PARTS = "parts"  # in place of a field: the content is a list, and the thought one of its parts
+CALLED: dict[str, Any] = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [
+        {
+            "id": "call00000",
+            "type": "function",
+            "function": {"name": "qztool", "arguments": {"qz": 1}},
+        }
+    ],
+}
+RESULT: dict[str, Any] = {
+    "role": "tool",
+    "name": "qztool",
+    "tool_call_id": "call00000",
+    "content": "Qzresultqz",
+}
+FIELDS = ("reasoning_content", "reasoning", "thinking", "thought", PARTS)
+
+MARK = re.compile(r"<[^<>\s][^<>\n]{0,46}>|\[/?[A-Z_ ]{2,40}\]")
+ABOUT_THOUGHTS = re.compile(r"think|thought|reason|inner|analysis|channel", re.IGNORECASE)
+PAIRS = (  # what is written around thoughts where a template shows nothing but that it knows them
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel>thought", "<channel|>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<unused94>thought", "<unused95>"),
+    ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+)
+ANSWERS = (("<response>", "</response>"), ("<answer>", "</answer>"))  # likewise, around the answer
+
+SWITCHES: tuple[tuple[str, Scalar, Scalar], ...] = (  # name, on, off
+    ("enable_thinking", True, False),
+    ("thinking", True, False),
+    ("thinking_mode", "enabled", "disabled"),
+    ("thinking_option", "on", "off"),
+    ("thinking_budget", -1, 0),
+    ("reasoning", True, False),
+    ("reasoning_effort", "high", "none"),
+    ("reasoning_effort", "high", "no_think"),
+)
+EFFORT_OPTIONS = ("reasoning_effort", "thinking_effort", "reasoning_strength")
+EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
+COMMON_EFFORTS = ("low", "medium", "high")  # tried where a template tells any
+
+
+def reasoning_format(source: str, render: Render) -> ReasoningFormat:
+    """The form that a model of this template gives its thoughts. Raises nothing: a template that cannot be applied
+    shows nothing."""
+    probe = _Probe(render)
+    found = _shown(probe) or _named(source)
+    if found is None:
+        return HABIT
+    on, off = _switch(source, probe, found)
+    option, efforts = _efforts(source, probe, {**on})
+    return ReasoningFormat(
+        found.begin,
+        found.end,
+        messages=found.messages,
+        answer_begin=found.answer_begin,
+        answer_end=found.answer_end,
+        switch_on=on,
+        switch_off=off,
+        effort_option=option,
+        efforts=efforts,
+    )
+
+
+def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
+    """As `reasoning_format`, of a template by its text. tokens: as `render` takes them."""
+    if not source:
+        return HABIT
+    from backends.templates import sandbox  # heavy, and most workers only compute
+
+    with suppress(sandbox.TemplateError, TemplateFailed, RecursionError, SyntaxError):
+        sandbox.compiled(source)  # takes longer than all else, and is not to be counted among it
+
+    def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
+        return render(
+            source,
+            chat,
+            add_generation_prompt=begins,
+            tokens=tokens,
+            options=options,
+            seconds=LOOK_SECONDS,
+        )
+
+    return reasoning_format(source, applied)
+
+
+class _Probe:
+    """Applies the template, as long as there is time."""
+
+    def __init__(self, render: Render) -> None:
+        self._render, self._ends_at = render, time.monotonic() + MAX_PROBE_SECONDS
+
+    def __call__(
+        self, chat: Chat, options: Mapping[str, Scalar] | None = None, *, begins: bool = False
+    ) -> str | None:
+        if time.monotonic() > self._ends_at:
+            return None
+        try:
+            return self._render(chat, options or {}, begins)
+        except TemplateFailed:
+            return None
+
+
+def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, Any]:
+    """A message of the model with its thought where a template looks for it."""
+    if field == PARTS:
+        parts = [{"type": "thinking", "thinking": thought}]
+        if message.get("content"):
+            parts.append({"type": "text", "text": message["content"]})
+        return {**message, "content": parts}
+    return {**message, field: thought}
+
+
+def _shown(probe: _Probe) -> ReasoningFormat | None:
+    """By a chat whose last answer was thought about, in each of the ways to say so."""
+    for switch in ({}, {"enable_thinking": True, "thinking": True, "add_thoughts": True}):
+        plain = probe([ASKED, ANSWERED], switch) or ""
+        for answered, rest in (
+            (ANSWERED, ()),
+            (CALLED, (RESULT,)),
+        ):  # some tell those before a call alone
+            for field in FIELDS:
+                told = probe([ASKED, thinking(answered, THOUGHT, field), *rest], switch) or ""
+                if THOUGHT in told and (found := _around(told, plain)):
+                    return found
+    return None
+
+
+def _around(told: str, plain: str) -> ReasoningFormat | None:
+    """What stands before and behind a thought, if these are signs."""
+    before, _, behind = told.partition(THOUGHT)
+    before, behind = before.rstrip(), behind.lstrip()
+    if before.endswith("<|channel|>analysis<|message|>"):
+        return ReasoningFormat(
+            "<|channel|>analysis<|message|>",
+            ("<|end|>",),
+            messages=MessageSigns(
+                "<|start|>",
+                "<|message|>",
+                ("<|end|>", "<|return|>", "<|call|>"),
+                "<|channel|>final",
+            ),
+        )
+    if before.endswith(" to=self<|message|>"):
+        return ReasoningFormat(
+            " to=self<|message|>",
+            ("<|eom|>",),
+            messages=MessageSigns("<|start|>", "<|message|>", ("<|eom|>", "<|eot|>"), " to=user"),
+        )
+    for begin, end in PAIRS:
+        if before.endswith(begin) and behind.startswith(end):
+            return _with_answer(begin, end, behind)
+    opened = [one for one in MARK.finditer(before) if one.end() == len(before)]
+    closed = MARK.match(behind)
+    if not opened or closed is None:
+        return None
+    begin = opened[-1].group()
+    if begin in plain and not ABOUT_THOUGHTS.search(begin):
+        return None  # a sign of every message
+    return _with_answer(begin, closed.group(), behind)
+
+
+def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
+    """Also what stands around the answer, where that has signs of its own."""
+    between, found, after = behind.removeprefix(end).partition(ANSWER)
+    between = between.strip()
+    if not found or not MARK.match(between) or len(between) > MOST_SIGN_CHARS:
+        return ReasoningFormat(begin, (end,))
+    return ReasoningFormat(begin, (end,), answer_begin=(between,), answer_end=_run_of_marks(after))
+
+
+def _run_of_marks(text: str) -> tuple[str, ...]:
+    """The signs that end an answer: the first one, with the words that belong to it."""
+    found = MARK.match(text.lstrip())
+    if found is None:
+        return ()
+    if found.group() == "<|close|>":  # its name stands between two signs
+        whole = re.match(r"(<\|close\|>\w+<\|sep\|>)+", text.lstrip())
+        return tuple(re.findall(r"<\|close\|>\w+<\|sep\|>", whole.group())) if whole else ()
+    return (found.group(),)
+
+
+def _named(source: str) -> ReasoningFormat | None:
+    """By the signs in the template's source: what it takes away from earlier answers, or tells the model to write."""
+    for begin, end in PAIRS:
+        if end in source:
+            frame = next((one for one in ANSWERS if all(sign in source for sign in one)), None)
+            return ReasoningFormat(
+                begin,
+                (end,),
+                answer_begin=(frame[0],) if frame else (),
+                answer_end=(frame[1],) if frame else (),
+            )
+    return None
+
+
+def _switch(
+    source: str, probe: _Probe, found: ReasoningFormat
+) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
+    """What turns thinking on and off: a variable that the template reads, and that changes what it writes."""
+    for name, on, off in SWITCHES:
+        if name not in source or (isinstance(off, str) and not _quoted(off, source)):
+            continue
+        with_on = probe([ASKED], {name: on}, begins=True)
+        with_off = probe([ASKED], {name: off}, begins=True)
+        if with_on is not None and with_off is not None and with_on != with_off:
+            return {name: on}, {name: off}
+    return {}, None
+
+
+def _efforts(source: str, probe: _Probe, on: Mapping[str, Scalar]) -> tuple[str, tuple[str, ...]]:
+    """How hard it may be told to think: the variable, and the values that change what the template writes."""
+    for name in EFFORT_OPTIONS:
+        if name not in source:
+            continue
+        plain = probe([ASKED], on, begins=True)
+        told = {value: probe([ASKED], {**on, name: value}, begins=True) for value in EFFORTS}
+        other = {
+            value: text
+            for value, text in told.items()
+            if text is not None and (_quoted(value, source) or value in COMMON_EFFORTS)
+        }
+        changing = {value: text for value, text in other.items() if text != plain}
+        if changing:  # also the usual one, where it is named
+            named = (value for value in other if value in changing or _quoted(value, source))
+            return name, tuple(named)
+    return "", ()
+
+
+def _quoted(value: str, source: str) -> bool:
+    return f"'{value}'" in source or f'"{value}"' in source

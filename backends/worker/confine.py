@@ -1,0 +1,263 @@
+"""What a worker may reach once it serves: its own files, to be read; no network, and no other program (SAFETY.md 7).
+
+A model file is a stranger's, and parsers in native code have flaws: what takes a worker over by one shall find
+nothing. Linux alone, by Landlock (files, TCP, signals) and seccomp (sockets); elsewhere it is as free as its user.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.worker import process
+
+READS = "POOLHOUSE_READS"  # in the environment: JSON, the files and folders that may be read
+FULL, PARTIAL, NONE = "full", "partial", "none"
+
+# linux/landlock.h; the numbers of these calls are the same on every processor
+_CREATE, _ADD, _RESTRICT, _ASK_VERSION, _BENEATH = 444, 445, 446, 1, 1
+_WRITE_FILE, _READ_FILE, _READ_DIR, _IOCTL = 1 << 1, 1 << 2, 1 << 3, 1 << 15
+_OF_FILES = 1 << 0 | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL  # what a rule for a file may name
+_RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))  # by version: how many rights there are
+_ALL_TCP, _ALL_SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
+
+# linux/prctl.h, linux/seccomp.h, linux/audit.h
+_NO_NEW_PRIVS, _SET_FILTER = 38, 1
+_SPEC_ALLOW = 1 << 2  # else kernels before 5.16 turn off what makes computing fast
+_ALLOW, _DENY, _NOT_KNOWN = 0x7FFF0000, 0x00050000 | 13, 0x00050000 | 38  # EACCES, ENOSYS
+# Each with its numbers of the calls `socket` and `seccomp`.
+_MACHINES = {"x86_64": (0xC000003E, 41, 317), "aarch64": (0xC00000B7, 198, 277)}
+_IO_URING, _X32 = 425, 0x40000000  # the first can make sockets too
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _FIRST = (
+    0,
+    4,
+    16,
+)  # where they stand in what a filter sees: the lower half of the first argument
+# How processes are started, by processor: `clone` makes threads as well, and glibc takes it where `clone3`, whose
+# wishes no filter sees, is not there.
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_FORKS = {"x86_64": (57, 58), "aarch64": ()}  # fork, vfork
+_CLONE3, _THREAD = 435, 0x00010000
+# What reaches into other processes of the user, first the calls that may be made for this one. By processor: tgkill,
+# prlimit64; then kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, ptrace, process_vm_readv and _writev.
+_OF_ITSELF = {"x86_64": (234, 302), "aarch64": (131, 261)}
+_OF_OTHERS = {
+    "x86_64": (62, 200, 129, 297, 101, 310, 311),
+    "aarch64": (129, 130, 138, 240, 117, 270, 271),
+}
+_BY_DESCRIPTOR = (424, 434, 438)  # pidfd_send_signal, pidfd_open, pidfd_getfd
+
+SYSTEM = (
+    "/usr", "/lib", "/lib64", "/lib32", "/opt", "/app", "/snap", "/nix/store", "/gnu/store", "/sys",
+    "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/kernel", "/proc/sys/vm",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/run/opengl-driver",
+)  # fmt: skip
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/shm")  # noqa: S108  no file of ours
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (
+        ("files", ctypes.c_uint64),
+        ("network", ctypes.c_uint64),
+        ("scopes", ctypes.c_uint64),
+    )
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
+
+
+class _Line(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8),
+                ("value", ctypes.c_uint32))  # fmt: skip
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("n_lines", ctypes.c_ushort), ("lines", ctypes.POINTER(_Line)))
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """What a process is kept from."""
+
+    files: bool = False  # but for those it was told
+    network: bool = False
+
+    @property
+    def level(self) -> str:
+        if self.files and self.network:
+            return FULL
+        return PARTIAL if self.files or self.network else NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What this system has to confine a process with."""
+
+    landlock: int  # its version; 0: none
+    seccomp: bool
+
+    @property
+    def walls(self) -> Walls:
+        """What they would do, as far as is known without doing it."""
+        return Walls(bool(self.landlock), self.seccomp)
+
+
+def means() -> Means:
+    """Changes nothing."""
+    if sys.platform != "linux":
+        return Means(0, seccomp=False)
+    version = _call(_CREATE, None, 0, _ASK_VERSION)
+    has_filters = os.path.exists("/proc/sys/kernel/seccomp/actions_avail")
+    return Means(max(0, version), has_filters and platform.machine() in _MACHINES)
+
+
+def confine_as_told() -> None:
+    """As `confine`, with what whoever started this process wrote into its environment; nothing there: free."""
+    if READS in os.environ:
+        walls = confine([str(path) for path in json.loads(os.environ[READS])])
+        if walls != means().walls:
+            sys.stderr.write(f"this worker is not confined as this system could: {walls}\n")
+
+
+def confine(reads: Sequence[str]) -> Walls:
+    """From now on, for good, and for all that this process starts: before it has a second thread. How far it went.
+
+    reads: files and folders beside those of the system and of Python, whose code is still loaded.
+    """
+    if sys.platform != "linux":
+        return Walls()
+    process.resident_bytes()  # opens what is read later too: the folder of a process may become another one
+    had = means()
+    if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
+        return Walls()
+    files = bool(had.landlock) and _confine_files(had.landlock, [*SYSTEM, *_own_code(), *reads])
+    return Walls(files, had.seccomp and _confine_sockets())
+
+
+def start_nothing() -> bool:
+    """From now on this process starts threads alone, and no other process, and reaches into none: no signal, no look
+    at its memory. Linux only."""
+    if sys.platform != "linux" or not means().seccomp or _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
+        return False
+    machine = platform.machine()
+    own = os.getpid()
+    lines = [(_LOAD, 0, 0, _NUMBER), *_refused(_CLONE3, _NOT_KNOWN)]
+    for number in (*_FORKS[machine], *_OF_OTHERS[machine], *_BY_DESCRIPTOR):
+        lines += _refused(number, _DENY)
+    lines += [
+        (_EQUAL, 0, 4, _CLONE[machine]),
+        (_LOAD, 0, 0, _FIRST),
+        (_ANY_OF, 1, 0, _THREAD),
+        (_RETURN, 0, 0, _DENY),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    for number in _OF_ITSELF[machine]:
+        lines += [
+            (_EQUAL, 0, 5, number),
+            (_LOAD, 0, 0, _FIRST),
+            (_EQUAL, 2, 0, own),
+            (_EQUAL, 1, 0, 0),
+            (_RETURN, 0, 0, _DENY),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    return _filter([*lines, (_RETURN, 0, 0, _ALLOW)])
+
+
+def _refused(number: int, how: int) -> list[tuple[int, int, int, int]]:
+    return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, how)]
+
+
+def _own_code() -> list[str]:
+    """Where modules and libraries are loaded from; of a folder above the user's files, what is ours alone."""
+    home = Path.home()
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    places = [*sys.path, *libraries, sys.prefix, sys.base_prefix, sys.exec_prefix]
+    found = [Path(place).resolve() for place in places if place and os.path.isabs(place)]
+    ours = Path(__file__).resolve().parent
+    return [str(ours), *(str(one) for one in found if not home.is_relative_to(one))]
+
+
+def _confine_files(version: int, reads: Iterable[str]) -> bool:
+    n_rights = next(count for since, count in _RIGHTS if version >= since)
+    every = (1 << n_rights) - 1
+    rules = _Ruleset(every, _ALL_TCP if version >= 4 else 0, _ALL_SCOPES if version >= 6 else 0)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    ruleset = _call(_CREATE, ctypes.byref(rules), size, 0)
+    if ruleset < 0:
+        return False
+    try:
+        for path in reads:
+            _allow(ruleset, path, _READ_FILE | _READ_DIR)
+        for path in DEVICES:
+            _allow(ruleset, path, (_READ_FILE | _WRITE_FILE | _READ_DIR | _IOCTL) & every)
+        return _call(_RESTRICT, ruleset, 0) == 0
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    """What is not on this system needs no rule. One that cannot be added is told: its files cannot be read then."""
+    try:
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            _tell(path, error.errno)
+        return
+    try:
+        rights &= rights if os.path.isdir(path) else _OF_FILES
+        beneath = _Beneath(rights, folder)
+        if _call(_ADD, ruleset, _BENEATH, ctypes.byref(beneath), 0):
+            _tell(path, ctypes.get_errno())
+    finally:
+        os.close(folder)
+
+
+def _tell(path: str, why: int | None) -> None:
+    """Its node keeps a worker's last words."""
+    sys.stderr.write(f"this worker cannot be allowed to read {path}: {os.strerror(why or 0)}\n")
+
+
+def _confine_sockets() -> bool:
+    """No socket at all: the desktop's own bus, which starts programs, is a local one."""
+    arch, socket, _ = _MACHINES[platform.machine()]
+    lines = (
+        (_LOAD, 0, 0, _ARCH),
+        (_EQUAL, 0, 4, arch),  # another way into the kernel: no
+        (_LOAD, 0, 0, _NUMBER),
+        (_EQUAL, 2, 0, _IO_URING),
+        (_AT_LEAST, 1, 0, _X32),
+        (_EQUAL, 0, 1, socket),
+        (_RETURN, 0, 0, _DENY),
+        (_RETURN, 0, 0, _ALLOW),
+    )
+    return _filter(lines)
+
+
+def _filter(lines: Sequence[tuple[int, int, int, int]]) -> bool:
+    made = (_Line * len(lines))(*(_Line(*line) for line in lines))
+    program = _Program(len(lines), made)
+    seccomp = _MACHINES[platform.machine()][2]
+    return _call(seccomp, _SET_FILTER, _SPEC_ALLOW, ctypes.byref(program)) == 0
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _call(number: int, *arguments: object) -> int:
+    """A call of the kernel by its number; below zero: refused."""
+    call = _libc().syscall
+    call.restype = ctypes.c_long
+    return int(call(ctypes.c_long(number), *arguments))

@@ -1,0 +1,230 @@
+"""One loaded run of layers: frames in, frames out. No pipe and no orders; the worker holds several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from backends.contract import (
+    FORM_TOO_HEAVY,
+    BadSlots,
+    Hidden,
+    Logits,
+    Number,
+    Role,
+    Segment,
+    Stage,
+    StageConfig,
+    StageError,
+    Tokens,
+)
+from backends.frames import Agreed, BadFrame, Frame, Kind
+from backends.grammars.grammar import GrammarTooHeavy, forget_all
+from backends.numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
+from backends.orders import Begin, OpenStage, decode_begin
+from backends.sampling import Greedy, Sampler, sampler_for
+from backends.worker.logprobs import likeliest, likely_to_wire
+from backends.worker.steps import Answers, Steps
+
+
+class Engine(Stage, Protocol):
+    """A Stage as this worker's engines build it: the last run's sampler asks for two facts more."""
+
+    def place(self, batch: Tokens | Hidden) -> int:
+        """Put a step's rows where they are computed from, without computing. Returns their number."""
+        ...
+
+    def share(self, most: int) -> int:
+        """Compute with at most so many threads from now on; returns with how many it did."""
+        ...
+
+    @property
+    def n_vocab(self) -> int: ...
+
+    @property
+    def vocabulary(self) -> str:
+        """The path of the file whose vocabulary grammars need; empty: unknown."""
+        ...
+
+
+def open_engine(config: StageConfig) -> Engine:
+    """Load a run of layers. Raises StageError."""
+    match config.engine:
+        case "llamacpp":
+            from backends.llamacpp.stage import LlamaStage
+
+            return LlamaStage(config)
+        case "fake":
+            from backends.fake import FakeStage
+
+            return FakeStage(config)
+    raise StageError(f"there is no engine called {config.engine}")
+
+
+@dataclass(slots=True)
+class Sequence:
+    """How the sequence in a slot of the last run goes on."""
+
+    due_from: int
+    sampler: Greedy | Sampler
+    tells_logits: bool
+    likely: int | None = None
+
+
+class Run:
+    """A stage with its steps and, on the last run, its samplers."""
+
+    def __init__(self, order: OpenStage) -> None:
+        """Raises StageError."""
+        self.config = order.config
+        self._number = Number(order.number)
+        takes_ids = self.config.role in (Role.FIRST, Role.WHOLE)
+        self._agreed = Agreed(
+            bytes.fromhex(order.pipeline), self.config.width,
+            Number.IDS if takes_ids else self._number, self.config.slots, order.context,
+        )  # fmt: skip
+        self._engine = open_engine(self.config)
+        self.start(order.epoch)
+
+    def start(self, epoch: int) -> None:
+        """Begin an epoch: positions, answers kept and sequences are those of an empty stage."""
+        self._steps = Steps(self._agreed, epoch)
+        self._sequences: dict[int, Sequence] = {}
+        for slot in range(self.config.slots):
+            self._engine.forget(slot)
+
+    def serves(self, order: OpenStage) -> bool:
+        """Whether this very run is asked for again, with a newer epoch."""
+        same = self.config == order.config and self._number == order.number
+        return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
+
+    def begin(self, order: Begin) -> None:
+        """Raises StageError, also when this run is not the last or the slot not one of its own."""
+        if self.config.role not in (Role.LAST, Role.WHOLE):
+            raise StageError("only the last run samples")
+        if not 0 <= order.slot < self.config.slots:
+            raise StageError(f"there is no slot {order.slot}")
+        sampler = sampler_for(
+            order.sampling,
+            self._engine.n_vocab,
+            self._engine.vocabulary,
+            order.history,
+            order.drawn,
+        )
+        self._sequences[order.slot] = Sequence(
+            order.due_from, sampler, order.logits, order.sampling.likely
+        )
+
+    def begin_from(self, frame: Frame) -> Answers:
+        """Answer a BEGIN. Raises as `step`."""
+        known = self._steps.admit_begin(frame)
+        if known is not None:
+            return known
+        try:
+            order = decode_begin(frame.payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise BadFrame(f"no beginning of ours: {error}") from None
+        if order.slot != frame.segments[0].slot or order.sampling.grammar or order.logits:
+            raise BadFrame("a beginning for another slot, or with what stays with the host")
+        self.begin(order)
+        return self._steps.begun(frame)
+
+    def step(self, frame: Frame) -> Answers:
+        """Answer a STEP. Raises BadFrame and BadSlots, after which the run is whole, and StageError."""
+        known = self._steps.admit(frame)
+        if known is not None:
+            return known
+        outputs = self._compute(frame)
+        self._steps.computed(frame, outputs)
+        return outputs
+
+    def rehearse(self, frame: Frame) -> None:
+        """What `step` does before the engine computes, with a step that was answered already."""
+        self._steps.admit(frame)
+        self._engine.place(self._batch(frame))
+
+    def forget(self, frame: Frame) -> Answers:
+        """Answer a FORGET. Raises as `step`."""
+        known = self._steps.admit_forget(frame)
+        if known is not None:
+            return known
+        for segment in frame.segments:
+            self._engine.forget(segment.slot, self._steps.kept(segment))
+        return self._steps.forgotten(frame)
+
+    def share(self, most: int) -> int:
+        return self._engine.share(most)
+
+    def close(self) -> None:
+        self._sequences.clear()
+        forget_all()
+        self._engine.close()
+
+    def _compute(self, frame: Frame) -> Answers:
+        batch = self._batch(frame)
+        due = [i for i, segment in enumerate(frame.segments) if self._is_due(segment)]
+        out = self._engine.forward(batch, due)
+        if isinstance(out, Logits):
+            return self._sample(frame, out)
+        rows = np.frombuffer(out.rows, np.float32).reshape(-1, self.config.width)
+        payload = self._written(rows, frame.segments)
+        return (self._frame(Kind.OUTPUT, frame, self._number, frame.segments, payload),)
+
+    def _batch(self, frame: Frame) -> Tokens | Hidden:
+        if self._agreed.number is Number.IDS:
+            return Tokens(frame.segments, ids_from_wire(frame.payload))  # type: ignore[arg-type]
+        try:
+            rows = from_wire(frame.payload, self.config.width, self._number)
+        except StageError as error:  # whoever sent this let it pass
+            slots = [segment.slot for segment in frame.segments]
+            raise BadSlots("stage_input_odd", slots, str(error)) from None
+        return Hidden(frame.segments, bytes_of(rows))
+
+    def _written(self, rows: Rows, segments: tuple[Segment, ...]) -> memoryview:
+        """The rows as they travel. Raises BadSlots where some of them cannot."""
+        try:
+            return to_wire(rows, self._number)
+        except StageError as error:
+            ends = np.cumsum([segment.n_tokens for segment in segments])[:-1]
+            parts = zip(segments, np.split(rows, ends), strict=True)
+            odd = [segment.slot for segment, part in parts if not np.isfinite(part).all()]
+            if odd:
+                raise BadSlots("numbers_not_finite", odd, str(error)) from None
+            raise
+
+    def _is_due(self, segment: Segment) -> bool:
+        sequence = self._sequences.get(segment.slot)
+        return sequence is not None and segment.end >= sequence.due_from
+
+    def _sample(self, frame: Frame, out: Logits) -> Answers:
+        n_due = len(out.segments)
+        scores = np.frombuffer(out.rows, np.float32).reshape(n_due, -1) if n_due else ()
+        told: list[Frame] = []
+        ids: list[int] = []
+        for segment, row in zip(out.segments, scores, strict=True):
+            sequence = self._sequences[segment.slot]
+            try:
+                ids.append(sequence.sampler.pick(row))
+            except GrammarTooHeavy:  # nobody else's answer is the less sound for it
+                ids.append(FORM_TOO_HEAVY)
+                continue
+            except StageError as error:
+                is_sound = bool(np.isfinite(row).all())
+                code = "sampling_failed" if is_sound else "numbers_not_finite"
+                raise BadSlots(code, [segment.slot], str(error)) from None
+            if sequence.tells_logits:
+                told.append(self._frame(Kind.LOGITS, frame, Number.F32, (segment,), row.tobytes()))
+            if sequence.likely is not None:
+                found = likely_to_wire(likeliest(row, ids[-1], sequence.likely))
+                told.append(self._frame(Kind.LIKELY, frame, Number.F32, (segment,), found))
+        told.append(self._frame(Kind.SAMPLED, frame, Number.IDS, out.segments, ids_to_wire(ids)))
+        return tuple(told)
+
+    def _frame(
+        self, kind: Kind, to: Frame, number: Number, segments: tuple[Segment, ...],
+        payload: bytes | memoryview,
+    ) -> Frame:  # fmt: skip
+        return Frame(kind, to.pipeline, to.epoch, to.seq, number, segments, payload)

@@ -1,0 +1,352 @@
+"""What one worker does with each frame that comes in: orders, steps, forgets. No pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+import msgspec
+import numpy as np
+
+from backends import orders
+from backends.contract import (
+    NO_MEMORY,
+    BadSlots,
+    NotFinite,
+    OutOfMemory,
+    StageError,
+    UnprovedEngine,
+)
+from backends.frames import BadFrame, Frame, Kind, decode, encode
+from backends.grammars.grammar import GrammarRefused, GrammarTooHeavy
+from backends.numbers import bytes_of, ids_from_wire
+from backends.templates.chat_template import ChatTemplate, Rendered
+from backends.templates.template_calls import call_format
+from backends.templates.template_errors import Objected, TemplateFailed
+from backends.templates.template_reasoning import of_template
+from backends.text import Text, open_text, pieces
+from backends.worker import process
+from backends.worker.runs import Run
+from backends.worker.vectors import Vectors
+
+SHORT_CHARS = 1 << 14  # tokens of such a text take no longer than telling the text alone
+REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
+
+
+class Service:
+    """All runs of layers and the vocabulary of one worker process.
+
+    alone: it has the process to itself, so that the system may hold the process below a run's memory.
+    """
+
+    def __init__(self, *, alone: bool = False) -> None:
+        self._alone = alone
+        self._runs: dict[bytes, Run] = {}
+        self._text: Text | None = None
+        self._template = self._tools_template = ChatTemplate("")
+        self._vectors = Vectors()
+        self._last: Frame | None = None  # the last step that went well, to be rehearsed
+
+    def answer(self, frame: Frame) -> Iterator[Frame]:
+        """What to send back, in order. Raises BadFrame for a frame that no node of ours sends."""
+        match frame.kind:
+            case Kind.TEXT:
+                yield from self._obey(frame)
+            case Kind.STEP | Kind.FORGET | Kind.BEGIN:
+                yield from self._move(frame)
+            case Kind.FOLLOW:
+                yield from self._follow(frame)
+            case _:
+                raise BadFrame(f"{frame.kind.name} is an answer")
+
+    def rehearse(self) -> None:
+        """Do with the last step what is done before one is computed, for the next one to find all of it in the
+        processor's caches. Changes nothing that counts."""
+        if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
+            return
+        step = decode(encode(self._last))
+        self._runs[step.pipeline].rehearse(step)
+
+    def close(self) -> None:
+        """Give all memory back."""
+        for pipeline in list(self._runs):
+            self._runs.pop(pipeline).close()
+        if self._text is not None:
+            self._text.close()
+        self._vectors.close()
+
+    def _move(self, frame: Frame) -> tuple[Frame, ...]:
+        self._last = None
+        run = self._runs.get(frame.pipeline)
+        if run is None:
+            return (lost(frame, "stage_missing", "these layers are not loaded here"),)
+        try:
+            if frame.kind is Kind.FORGET:
+                return run.forget(frame)
+            if frame.kind is Kind.BEGIN:
+                return run.begin_from(frame)
+            told = run.step(frame)
+            self._last = frame
+            return told
+        except BadFrame as error:  # nothing has changed
+            return (lost(frame, "stage_bad_step", str(error)),)
+        except BadSlots as error:  # its layers are whole
+            complain(error)
+            return (lost(frame, error.code, str(error), error.slots),)
+        except Exception as error:  # noqa: BLE001  the outer wall: an engine may raise anything
+            complain(error)
+            return self._give_up(frame, error)
+
+    def _follow(self, frame: Frame) -> tuple[Frame, ...]:
+        """A last run's step, and the first run's with the tokens that came of it: one trip for both.
+        Told together, so that the node's work on the token begins when this machine has nothing to compute."""
+        before = decode(frame.payload)
+        if before.kind is not Kind.STEP:
+            raise BadFrame(f"a {before.kind.name} frame to be followed")
+        told = self._move(before)
+        if told[-1].kind is not Kind.SAMPLED:
+            return told
+        if [s.slot for s in told[-1].segments] != [s.slot for s in frame.segments]:
+            return (*told, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
+        tokens = np.maximum(
+            ids_from_wire(told[-1].payload), 0
+        )  # where none came, that answer is over
+        step = replace(frame, kind=Kind.STEP, payload=bytes_of(tokens))
+        after = self._move(step)
+        self._last = self._last and before  # what comes next is a step of the last run again
+        return (*told, *after)
+
+    def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
+        """A stage that failed may be half changed: it ends, and its host builds a new one."""
+        self._runs.pop(frame.pipeline).close()
+        if _is_short(error):
+            return (lost(frame, "worker_memory_short", str(error)),)
+        words = str(error) if isinstance(error, StageError) else f"{type(error).__name__}: {error}"
+        return (lost(frame, "stage_failed", words),)
+
+    def _obey(self, frame: Frame) -> Iterator[Frame]:
+        self._last = None
+        try:
+            order = orders.decode_order(frame.payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            yield _refused(frame, error)
+            return
+        try:
+            for answer in self._carry_out(order):
+                yield told(answer)
+        except (StageError, TemplateFailed) as error:
+            complain(error)
+            yield told(
+                orders.Failed(request=order.request, code=_code(order, error), text=str(error))
+            )
+        except Exception as error:  # noqa: BLE001  the outer wall, as above
+            complain(error)
+            words = f"{type(error).__name__}: {error}"
+            yield told(orders.Failed(request=order.request, code="worker_refused", text=words))
+
+    def _carry_out(self, order: orders.Asked) -> Iterator[orders.Answer]:
+        match order:
+            case orders.OpenStage():
+                yield self._open(order)
+            case orders.CloseStage():
+                run = self._runs.pop(_pipeline(order.pipeline), None)
+                if run is not None:
+                    run.close()
+                yield orders.Closed(request=order.request)
+            case orders.Begin():
+                self._run(order.pipeline).begin(order)
+                yield orders.Begun(request=order.request)
+            case orders.Share():
+                used = [run.share(order.most) for run in self._runs.values()]
+                yield orders.Shared(request=order.request, used=max(used, default=0))
+            case orders.OpenVocabulary():
+                yield from self._open_text(order)
+            case orders.Tokenize():
+                ids = self._tokenize(order.text, special=order.special, bos=order.bos)
+                yield orders.Tokenized(request=order.request, ids=ids)
+            case orders.Render():
+                found, number = self._render(order), order.request
+                is_long = len(found.text) > SHORT_CHARS
+                told = orders.Rendered(request=number, text=found.text, folded=found.folded)
+                if is_long or not order.ids:
+                    yield msgspec.structs.replace(told, last=not order.ids)
+                if order.ids:
+                    ids = self._tokenize(found.text, special=True, bos=True)
+                    yield (
+                        orders.Tokenized(request=number, ids=ids)
+                        if is_long
+                        else msgspec.structs.replace(told, ids=ids)
+                    )
+            case orders.OpenEmbedder():
+                yield self._vectors.open(order)
+            case orders.Embed():
+                yield self._vectors.embed(order)
+            case orders.Rank():
+                yield self._vectors.rank(order)
+            case _:
+                assert_never(order)
+
+    def _open(self, order: orders.OpenStage) -> orders.Opened:
+        started = time.monotonic()
+        pipeline = _pipeline(order.pipeline)
+        present = self._runs.get(pipeline)
+        if present is not None and present.serves(order):
+            present.start(order.epoch)
+        else:
+            if present is not None:
+                self._runs.pop(pipeline).close()
+            self._runs[pipeline] = _load(order, self._alone)
+        seconds = time.monotonic() - started
+        held = process.resident_bytes()
+        return orders.Opened(request=order.request, memory_bytes=held, seconds=seconds)
+
+    def _run(self, pipeline: str) -> Run:
+        run = self._runs.get(_pipeline(pipeline))
+        if run is None:
+            raise StageError("these layers are not loaded here")
+        return run
+
+    def _open_text(self, order: orders.OpenVocabulary) -> Iterator[orders.Answer]:
+        if self._text is not None:
+            self._text.close()
+            self._text = None
+        text = self._text = open_text(order.path)
+        import backends.templates.sandbox  # noqa: F401  now, and not at the first question
+
+        names = _names(text)
+        reasoning = of_template(text.template, names)
+        self._template = self._tools_template = ChatTemplate(text.template, names, reasoning)
+        if text.tools_template != text.template:
+            self._tools_template = ChatTemplate(text.tools_template, names, reasoning)
+        yield orders.Vocabulary(
+            request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
+            adds_bos=text.adds_bos, has_template=bool(text.template),
+            calls=call_format(text.tools_template, names, [text.name(end) for end in text.end_tokens]),
+            reasoning=reasoning,
+        )  # fmt: skip
+        for first, some in pieces(text):
+            last = first + len(some) == text.n_vocab
+            yield orders.Pieces(request=order.request, first=first, pieces=some, last=last)
+
+    def _vocabulary(self) -> Text:
+        if self._text is None:
+            raise StageError("no vocabulary is loaded here")
+        return self._text
+
+    def _tokenize(self, text: str, *, special: bool, bos: bool) -> tuple[int, ...]:
+        return tuple(self._vocabulary().tokenize(text, special=special, bos=bos))
+
+    def _render(self, order: orders.Render) -> Rendered:
+        self._vocabulary()
+        template = self._tools_template if order.tools else self._template
+        return template.render(
+            order.messages, tools=order.tools, now=order.now, options=order.options,
+            add_generation_prompt=order.add_generation_prompt, continues=order.continues,
+        )  # fmt: skip
+
+
+def _names(text: Text) -> dict[str, str]:
+    """Those that templates write themselves."""
+    return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
+
+
+def _load(order: orders.OpenStage, alone: bool) -> Run:
+    """Load a run within its limit. Raises StageError."""
+    if not order.memory_limit_bytes:
+        return _run(order)
+    before, most = process.resident_bytes(), order.memory_limit_bytes
+    if alone:  # also between two looks of the node
+        process.keep_below(process.private_bytes() + process.bound(most, order.config.threads))
+    with process.may_grow_by(int(most * process.ROOM_TO_LOAD), mapped=False):
+        run = _run(order)
+    grown = process.resident_bytes() - before
+    if grown > order.memory_limit_bytes:
+        run.close()
+        raise OutOfMemory(f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed")
+    return run
+
+
+def _run(order: orders.OpenStage) -> Run:
+    try:
+        return Run(order)
+    except MemoryError:
+        raise OutOfMemory("there is not enough memory to load these layers") from None
+    except StageError as error:
+        if _is_short(error):
+            raise OutOfMemory(str(error)) from None
+        raise
+
+
+def _is_short(error: Exception) -> bool:
+    """Whether it says that memory is short."""
+    if isinstance(error, MemoryError | OutOfMemory):
+        return True
+    return isinstance(error, StageError) and any(sign in str(error) for sign in NO_MEMORY)
+
+
+def _pipeline(text: str) -> bytes:
+    try:
+        pipeline = bytes.fromhex(text)
+    except ValueError:
+        pipeline = b""
+    if len(pipeline) != 16:
+        raise StageError("a pipeline is named by 32 hex digits")
+    return pipeline
+
+
+def _code(order: orders.Asked, error: Exception) -> str:
+    """The app's reason code."""
+    if isinstance(error, OutOfMemory):
+        return "memory_short"
+    if isinstance(error, NotFinite):
+        return "numbers_not_finite"
+    if isinstance(error, UnprovedEngine):
+        return "engine_unproved"
+    if isinstance(error, GrammarRefused):
+        return "grammar_refused"
+    if isinstance(error, GrammarTooHeavy):
+        return "form_too_heavy"
+    if isinstance(error, Objected):
+        return "template_objects"
+    if isinstance(error, TemplateFailed):
+        return "template_failed"
+    if isinstance(order, orders.OpenStage | orders.OpenVocabulary | orders.OpenEmbedder):
+        return "model_not_loaded"
+    return "worker_refused"
+
+
+class _Numbered(msgspec.Struct):
+    """All that must be readable of an order to refuse it."""
+
+    request: int
+
+
+def _refused(frame: Frame, why: Exception) -> Frame:
+    """The answer to an order that cannot be read. Raises BadFrame when it has no number either."""
+    try:
+        request = msgspec.json.decode(frame.payload, type=_Numbered).request
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise BadFrame(f"no order of ours: {why}") from None
+    return told(orders.Failed(request=request, code="worker_refused", text=str(why)))
+
+
+def told(answer: orders.Answer) -> Frame:
+    """An answer as a frame."""
+    return Frame(Kind.TEXT, payload=orders.encode(answer))
+
+
+def lost(to: Frame, code: str, words: str, slots: Sequence[int] = ()) -> Frame:
+    """The frame that says the stage is of no more use, and why. slots: whose fault it is, where that is known."""
+    facts = {"cause": words} | ({"slots": ",".join(map(str, slots))} if slots else {})
+    payload = json.dumps({"code": code, "facts": facts}).encode()
+    return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
+
+
+def complain(error: Exception) -> None:
+    """Leave the reason among stderr's last lines."""
+    sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    sys.stderr.flush()

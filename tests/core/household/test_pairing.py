@@ -1,0 +1,168 @@
+"""The table of a pairing window: the one right order, and all the wrong ones."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from app.core.errors import Reason
+from app.core.household.pairing import (
+    ALL_WRONG,
+    ATTEMPT_SECONDS,
+    EXPIRED,
+    LINK_SECONDS,
+    OUT_OF_ORDER,
+    TOO_MANY,
+    UNFINISHED,
+    WINDOW_SECONDS,
+    Admit,
+    Admitted,
+    Asked,
+    Broken,
+    Cancelled,
+    Check,
+    Checking,
+    Closed,
+    Command,
+    Confirmed,
+    Done,
+    Drop,
+    Event,
+    Exchange,
+    Failed,
+    HideCode,
+    Keep,
+    Linked,
+    Open,
+    Proved,
+    ShowCode,
+    Signed,
+    State,
+    Ticked,
+    Tried,
+    TurnAway,
+    Withdraw,
+    step,
+)
+from app.core.ids import MachineId
+
+M = MachineId("a" * 64)
+RIGHT: tuple[Event, ...] = (Tried(1), Proved(), Signed(M, 2), Linked(M))
+
+
+def run(*events: Event, state: State | None = None) -> tuple[State, list[Command]]:
+    state = state or step(Closed(), Asked(0))[0]
+    done: list[Command] = []
+    for event in events:
+        state, commands = step(state, event)
+        done += commands
+    return state, done
+
+
+def test_opening_shows_a_code() -> None:
+    assert step(Closed(), Asked(5)) == (Open(3, 5 + WINDOW_SECONDS), (ShowCode(),))
+
+
+def test_the_right_order_pairs() -> None:
+    state, commands = run(*RIGHT)
+    assert state == Done(M)
+    assert commands == [Check(), Confirmed(), Admit(M), Keep(M), HideCode()]
+
+
+def test_every_other_order_of_the_same_events_admits_nobody() -> None:
+    for order in itertools.permutations(RIGHT):
+        state, commands = run(*order)
+        if order != RIGHT:
+            assert Keep(M) not in commands
+            assert not isinstance(state, Done)
+
+
+def test_every_short_sequence_admits_only_through_the_right_one() -> None:
+    """Whatever others send meanwhile: what it changes nothing by is left out."""
+    events: list[Event] = [*RIGHT, Failed(), Broken(), Ticked(3)]
+    for order in itertools.product(events, repeat=5):
+        state, _ = step(Closed(), Asked(0))
+        counted: list[Event] = []
+        for event in order:
+            before = state
+            state, commands = step(before, event)
+            if state != before:
+                counted.append(event)
+            if Admit(M) in commands:
+                assert tuple(counted[-3:]) == RIGHT[:3], order
+
+
+def test_the_third_wrong_code_closes_the_window() -> None:
+    wrong = (Tried(1), Failed())
+    state, commands = run(*wrong)
+    assert isinstance(state, Open)
+    assert commands[-1] == Drop(Reason("code_wrong", {"tries_left": 2}))
+    state, commands = run(*wrong, *wrong)
+    assert commands[-1] == Drop(Reason("code_wrong", {"tries_left": 1}))
+    state, commands = run(*wrong, *wrong, *wrong)
+    assert state == Closed(TOO_MANY)
+    assert commands[-2:] == [Drop(ALL_WRONG), HideCode()]
+    assert run(*wrong, *wrong, *wrong, *RIGHT)[0] == Closed(TOO_MANY)  # the fourth, though right
+
+
+@pytest.mark.parametrize("end", [Broken(), Ticked(ATTEMPT_SECONDS + 1)])
+def test_a_try_is_counted_before_it_is_checked(end: Event) -> None:
+    state, commands = run(Tried(1), end)
+    assert state == Open(2, WINDOW_SECONDS)
+    assert commands[-1] == Drop(OUT_OF_ORDER)
+
+
+def test_one_proof_at_a_time() -> None:
+    for n in range(1, 5):
+        before, _ = run(*RIGHT[:n])
+        assert step(before, Tried(2)) == (before, (TurnAway(),))
+
+
+def test_a_proved_code_is_used_up() -> None:
+    for end in (Broken(), Failed(), Ticked(ATTEMPT_SECONDS + 1)):
+        state, commands = run(*RIGHT[:2], end)
+        assert state == Closed(UNFINISHED)
+        assert HideCode() in commands
+
+
+def test_time_runs_out() -> None:
+    assert run(Ticked(WINDOW_SECONDS - 0.1))[0] == Open(3, WINDOW_SECONDS)
+    for late in (Ticked(WINDOW_SECONDS), Tried(WINDOW_SECONDS)):
+        assert run(late) == (Closed(EXPIRED), [HideCode()])
+    state, commands = run(*RIGHT[:3], Ticked(2 + LINK_SECONDS))
+    assert state == Closed(UNFINISHED)
+    assert commands[-2:] == [Withdraw(M), HideCode()]
+
+
+def test_an_attempt_may_end_after_the_window() -> None:
+    state, _ = run(Tried(WINDOW_SECONDS - 1), Proved(), Ticked(WINDOW_SECONDS + 1))
+    assert isinstance(state, Exchange)
+
+
+def test_cancelling_ends_every_state() -> None:
+    for n in range(4):
+        state, commands = run(*RIGHT[:n], Cancelled())
+        assert isinstance(state, Closed)
+        assert (Withdraw(M) in commands) == (n == 3)
+    assert run(*RIGHT, Cancelled())[0] == Done(M)
+
+
+def test_late_news_changes_nothing() -> None:
+    for state in (Closed(EXPIRED), Done(M), Admitted(M, 9), Open(3, 9)):
+        for event in (
+            Proved(),
+            Failed(),
+            Broken(),
+            Linked(MachineId("b" * 64)),
+        ):
+            assert step(state, event) == (state, ())
+    for attempt in (Checking(2, 9, 9), Exchange(9)):
+        for news in (Asked(1), Linked(M), Ticked(1)):
+            assert step(attempt, news) == (attempt, ())
+
+
+def test_a_window_can_be_opened_again() -> None:
+    for state in (Closed(TOO_MANY), Done(M)):
+        assert step(state, Asked(7)) == (Open(3, 7 + WINDOW_SECONDS), (ShowCode(),))
+        assert step(state, Tried(7)) == (state, (TurnAway(),))

@@ -1,0 +1,74 @@
+"""Machines whose engine is one with which no cut was proved hold no part of a model, and the plan says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
+from app.core.ids import MachineId
+from app.core.planner.eligibility import with_proved
+from app.core.planner.placement import Candidate
+from app.core.reasons import said
+from backends.contract import PROVED_ENGINES, is_proved
+
+GOOD = f"llamacpp {PROVED_ENGINES[0]}"
+DEN, ATTIC, SHED = (Candidate(MachineId(c * 64), c, 1, engine=GOOD) for c in "das")
+OLD = Candidate(MachineId("o" * 64), "old", 1, engine="llamacpp 0.3.35")
+
+
+def test_a_lender_with_another_engine_is_left_out_and_named() -> None:
+    known = with_proved(DEN, [ATTIC, OLD, SHED])
+    assert known.lenders == (ATTIC, SHED)
+    (why,) = known.reasons
+    assert why.code == "left_out_engine"
+    assert said(why).startswith("old left out: its engine is llama-cpp-python 0.3.35")
+
+
+def test_a_host_with_another_engine_shares_nothing() -> None:
+    known = with_proved(OLD, [ATTIC, SHED])
+    assert known.lenders == ()
+    assert [why.code for why in known.reasons] == ["plan_engine"]
+
+
+def test_who_has_not_said_its_engine_takes_part() -> None:
+    """Its worker refuses by itself; the name without a version is what is told until the engine was asked."""
+    silent = [Candidate(MachineId("x" * 64), "x", 1, engine=told) for told in ("", "llamacpp")]
+    assert with_proved(DEN, silent).lenders == tuple(silent)
+
+
+def test_an_error_names_whose_engine_stood_in_the_way() -> None:
+    known, small = with_proved(DEN, [OLD]), DoesNotFit("helps_nothing")
+    told = known.told(small)
+    assert isinstance(told, DoesNotFit)
+    assert said(told).startswith("The engine of old is llama-cpp-python 0.3.35")
+    assert said(told).endswith(said(small))
+
+
+@pytest.mark.parametrize("error", [BadInput("helps_nothing"), StageLost("helps_nothing")])
+def test_an_error_with_another_cause_stays_as_it_is(error: AppError) -> None:
+    assert with_proved(DEN, [ATTIC]).told(error) is error
+    assert with_proved(DEN, [OLD]).told(StageLost("stage_gone")).reason.code == "stage_gone"
+
+
+@pytest.mark.parametrize(
+    ("version", "proved"),
+    [(PROVED_ENGINES[0], True), (f"{PROVED_ENGINES[0]}+cu124", True), ("0.3.35", False),
+     ("0.3.3", False), ("", False)],
+)  # fmt: skip
+def test_a_version_is_proved_or_not(version: str, proved: bool) -> None:
+    assert is_proved(version) is proved
+
+
+def test_a_lender_whose_numbers_were_wrong_is_left_out_and_named() -> None:
+    wrong = replace(SHED, doubted=True)
+    known, small = with_proved(DEN, [ATTIC, wrong]), DoesNotFit("helps_nothing")
+    assert known.lenders == (ATTIC,)
+    assert [(why.code, why.facts) for why in known.reasons] == [
+        ("left_out_doubted", {"machine": "s"})
+    ]
+    assert known.told(small).reason.code == "doubt_in_the_way"
+    assert said(known.told(small)).startswith("s gave wrong numbers in a check")
+    both = with_proved(DEN, [replace(OLD, doubted=True)])
+    assert [why.code for why in both.reasons] == ["left_out_engine"]  # one reason is enough

@@ -1,0 +1,37 @@
+"""Which model a household begins with: the best that fits and is read along with."""
+
+from __future__ import annotations
+
+from app.core.planner.starter_model import READ_BYTES, Option, choose
+from app.core.planner.verdict import Word
+
+GIB = 1 << 30
+SLOW = Option("slow", Word.FITS, 2 * GIB, tok_s=2.0)
+BRISK = Option("brisk", Word.FITS, 2 * GIB, tok_s=9.0)
+TIGHT = Option("tight", Word.TIGHT, GIB, tok_s=20.0)
+LIGHT = Option("light", Word.FITS, GIB, tok_s=3.0)
+HEAVY = Option("heavy", Word.FITS, READ_BYTES + 1, tok_s=None)
+UNMEASURED = Option("unmeasured", Word.FITS, READ_BYTES, tok_s=None)
+
+
+def test_the_best_that_is_brisk_and_leaves_room() -> None:
+    assert choose([SLOW, TIGHT, HEAVY, BRISK, UNMEASURED]) == BRISK
+
+
+def test_where_nothing_is_measured_what_a_token_reads_tells() -> None:
+    assert choose([HEAVY, UNMEASURED]) == UNMEASURED
+
+
+def test_where_none_is_brisk_the_lightest() -> None:
+    assert choose([SLOW, LIGHT, HEAVY]) == LIGHT
+
+
+def test_what_follows_the_first_that_suits_need_not_be_judged() -> None:
+    every = [SLOW, TIGHT, HEAVY, BRISK, UNMEASURED, LIGHT]
+    first = next(n for n, one in enumerate(every) if one.suits)
+    assert choose(every[: first + 1]) == choose(every) == BRISK
+
+
+def test_where_nothing_fits_with_room_none() -> None:
+    assert choose([TIGHT, Option("big", Word.TOO_BIG, GIB, None)]) is None
+    assert choose([]) is None

@@ -1,0 +1,215 @@
+"""Thoughts parted from answers, however the text comes in pieces."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.errors import BadInput
+from app.core.tools.reasoning import (
+    Begins,
+    Kind,
+    Thinking,
+    ThoughtSplitter,
+    before_answer,
+    begins,
+    ended_early,
+    marks,
+    template_options,
+)
+from backends.contract import HABIT, MessageSigns, ReasoningFormat
+
+THINK = ReasoningFormat("<think>", ("</think>",), switch_off={"enable_thinking": False})
+HARMONY = ReasoningFormat(
+    "<|channel|>analysis<|message|>",
+    ("<|end|>",),
+    messages=MessageSigns(
+        "<|start|>", "<|message|>", ("<|end|>", "<|return|>", "<|call|>"), "<|channel|>final"
+    ),
+    effort_option="reasoning_effort",
+    efforts=("low", "medium", "high"),
+)
+MUSE = ReasoningFormat(
+    " to=self<|message|>",
+    ("<|eom|>",),
+    messages=MessageSigns("<|start|>", "<|message|>", ("<|eom|>", "<|eot|>"), " to=user"),
+)
+GEMMA = ReasoningFormat("<|channel>thought", ("<channel|>",))
+KIMI = ReasoningFormat(
+    "<|open|>think<|sep|>",
+    ("<|close|>think<|sep|>",),
+    answer_begin=("<|open|>response<|sep|>",),
+    answer_end=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
+)
+GRANITE = ReasoningFormat(
+    "<think>", ("</think>",), answer_begin=("<response>",), answer_end=("</response>",)
+)
+OPENED, ANSWERS, TOOLS = (
+    Begins(in_thought=True),
+    Begins(in_answer=True),
+    Begins(passes_calls=True),
+)
+CALL = '<|channel|>commentary to=functions.x <|constrain|>json<|message|>{"a":1}<|call|>'
+KIMI_CONTROLS = ("<|open|>", "<|close|>", "<|sep|>")
+GEMMA_CONTROLS = ("<|channel>", "<channel|>")
+
+
+def parted(
+    form: ReasoningFormat,
+    written: str,
+    where: Begins = Begins(),  # noqa: B008  frozen
+    controls: tuple[str, ...] = (),
+    step: int = 1,
+) -> tuple[str, str]:
+    """Thought and answer of a text that comes in pieces of so many characters."""
+    splitter = ThoughtSplitter(form, where, frozenset(controls))
+    parts = []
+    for at in range(0, len(written), step):
+        parts += splitter.push(written[at : at + step])
+    parts += splitter.flush()
+    assert "".join(part.written for part in parts) == written
+    thought = answer = ""
+    for part in parts:
+        match part.kind:
+            case Kind.TURN:
+                thought, answer = answer, ""
+            case Kind.THOUGHT:
+                thought += part.text
+            case Kind.ANSWER:
+                answer += part.text
+    return thought, answer
+
+
+CASES = {
+    "a thought, and an answer": (THINK, "<think>\nIs 1 < 3?\n</think>\n\nYes.", Begins(), (), "Is 1 < 3?", "Yes."),
+    "an empty one": (THINK, "<think>\n\n</think>\n\nYes.", Begins(), (), "", "Yes."),
+    "the template opened it": (THINK, "Hm.\n\nWell.\n</think>\n\nYes.", OPENED, (), "Hm.\n\nWell.", "Yes."),
+    "the template opened it, and the model again": (THINK, "<think>Hm", Begins(), (), "Hm", ""),
+    "it was cut": (THINK, "Hm.\n\nWel", OPENED, (), "Hm.\n\nWel", ""),
+    "it was cut in its end": (THINK, "Hm.\n</thi", OPENED, (), "Hm.\n</thi", ""),
+    "it was ended and never begun": (THINK, "Hm.\n</think>\nYes.", Begins(), (), "Hm.\n", "Yes."),
+    "its end is only spoken of": (THINK, "`</think>` ends it.", Begins(), (), "", "`</think>` ends it."),
+    "its begin is only spoken of": (THINK, "It is <think>.", Begins(), (), "", "It is <think>."),
+    "another sign": (THINK, "  <thinker>", Begins(), (), "", "  <thinker>"),
+    "it is turned off": (THINK, "Use\n</think>\nhere.", ANSWERS, (), "", "Use\n</think>\nhere."),
+    "nothing": (THINK, "", Begins(), (), "", ""),
+    "by habit": (HABIT, "<think>Hm</think>Yes.", Begins(), (), "Hm", "Yes."),
+    "by habit never ended": (HABIT, "Use\n</think>\nhere.", Begins(), (), "", "Use\n</think>\nhere."),
+    "channels": (
+        HARMONY, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
+        Begins(), (), "Hm", "Yes.",
+    ),
+    "channels, cut in a header": (HARMONY, "<|channel|>fin", Begins(), (), "", ""),
+    "channels, cut in a thought": (HARMONY, "<|channel|>analysis<|message|>Hm", Begins(), (), "Hm", ""),
+    "channels, a stray one": (
+        HARMONY, "<|channel|>commentary to=assistant<|channel|>analysis<|message|>Hm<|end|>", Begins(), (), "Hm", "",
+    ),
+    "words before a call": (
+        HARMONY, f"<|channel|>commentary<|message|>I look.<|end|><|start|>assistant{CALL}",
+        TOOLS, (), "", f"I look.<|start|>assistant{CALL}",
+    ),
+    "a call in the first header": (
+        HARMONY, " to=functions.x<|channel|>commentary<|message|>{}", TOOLS, (),
+        "", " to=functions.x<|channel|>commentary<|message|>{}",
+    ),
+    "a call that nobody asked for": (HARMONY, CALL, Begins(), (), '{"a":1}', ""),
+    "two thoughts": (
+        HARMONY, "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>analysis<|message|>B<|end|>",
+        Begins(), (), "A\n\nB", "",
+    ),
+    "no channel at all": (HARMONY, "Yes.", Begins(), (), "", "Yes."),
+    "an answer goes on": (HARMONY, "Yes.", ANSWERS, (), "", "Yes."),
+    "to oneself": (
+        MUSE, " to=self<|message|>Hm<|eom|><|start|>assistant to=user<|message|>Yes.", Begins(), (), "Hm", "Yes.",
+    ),
+    "in two tokens": (GEMMA, "<|channel>thought\nHm\n<channel|>Yes.", Begins(), GEMMA_CONTROLS, "Hm", "Yes."),
+    "once more": (
+        GEMMA, "Yes. <|channel>thought\nHm<channel|> No. <|channel>x", Begins(), GEMMA_CONTROLS, "Hm", "Yes.\n\nNo. x",
+    ),
+    "an answer with signs": (
+        KIMI, "Hm<|close|>think<|sep|><|open|>response<|sep|>Yes.<|close|>response<|sep|><|close|>message<|sep|>",
+        OPENED, KIMI_CONTROLS, "Hm", "Yes.",
+    ),
+    "an answer in words for signs": (
+        GRANITE, "<think>Hm</think>\n<response>Yes.</response>", Begins(), (), "Hm", "Yes.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", [1, 2, 5, 1000])
+@pytest.mark.parametrize("case", CASES)
+def test_thoughts_are_parted_however_the_text_comes(case: str, step: int) -> None:
+    form, written, where, controls, thought, answer = CASES[case]
+    assert parted(form, written, where, controls, step) == (thought, answer)
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_a_call_on_a_line_of_its_own_ends_a_thought(step: int) -> None:
+    written = "I write a <tool_call> now.\n<tool_call>{}</tool_call>"
+    for calls, wanted in (
+        (("<tool_call>",), ("I write a <tool_call> now.", "<tool_call>{}</tool_call>")),
+        ((), (written, "")),
+    ):
+        splitter = ThoughtSplitter(THINK, OPENED, frozenset(), calls)
+        parts = [
+            part
+            for at in range(0, len(written), step)
+            for part in splitter.push(written[at : at + step])
+        ]
+        parts += splitter.flush()
+        thought = "".join(part.text for part in parts if part.kind is Kind.THOUGHT)
+        answer = "".join(part.text for part in parts if part.kind is Kind.ANSWER)
+        assert (thought, answer) == wanted
+
+
+def test_text_waits_only_where_it_may_be_a_sign() -> None:
+    splitter = ThoughtSplitter(THINK)
+    assert splitter.push("<thi") == []
+    assert [part.text for part in splitter.push("nk>I ")] == ["", "I"]
+    assert [part.text for part in splitter.push("am")] == [" am"]
+    assert splitter.in_thought
+    assert [part.text for part in splitter.push("</")] == []
+    assert [part.text for part in splitter.push("b>")] == ["</b>"]
+    splitter.push("</think>")
+    assert not splitter.may_think
+
+
+def test_the_prompt_says_where_an_answer_begins() -> None:
+    assert begins(THINK, "user: Hi\nassistant: <think>\n") == OPENED
+    assert begins(THINK, "assistant: <think>\n\n</think>\n\n") == ANSWERS
+    assert begins(THINK, "assistant: ") == Begins()
+    assert begins(HARMONY, "<|start|>assistant") == Begins()
+    assert begins(KIMI, "<|open|>response<|sep|>") == ANSWERS
+
+
+def test_what_is_asked_of_thinking_is_told_to_the_template_or_refused() -> None:
+    switched = ReasoningFormat(
+        "<think>", ("</think>",), switch_on={"t": True}, switch_off={"t": False}
+    )
+    assert template_options(switched, Thinking()) == {}
+    assert template_options(switched, Thinking(on=True, must=True)) == {"t": True}
+    assert template_options(switched, Thinking(on=False, must=True)) == {"t": False}
+    assert template_options(HARMONY, Thinking(effort="high")) == {"reasoning_effort": "high"}
+    assert template_options(HARMONY, Thinking(effort="minimal")) == {"reasoning_effort": "low"}
+    assert template_options(HARMONY, Thinking(effort="max")) == {"reasoning_effort": "high"}
+    assert template_options(HARMONY, Thinking(on=False)) == {}  # many programs ask for it always
+    with pytest.raises(BadInput, match="thinking_always"):
+        template_options(HARMONY, Thinking(on=False, must=True))
+    with pytest.raises(BadInput, match="thinking_never"):
+        template_options(HABIT, Thinking(on=True, must=True))
+    assert template_options(HABIT, Thinking(on=False, must=True)) == {}
+
+
+def test_a_thought_that_is_ended_leads_to_the_answer() -> None:
+    assert ended_early(THINK, calls=False) == "\n</think>\n\n"
+    assert ended_early(GRANITE, calls=False) == "\n</think><response>\n\n"
+    told = ended_early(HARMONY, calls=False)
+    assert told == "<|end|><|start|>assistant<|channel|>final<|message|>"
+    assert ended_early(HARMONY, calls=True) == "<|end|><|start|>assistant"
+    assert before_answer(HARMONY, calls=False, thought=False) == "<|channel|>final<|message|>"
+    assert before_answer(THINK, calls=False, thought=False) == ""
+
+
+def test_signs_are_looked_for_token_by_token() -> None:
+    assert set(marks(KIMI)) == set(KIMI_CONTROLS)
+    assert set(marks(GEMMA)) == set(GEMMA_CONTROLS)
+    assert {"<|channel|>", "<|message|>", "<|end|>", "<|start|>"} <= set(marks(HARMONY))

@@ -1,0 +1,116 @@
+"""Conversations with calls, as the templates of some families want them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from app.core.tools.tool_messages import as_told, counted_ids, one_by_one, short_ids
+from backends.templates.call_format import CallFormat, Ids, Payload
+from tests.core.call_formats import FORMATS
+
+USER: dict[str, Any] = {"role": "user", "content": "x"}
+
+
+def said(*names: str) -> dict[str, Any]:
+    calls = [{"id": name, "function": {"name": name, "arguments": {}}} for name in names]
+    return {"role": "assistant", "content": "Let me look.", "tool_calls": calls}
+
+
+def came(name: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": name, "content": name.upper()}
+
+
+def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> None:
+    told = one_by_one([USER, said("a", "b"), came("b"), came("a"), USER])
+    assert told == [USER, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), USER]
+    unnamed: dict[str, Any] = {"role": "tool", "content": "x"}
+    assert one_by_one([said("a", "b"), unnamed, unnamed])[2:] == [
+        {**said("b"), "content": ""}, unnamed,
+    ]  # fmt: skip
+
+
+def test_calls_without_results_and_single_ones_stay() -> None:
+    thinks = {**said("a", "b"), "reasoning_content": "Well."}
+    thoughts = [
+        one.get("reasoning_content") for one in one_by_one([USER, thinks, came("a"), came("b")])
+    ]
+    assert thoughts == [None, "Well.", None, None, None]  # once, before the first
+    plain = [said("a"), came("a"), USER]
+    assert one_by_one(plain) == plain
+    assert one_by_one([said("a", "b"), came("a")]) == [
+        said("a"), came("a"), {**said("b"), "content": ""},
+    ]  # fmt: skip
+
+
+def ids(told: list[dict[str, Any]]) -> list[list[str]]:
+    """Of each message: of its calls, or of the call it is the result of."""
+    return [[call["id"] for call in one.get("tool_calls", ())] or [one["tool_call_id"]]
+            for one in told if one["role"] != "user"]  # fmt: skip
+
+
+def test_mistral_is_told_ids_of_nine_letters_and_digits() -> None:
+    long, short = "call_0123456789abcdef01234567", "a1B2c3D4e"
+    told = short_ids([USER, said(long, short), came(short), came(long), USER, said(long)])
+    (one, other), first, second, again = ids(told)
+    assert (other, first, second, again) == (short, [short], [one], [one])
+    assert len(one) == 9
+    assert one.isalnum()
+    assert told[0] is USER
+    assert short_ids([came("")])[0]["tool_call_id"].isalnum()
+
+
+def test_calls_without_ids_get_some_and_their_results_the_same_in_order() -> None:
+    unnamed = {"role": "tool", "content": "x"}  # as Ollama's are
+    told = short_ids([USER, said("", ""), unnamed, unnamed, said(""), unnamed])
+    (one, other), first, second, (third,), last = ids(told)
+    assert [first, second, last] == [[one], [other], [third]]
+    assert len({one, other, third}) == 3
+
+
+def test_kimi_counts_the_calls_of_a_conversation() -> None:
+    told = counted_ids([USER, said("a", "b"), came("b"), came("a"), USER, said("a"), came("a")])
+    both, second, first, again, last = ids(told)
+    assert both == ["functions.a:0", "functions.b:1"]
+    assert (second, first) == ([both[1]], [both[0]])
+    assert again == last == ["functions.a:2"]
+    assert ids(counted_ids([came("x")])) == [["x"]]  # of a call that is not there
+    unnamed = {"role": "tool", "content": "x"}
+    assert ids(counted_ids([said("", ""), unnamed, unnamed]))[1:] == [
+        ["functions.:0"],
+        ["functions.:1"],
+    ]
+
+
+def test_only_those_families_are_told_otherwise() -> None:
+    messages = [USER, said("a", "b"), came("a"), came("b")]
+    assert as_told(FORMATS["hermes"], messages) == as_told(None, messages) == messages
+    assert as_told(FORMATS["llama3"], messages) == one_by_one(messages)
+    short = replace(FORMATS["ministral"], ids=Ids.SHORT)
+    assert as_told(short, messages) == short_ids(messages)
+    assert as_told(FORMATS["kimi"], messages) == counted_ids(messages)
+
+
+def called(*arguments: object) -> dict[str, Any]:
+    calls = [{"function": {"name": "clock", "arguments": one}} for one in arguments]
+    return {"role": "assistant", "content": "Well.", "tool_calls": calls}
+
+
+def test_a_template_that_writes_no_calls_is_told_them_as_text() -> None:
+    python = CallFormat(
+        Payload.PYTHON, section="<[", between=", ", section_end="]>", writes_calls=False
+    )
+    (told,) = as_told(python, [called({"zone": "UTC", "n": 1}, {})])
+    assert told == {"role": "assistant", "content": "Well.\n<[clock(zone='UTC', n=1), clock()]>"}
+    hermes = replace(FORMATS["hermes"], writes_calls=False)
+    (told,) = as_told(hermes, [called({"zone": "UTC"})])
+    assert told["content"].endswith(
+        '<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>'
+    )
+    assert as_told(hermes, [USER]) == [USER]
+
+
+def test_a_template_that_writes_arguments_as_they_are_is_told_json() -> None:
+    text = replace(FORMATS["hermes"], takes_text=True)
+    user, told = as_told(text, [USER, called({"zone": "UTC"})])
+    assert (user, told["tool_calls"][0]["function"]["arguments"]) == (USER, '{"zone": "UTC"}')

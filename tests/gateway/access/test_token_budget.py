@@ -1,0 +1,119 @@
+"""Tokens a minute: had, waited for, had again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from app.core.errors import Busy
+from app.gateway.access.auth import ASKER
+from app.gateway.access.token_budget import Budget
+from app.gateway.answering import Asker
+from app.gateway.embeddings.embedding_routes import EmbeddingRoutes
+from app.gateway.metrics import Figures
+from app.gateway.servers.guest_server import GuestRoutes
+from app.inference.pipeline.completion import Question
+from app.node.control.requests import Ask
+from tests.node.pool import Json
+from tests.node.prometheus import samples
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_who_has_had_his_tokens_waits_until_enough_are_a_minute_old() -> None:
+    clock = Clock()
+    budget = Budget(lambda key: 100 if key == "a" else 0, clock)
+    budget.check("a")
+    budget.spend("a", 60)
+    clock.now = 20.0
+    budget.check("a")  # what is left is begun, and may be more in the end
+    budget.spend("a", 90)
+    with pytest.raises(Busy) as busy:
+        budget.check("a")
+    assert busy.value.reason.facts == {"most": 100, "seconds": 40}  # when the 60 are forgotten
+    clock.now = 59.5
+    with pytest.raises(Busy) as busy:
+        budget.check("a")
+    assert busy.value.reason.facts["seconds"] == 1
+    clock.now = 60.0
+    budget.check("a")
+    for key in ("b", "a"):
+        budget.spend(key, 1000)
+    budget.check("b")  # has no limit, and is not counted
+    with pytest.raises(Busy):
+        budget.check("a")
+
+
+def test_several_old_answers_must_go_where_one_is_not_enough() -> None:
+    clock = Clock()
+    budget = Budget(lambda _: 10, clock)
+    for at in (0.0, 10.0, 20.0):
+        clock.now = at
+        budget.spend("a", 9)
+    clock.now = 30.0
+    with pytest.raises(Busy) as busy:
+        budget.check("a")
+    assert busy.value.reason.facts["seconds"] == 40  # the second of them is gone at 70
+    clock.now = 70.0
+    budget.check("a")
+
+
+async def test_who_leaves_after_some_texts_has_had_those() -> None:
+    budget, made, figures = Budget(lambda _: 10, lambda: 0.0), asyncio.Event(), Figures()
+
+    async def model(_: str) -> None:
+        return None
+
+    async def embed(*_: object, cut: bool, read: Callable[[int], None]) -> None:
+        read(10)
+        made.set()
+        await asyncio.Event().wait()
+
+    vectors = cast("Any", SimpleNamespace(model=model, embed=embed))
+    routes = EmbeddingRoutes(lambda: vectors, budget, figures)
+    request = cast("Any", {ASKER: Asker("a", "r")})
+    async with asyncio.TaskGroup() as group:
+        asks = group.create_task(routes._made(request, "m", "ab", None, cut=True), name="vectors")
+        await made.wait()
+        asks.cancel()
+    with pytest.raises(Busy):
+        budget.check("a")
+    assert samples(figures.page().decode(), "tokens_total", kind="vectors") == [10]
+
+
+async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
+    budget = Budget(lambda _: 9, lambda: 0.0)
+
+    @asynccontextmanager
+    async def turn(_: str, model: str) -> AsyncGenerator[str, None]:
+        yield model
+
+    async def answered(
+        wanted: str, ask: Callable[[Any], Any], *, brings: bool
+    ) -> AsyncGenerator[Json, None]:
+        question: Question = await ask(SimpleNamespace(entry=SimpleNamespace(name=wanted)))
+        try:
+            yield {"delta": {"text": "word", "token_ids": [1]}}
+        finally:
+            assert question.read is not None
+            question.read(8)
+
+    answering = cast("Any", SimpleNamespace(turn=turn, brings=lambda _: False))
+    hosting = cast("Any", SimpleNamespace(answered=answered))
+    nobody = cast("Any", None)
+    routes = GuestRoutes(answering, budget, lambda: hosting, nobody, nobody)
+    async with aclosing(routes._answer(Ask(prompt="x"), Asker("a", "r"))) as lines:
+        await anext(lines)
+        budget.check("a")
+    with pytest.raises(Busy):
+        budget.check("a")

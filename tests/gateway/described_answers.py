@@ -1,0 +1,47 @@
+"""Holds a real answer against the kinds that the served description names for its route."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from app.gateway.openapi.description import ERRORS, GETS, POSTS
+from app.gateway.refusals import Api, api_of
+
+
+def check(path: str, status: int, body: bytes) -> None:
+    """Raises msgspec.ValidationError for an answer that is not as described: what it lacks, or has too much."""
+    error = ERRORS[api_of(path)]
+    if status != 200:
+        msgspec.json.decode(body, type=error)
+        return
+    if path in GETS:
+        kind = GETS[path][1]
+        _ = body.decode() if kind is str else msgspec.json.decode(body, type=kind)
+        return
+    post = POSTS[path]
+    pieces = pieces_of(path, body)
+    if pieces is None:
+        msgspec.json.decode(body, type=post.answer)
+        return
+    for piece in pieces:
+        kind = error if b'"error":' in piece[:12] else post.piece
+        msgspec.json.decode(piece, type=kind)
+
+
+def pieces_of(path: str, body: bytes) -> list[bytes] | None:
+    """What a stream is made of; None for what is none."""
+    if body.startswith((b"data:", b"event:")):
+        data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
+        return [one for one in data if one != b"[DONE]"]
+    lines = body.splitlines()
+    return lines if api_of(path) is Api.OLLAMA and len(lines) > 1 else None
+
+
+def is_exact(kind: Any) -> bool:
+    """Whether a kind names all that an object may have."""
+    return (
+        bool(getattr(kind, "__struct_config__", None))
+        and kind.__struct_config__.forbid_unknown_fields
+    )

@@ -1,0 +1,85 @@
+"""What a host answers to a guest's program goes on to it, however large; no node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from app.core.errors import Unreachable
+from app.gateway.access.auth import ASKER, BODY, Handler
+from app.gateway.answering import Asker
+from app.gateway.servers.guest_proxy import passing
+from app.network.peer.bounded_body import ANSWER_BYTES
+
+PART = b"0.125," * (1 << 17)
+N_PARTS = ANSWER_BYTES // len(PART) + 2
+
+
+class Host:
+    """It answers with more than a guest holds at once, and may go away on the way."""
+
+    def __init__(self) -> None:
+        self.host, self.goes = SimpleNamespace(name="den"), False
+
+    @asynccontextmanager
+    async def asked(self, *_: object) -> AsyncGenerator[Any, None]:
+        content = aiohttp.StreamReader(cast("Any", None), 1 << 30)
+        yield SimpleNamespace(
+            status=200, content_type="application/json", content_length=N_PARTS * len(PART),
+            headers={"Content-Type": "application/json"}, content=content,
+        )  # fmt: skip
+
+    async def chunks(self, _: object) -> AsyncGenerator[bytes, None]:
+        for number in range(N_PARTS):
+            if self.goes and number:
+                raise Unreachable("peer_offline", name="den")
+            yield PART
+
+
+@pytest.fixture
+async def host() -> Host:
+    return Host()
+
+
+@pytest.fixture
+async def url(host: Host) -> AsyncIterator[str]:
+    async def host_for(_: str) -> Host:
+        return host
+
+    @web.middleware
+    async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
+        request[BODY], request[ASKER] = b"{}", Asker("k", "r")
+        return await handler(request)
+
+    async def own(_: web.Request) -> web.StreamResponse:
+        raise AssertionError
+
+    guesting: Any = SimpleNamespace(passes=lambda _: True, host_for=host_for)
+    app = web.Application(middlewares=[gate, passing(guesting)])
+    app.add_routes([web.post("/v1/embeddings", own)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1/embeddings"
+    await runner.cleanup()
+
+
+async def test_vectors_of_many_texts_are_passed_on(url: str) -> None:
+    async with aiohttp.ClientSession() as http, http.post(url) as answer:
+        assert (answer.status, answer.headers["X-Request-Id"]) == (200, "r")
+        assert await answer.read() == PART * N_PARTS
+
+
+async def test_a_host_that_goes_in_the_middle_leaves_no_whole_answer(url: str, host: Host) -> None:
+    host.goes = True
+    async with asyncio.timeout(60), aiohttp.ClientSession() as http, http.post(url) as answer:
+        assert answer.status == 200
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.read()

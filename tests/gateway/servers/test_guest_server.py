@@ -1,0 +1,145 @@
+"""Who may ask at a host's door for guests, how that ends, and what a guest passes on; no network."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
+from yarl import URL
+
+from app.core.errors import BadInput
+from app.core.household.operations import Role
+from app.core.ids import machine_id
+from app.core.reasons import said
+from app.core.scheduler.requester import Whose
+from app.gateway.access.auth import ASKER, BODY, PROGRAM, Handler
+from app.gateway.answering import Asker
+from app.gateway.refusals import status_of
+from app.gateway.servers import guest_server
+from app.gateway.servers.guest_proxy import passing
+from app.gateway.servers.guest_server import MemberDoor, while_may
+from app.gateway.servers.guest_words import FOR_GUESTS, naming
+from app.gateway.upstreams.upstreams import PASSED
+from app.network.peer.listener import MEMBER
+from tests.node.models.test_guest_answers import Content
+
+VISITOR = machine_id("b" * 64)
+
+
+def request(**headers: str) -> web.Request:
+    made = make_mocked_request("POST", "/ask", headers=headers)
+    made[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR))
+    return made
+
+
+def test_only_a_host_answers_guests_and_no_web_page_asks() -> None:
+    door = MemberDoor(lambda machine: machine == VISITOR)
+    assert door.misplaced(request()) is None
+    assert door.misplaced(request(Origin="https://example.org")) is not None
+    refused = MemberDoor(lambda _: False).misplaced(request())
+    assert refused is not None
+    assert "no host" in refused[1]
+
+
+def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
+    door, asks = MemberDoor(lambda _: True), request()
+    told = []
+    for roles in ({Role.GUEST}, {Role.GUEST, Role.LENDER}):
+        asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
+        told.append(door.whose(asks, "guest bbbb"))
+    assert told == [Whose("guest", "loft"), Whose("machine", "loft")]
+
+
+@pytest.mark.parametrize("code", FOR_GUESTS)
+def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str) -> None:
+    facts: Any = {"name": "m", "model": "m", "loaded": "guide", "most": 9, "tokens": 2, "asked": 5}
+    with pytest.raises(BadInput) as told, naming(lambda: "den"):
+        raise BadInput(code, **facts)
+    assert "den" in said(told.value)
+    assert status_of(told.value) == status_of(BadInput(code, **facts))
+    with pytest.raises(BadInput, match="model_unknown"), naming(lambda: "den"):
+        raise BadInput("model_unknown", name="x", there="guide")
+
+
+async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guest_server, "LOOK_SECONDS", 0.01)
+    told: list[str] = []
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.05)  # a second cancellation would fall in here
+            told.append("cleaned up")
+        raise AssertionError("never")
+
+    answer = await while_may(lambda _: False)(request(), handler)
+    assert told == ["cleaned up"]
+    assert answer.status == 403
+
+
+class Host:
+    """Stands in for a GuestClient: keeps the paths that were asked."""
+
+    def __init__(self) -> None:
+        self.host = SimpleNamespace(name="den")
+        self.paths: list[str] = []
+        self.programs: list[str] = []
+        self.marks: list[str] = []
+
+    @asynccontextmanager
+    async def asked(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> AsyncIterator[Any]:
+        self.paths.append(path)
+        self.programs.append(headers[PROGRAM])
+        self.marks.append(headers[PASSED])
+        yield SimpleNamespace(
+            status=200,
+            content_type="application/json",
+            headers={},
+            content=Content(),
+            content_length=0,
+        )
+
+
+async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
+    host = Host()
+
+    async def host_for(_: str) -> Host:
+        return host
+
+    guesting = cast("Any", SimpleNamespace(passes=lambda _: True, host_for=host_for))
+
+    @web.middleware
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        request[BODY] = b"{}"
+        request[ASKER] = Asker(request.query.get("key", "default"), "r1", passed=("one", "two"))
+        return await handler(request)
+
+    async def never(_: web.Request) -> web.StreamResponse:
+        raise AssertionError("a guest answers nothing itself")
+
+    app = web.Application(middlewares=[checked, passing(guesting)])
+    app.add_routes([web.post("/v1/completions", never)])
+    async with TestClient(TestServer(app)) as client:
+        assert (await client.post("/v1/completions")).status == 200
+        for path in ("/v1/%2e%2e/%2e%2e/stage/ab/pieces", "/v1/completions/%2e%2e/ask", "/v1/x"):
+            url = URL(str(client.make_url("/")).rstrip("/") + path, encoded=True)
+            assert (await client.session.post(url)).status == 404
+        assert host.paths == ["/v1/completions"]
+        for key in ("default", "editor", "editor"):
+            await client.post(f"/v1/completions?key={key}")
+    assert set(host.marks) == {"one,two"}  # else an upstream that is a guest would lead in a circle
+    first, again, other, same = host.programs
+    assert first == again != other == same
+    assert all(re.fullmatch(r"[0-9a-f]{32}", one) for one in host.programs)  # no name is told

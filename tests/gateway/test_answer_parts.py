@@ -1,0 +1,118 @@
+"""How likely tokens were, told with their text and never without it; and one call where one is wanted."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from app.gateway.answer_parts import Talk
+from app.gateway.api_request import Called, Ended, Said, Tool, Wish
+from app.node.placement.placement import Running
+from tests.gateway.test_answering import Answerer
+
+Json = dict[str, Any]
+DONE: Json = {
+    "finish_reason": "stop", "stop": None, "prompt_tokens": 3, "reused_tokens": 0, "token_ids": [1], "queued_s": 0.0,
+    "ttft_s": 0.1, "decode_tok_s": 5.0,
+}  # fmt: skip
+
+
+def told(parts: list[tuple[str, bytes]], stop: str | None = None) -> list[tuple[str, list[bytes]]]:
+    """Text and tokens of each piece; a part is what text came with which token."""
+    talk = Talk(Wish("m", prompt="x"), 0)
+    pieces = [
+        piece
+        for text, token in parts
+        for piece in talk.heard({"text": text, "token_ids": [1], "likely": ((token, -1.0),)})
+    ]
+    pieces += talk.ended(DONE | {"stop": stop}, 0.0)
+    return [(p.text, [one[0][0] for one in p.likely]) for p in pieces if isinstance(p, Said)]
+
+
+def test_with_each_text_its_token() -> None:
+    assert told([("a", b"a"), ("", b""), ("b", b"b")]) == [
+        ("a", [b"a"]),
+        ("", [b""]),
+        ("b", [b"b"]),
+    ]
+
+
+def test_a_token_waits_for_its_text() -> None:
+    assert told([("", b"a"), ("", b"b"), ("abc", b"c")]) == [("abc", [b"a", b"b", b"c"])]
+    whole = "€".encode()
+    assert told([("", whole[:1]), ("€", whole[1:])]) == [("€", [whole[:1], whole[1:]])]
+
+
+def test_at_the_end_come_those_that_were_never_whole() -> None:
+    assert told([("a", b"a"), ("", b"\xe2")]) == [("a", [b"a"]), ("", [b"\xe2"])]
+
+
+def test_what_a_stop_took_away_was_never_told() -> None:
+    assert told([("a", b"a"), ("", b"E"), ("", b"ND.")], stop="END") == [("a", [b"a"])]
+    assert told([("a", b"a"), ("b", b"bE"), ("", b"ND")], stop="END") == [
+        ("a", [b"a"]),
+        ("b", []),
+        ("", [b"bE"]),
+    ]
+
+
+def written(style: str, *zones: str) -> str:
+    """Calls of the clock, one for each zone."""
+    match style:
+        case "qwen_coder":
+            head, tail = "<tool_call>\n<function=clock>\n", "\n</function>\n</tool_call>"
+            parts = [f"{head}<parameter=zone>\n{zone}\n</parameter>{tail}" for zone in zones]
+            return "\n".join(parts)
+        case "ministral":
+            return "".join(f'[TOOL_CALLS]clock[ARGS]{{"zone": "{zone}"}}' for zone in zones)
+    calls = [f'{{"name": "clock", "arguments": {{"zone": "{zone}"}}}}' for zone in zones]
+    if style == "hermes":
+        return "\n".join(f"<tool_call>{call}</tool_call>" for call in calls)
+    return "; ".join(calls)  # llama3
+
+
+async def called(
+    style: str, text: str, *, many: bool, reason: str = "stop"
+) -> tuple[list[str], str, int]:
+    """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
+    talk = Talk(Wish("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
+    await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style))))
+    pieces = [piece for sign in text for piece in talk.heard({"text": sign, "token_ids": [1]})]
+    tokens = [1] * len(text)
+    pieces += talk.ended(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)
+    (end,) = (piece for piece in pieces if isinstance(piece, Ended))
+    assert not any(isinstance(piece, Said) and piece.text for piece in pieces)
+    calls = [piece for piece in pieces if isinstance(piece, Called)]
+    assert [call.number for call in calls] == list(range(len(calls)))
+    return [call.arguments for call in calls], end.reason, end.answer_tokens
+
+
+STYLES = ["hermes", "qwen_coder", "ministral", "llama3"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_only_the_first_of_several_calls_is_told_where_one_at_once_is_wanted(
+    style: str,
+) -> None:
+    text = written(style, "UTC", "CET", "EST")
+    n = len(text)
+    one, others = '{"zone": "UTC"}', ['{"zone": "CET"}', '{"zone": "EST"}']
+    assert await called(style, text, many=True) == ([one, *others], "calls", n)
+    assert await called(style, text, many=False) == ([one], "calls", n)
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_an_answer_that_is_cut_in_a_call_which_nobody_hears_of_is_a_whole_one(
+    style: str,
+) -> None:
+    text = written(style, "UTC", "CET")
+    text = text[: text.index("CET") + 1]
+    many, reason, _ = await called(style, text, many=True, reason="length")
+    assert (len(many), reason) == (2, "length")
+    one = await called(style, text, many=False, reason="length")
+    assert one == (['{"zone": "UTC"}'], "calls", len(text))
+    half = text[: text.index("UTC") + 1]
+    (_,), reason, _ = await called(style, half, many=False, reason="length")
+    assert reason == "length"

@@ -1,0 +1,402 @@
+"""Calls whose signs are control tokens, in the order in which tokens come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import pytest
+
+from app.core.errors import AppError, BadInput, Busy
+from app.gateway.access.token_budget import Budget
+from app.gateway.answer_parts import Talk
+from app.gateway.answering import Answering, Asker, _conversation
+from app.gateway.api_request import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
+from app.gateway.metrics import Figures
+from app.gateway.refusals import Api, explained, status_of
+from app.gateway.responses.responses_requests import Asked as Responses
+from app.gateway.servers.guest_server import GuestRoutes
+from app.gateway.upstreams.upstream_dialect import body
+from app.gateway.upstreams.upstreams import Chosen, Upstreams
+from app.inference.pipeline.completion import Reader
+from app.inference.pipeline.detokenizer import Detokenizer
+from app.machine.api_settings import Upstream
+from app.node.control.requests import Ask
+from app.node.models.loaded_models import Loaded
+from app.node.placement.placement import Running
+from tests.core.call_formats import FORMATS
+from tests.gateway.test_fair_queue import all_had_a_turn
+
+T = TypeVar("T")
+ARGUMENTS = '{"name": "clock", "arguments": {"zone": "UTC"}}'
+QWEN = "<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n"
+DONE: Json = {
+    "finish_reason": "stop", "stop": None, "prompt_tokens": 3, "reused_tokens": 0, "token_ids": [1],
+    "before_s": 0.0, "queued_s": 0.0, "ttft_s": 0.1, "decode_tok_s": 5.0,
+}  # fmt: skip
+
+
+class Answerer:
+    """A model of a family, with these control tokens."""
+
+    def __init__(self, style: str, **control: int) -> None:
+        self.call_format = FORMATS.get(style)
+        self._control = control
+
+    async def control_token(self, name: str) -> int | None:
+        return self._control.get(name.strip("<>[]/").lower() + ("_end" if "/" in name else ""))
+
+
+async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
+    talk = Talk(Wish("m", (), tools=(Tool("clock", "", {}),)), 0)
+    signs = await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style, **control))))
+    reader = Reader(Detokenizer([], signs), ())
+    pieces: list[Any] = []
+    for token, text in tokens:
+        reader.push(token)
+        pieces += talk.heard(
+            {"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]}
+        )
+    return pieces + talk.ended(DONE, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("style", "tokens", "control"),
+    [
+        ("hermes", [(7, ""), (1, ARGUMENTS), (8, "")], {"tool_call": 7, "tool_call_end": 8}),
+        ("hermes", [(7, "<tool_call>"), (1, ARGUMENTS), (8, "</tool_call>")], {}),
+        ("mistral", [(9, ""), (1, f"[{ARGUMENTS}]")], {"tool_calls": 9}),
+        (
+            "ministral",
+            [(9, ""), (1, "clock"), (8, ""), (1, '{"zone": "UTC"}')],
+            {"tool_calls": 9, "args": 8},
+        ),
+        (
+            "ministral",
+            [(9, ""), (1, "clock"), (7, ""), (1, "a1b2c3d4e"), (8, ""), (1, '{"zone": "UTC"}')],
+            {"tool_calls": 9, "call_id": 7, "args": 8},
+        ),
+        ("qwen_coder", [(7, ""), (1, QWEN), (8, "")], {"tool_call": 7, "tool_call_end": 8}),
+        (
+            "glm",
+            [
+                (7, ""),
+                (1, "clock"),
+                (3, ""),
+                (1, "zone"),
+                (4, ""),
+                (5, ""),
+                (1, "UTC"),
+                (6, ""),
+                (8, ""),
+            ],
+            {
+                "tool_call": 7,
+                "tool_call_end": 8,
+                "arg_key": 3,
+                "arg_key_end": 4,
+                "arg_value": 5,
+                "arg_value_end": 6,
+            },
+        ),
+        ("llama3", [(9, ""), (1, ARGUMENTS)], {"|python_tag|": 9}),
+        (
+            "kimi",
+            [
+                (2, ""),
+                (3, ""),
+                (1, "functions.clock:0"),
+                (4, ""),
+                (1, '{"zone": "UTC"}'),
+                (5, ""),
+                (6, ""),
+            ],
+            {
+                "|tool_calls_section_begin|": 2,
+                "|tool_call_begin|": 3,
+                "|tool_call_argument_begin|": 4,
+                "|tool_call_end|": 5,
+                "|tool_calls_section_end|": 6,
+            },
+        ),
+    ],
+)
+async def test_a_call_is_found(style: str, tokens: list[tuple[int, str]], control: Json) -> None:
+    called, end = await heard(style, tokens, **control)
+    assert isinstance(called, Called)
+    assert isinstance(end, Ended)
+    assert (called.name, called.arguments, end.reason) == ("clock", '{"zone": "UTC"}', "calls")
+    assert end.queued_s == 0.5
+
+
+async def test_a_model_whose_calls_nobody_can_read_writes_text() -> None:
+    """It is refused with a sentence later on; here it may not fail in another way."""
+    said, _ = await heard("", [(1, "It is noon.")])
+    assert said == Said(0, "It is noon.")
+
+
+async def test_text_stays_text() -> None:
+    said, end = await heard("mistral", [(1, "It is noon.")])
+    assert (said, end.reason) == (Said(0, "It is noon."), "stop")
+
+
+def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
+    system, user = {"role": "system", "content": "s"}, {"role": "user", "content": "u"}
+    later = (system, user, {"role": "assistant", "content": "a"}, user)
+    key, another = Asker("key", "r"), Asker("another", "r")
+    first = _conversation(Wish("m", (system, user)), key)
+    assert _conversation(Wish("m", later), Asker("key", "r2")) == first
+    others = [
+        _conversation(Wish("m", (system, user)), another),
+        _conversation(Wish("m", (system, user)), replace(key, program="of a guest")),
+        _conversation(Wish("m", (system, user), user="anna"), key),
+        _conversation(Wish("m", (user,)), key),
+        _conversation(Wish("m", prompt="u"), key),
+    ]
+    assert len({first, *others}) == 6
+
+
+async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
+    item = {"role": "developer", "content": "b"}, {"role": "user", "content": "c"}
+    wish = Responses(instructions="a", input=list(item)).wish(0)
+    entry, answerer = (
+        SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)),
+        SimpleNamespace(call_format=None),
+    )
+    running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
+    question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Running", running))
+    assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
+    sent = [one["content"] for one in body(wish, "m", 0, 9)["messages"]]
+    assert sent == ["a", "b", "c"]
+
+
+class Pool:
+    """A pool with one slot, which answers with a word, and an upstream that does too, or cannot."""
+
+    def __init__(self, fails: AppError | None = None) -> None:
+        self.running = SimpleNamespace(
+            entry=SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)),
+            slots=1,
+            is_ready=True,
+            answerer=True,
+        )
+        self.loaded = Loaded()
+        self.loaded.add(cast("Any", self.running))
+        self.n_asks, self._fails, self._keys = 0, fails, count()
+        choice = {
+            "barn": Upstream(
+                "https://x/v1", {"m": "theirs", "only": "there", "man": "x"}, 100, on=True
+            )
+        }
+        self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
+        self.upstreams.answer = self._there  # type: ignore[method-assign]
+        self.budget = Budget(lambda _: 9, lambda: 0.0)
+        models = cast("Any", SimpleNamespace(named=self._unknown))
+        self.answering = Answering(
+            lambda: cast("Any", self),
+            lambda: models,
+            lambda: False,
+            Figures(),
+            self.budget,
+            self.upstreams,
+        )
+
+    async def _unknown(self, name: str, loaded: Collection[str] | None) -> None:
+        if loaded == ["m"] and "many".startswith(name):
+            raise BadInput("model_inexact", name=name, there="many")
+        raise BadInput("model_unknown", name=name, there="m")
+
+    async def answered(
+        self, wanted: str, ask: object, *, brings: bool
+    ) -> AsyncGenerator[Json, None]:
+        assert not brings
+        yield {"delta": {"text": "here", "token_ids": [1]}}
+        yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}
+
+    async def _there(
+        self,
+        chosen: Chosen,
+        wish: Wish,
+        index: int,
+        request: str,
+        paid: Callable[[int], None] = lambda _: None,
+        passed: Sequence[str] = (),
+    ) -> AsyncGenerator[Piece, None]:
+        if self._fails is not None:
+            raise self._fails
+        try:
+            yield Said(index, f"there, by {chosen.model}")
+        finally:
+            paid(9)
+
+    async def says(self, wish: Wish, *passed: str, asker: Asker | None = None) -> tuple[str, str]:
+        asker = asker or Asker(f"key {next(self._keys)}", "r", passed=passed)
+        pieces = [piece async for piece in self.answering.answer(wish, asker)]
+        return "".join(p.text for p in pieces if isinstance(p, Said)), asker.origin.upstream
+
+
+async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
+    pool = Pool()
+    asker = Asker("leaves", "r")
+    async with aclosing(pool.answering.answer(Wish("only", prompt="x"), asker)) as pieces:
+        await anext(pieces)
+        assert asker.origin.n_asked == 1
+        pool.budget.check("leaves")
+    with pytest.raises(Busy, match="api_tokens_minute"):
+        pool.budget.check("leaves")
+
+
+async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so() -> None:
+    """Else all that are sent at once would pass."""
+    pool, wish = Pool(), Wish("m", prompt="x")
+    pool.upstreams.spent["barn"] = 100
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        asking = [
+            group.create_task(told(pool.says(wish, asker=Asker(key, "r"))), name=key)
+            for key in ("spends", "rests")
+        ]
+        await all_had_a_turn()
+        pool.budget.spend("spends", 9)
+    late, other = (task.result() for task in asking)
+    assert isinstance(late, Busy)
+    assert late.reason.code == "api_tokens_minute"
+    assert other == ("here", "")
+    assert pool.answering.queue.n_running == 0
+
+
+async def test_so_is_a_guest_s_own_window() -> None:
+    pool = Pool()
+    routes = GuestRoutes(
+        pool.answering, pool.budget, lambda: cast("Any", pool), cast("Any", None), lambda: "den"
+    )
+
+    async def ask() -> list[Json]:
+        return [line async for line in routes._lines(Ask(prompt="x"), Asker("guest 1", "r"))]
+
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        asking = group.create_task(told(ask()), name="asks")
+        await all_had_a_turn()
+        pool.budget.spend("guest 1", 9)
+    late = asking.result()
+    assert isinstance(late, Busy)
+    assert late.reason.code == "api_tokens_minute"
+
+
+async def told(answer: Awaitable[T]) -> T | AppError:
+    try:
+        return await answer
+    except AppError as error:
+        return error
+
+
+async def test_who_answers_depends_on_room_and_on_the_model() -> None:
+    pool, wish = Pool(), Wish("m", ({"role": "user", "content": "x"},))
+    assert await pool.says(wish) == ("here", "")
+    async with pool.answering.queue.turn("other"):  # the pool is full
+        assert await pool.says(wish) == ("there, by theirs", "barn")
+        biased = replace(wish, sampling=replace(wish.sampling, logit_bias=((5, 1.0),)))
+        async with asyncio.TaskGroup() as group:
+            for says in (pool.says(biased), pool.says(wish, pool.upstreams.mark)):
+                waiting = group.create_task(says, name="another token there, or sent on from here")
+                await all_had_a_turn()
+                assert not waiting.done()
+                waiting.cancel()
+    assert await pool.says(wish) == ("here", "")
+    assert await pool.says(replace(wish, model="only:latest")) == ("there, by there", "barn")
+    assert await pool.answering.model("only") == "only"
+    pool.upstreams.spent["barn"] = 100
+    with pytest.raises(BadInput, match="upstream_spent"):
+        await pool.answering.model("only")
+
+
+def test_the_owner_s_own_answers_have_their_slots_and_programs_have_one_at_least() -> None:
+    pool = Pool()
+    for slots, own, room in ((4, 0, 4), (4, 1, 3), (4, 3, 1), (4, 4, 1), (4, 9, 1), (1, 0, 1)):
+        pool.running.slots, pool.n_asks = slots, own
+        assert pool.answering._room("m") == room
+        pool.answering.queue._running["m"] = 2  # of programs: they are among those who ask
+        pool.n_asks += 2
+        assert pool.answering._room("m") == room
+        pool.answering.queue._running["m"] = 0
+
+
+async def test_who_names_no_model_is_counted_for_the_one_that_answers() -> None:
+    """Another became the first while the question waited: its turn takes nothing from the one before."""
+    pool = Pool()
+    queue, newer = pool.answering.queue, SimpleNamespace(**vars(pool.running))
+    newer.entry = SimpleNamespace(name="n", model=SimpleNamespace(id="2" * 64))
+    pool.running.n_askers = newer.n_askers = 0
+    told = list[tuple[str, int, int]]()
+
+    async def ask(model: str) -> None:
+        async with pool.answering.turn("k", model) as name:
+            told.append((name, queue.n_running_by("m"), queue.n_running_by("n")))
+
+    async with asyncio.TaskGroup() as group, pool.answering.turn("other", "m"):
+        for model in ("default", "m"):
+            group.create_task(ask(model), name=model)
+        await all_had_a_turn()
+        assert (told, queue.n_waiting) == ([], 2)
+        pool.loaded.add(cast("Any", newer))
+        queue.look()  # there is room for who names none
+        await all_had_a_turn()
+        assert told == [("n", 1, 1)]
+    assert told[1:] == [("m", 1, 0)]
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
+async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> None:
+    """As to OpenAI, Anthropic and Ollama: 404. A server that has a model of just that name answers."""
+    pool = Pool()
+    with pytest.raises(BadInput, match="model_inexact") as refused:
+        await pool.answering.model("ma")
+    assert status_of(refused.value) == 404
+    said = explained(Api.OPENAI, refused.value, "r")["error"]
+    assert (said["type"], said["code"]) == ("invalid_request_error", "model_not_found")
+    assert explained(Api.ANTHROPIC, refused.value, "r")["error"]["type"] == "not_found_error"
+    assert list(explained(Api.OLLAMA, refused.value, "r")) == ["error"]
+    assert await pool.answering.model("man") == "man"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Busy("upstream_busy", name="barn", seconds=1),
+        BadInput("upstream_refused", name="barn", why="the cat is too long"),
+    ],
+)
+async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model(
+    error: AppError, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool, wish, asker = Pool(error), Wish("m", prompt="x"), Asker("waits", "r")
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        waiting = group.create_task(pool.says(wish, asker=asker), name="wait for the pool")
+        await all_had_a_turn()
+        assert not waiting.done()
+        assert not asker.origin.n_asked  # the stream of it may say that it lives
+    assert waiting.result() == ("here", "")
+    assert error.reason.code in caplog.text
+    assert "the cat" not in caplog.text  # what a server says may repeat what it was asked
+    with pytest.raises(type(error)):
+        await pool.says(replace(wish, model="only"))
+
+
+def test_a_content_is_text_or_refused() -> None:
+    assert text_of(None) == ""
+    assert text_of([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]) == "a\nb"
+    said = [{"type": "refusal", "refusal": "I may not."}]  # as OpenAI's models say so
+    assert text_of(said, ("text", "refusal")) == "I may not."
+    with pytest.raises(BadInput, match="api_content_unsupported"):
+        text_of(said)
+
+
+def test_what_was_not_loaded_is_no_fault_of_the_program_that_asks() -> None:
+    error = BadInput("last_load_failed", model="m", why="No engine.")
+    assert status_of(error) == 422
+    assert "`guide`" in str(explained(Api.OPENAI, error, "r"))

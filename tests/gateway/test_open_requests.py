@@ -1,0 +1,64 @@
+"""What is under way when a door closes: its error, or none where a stream has said it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+
+from app.core.errors import Refused, StageLost
+from app.gateway.open_requests import UnderWay
+from app.gateway.writing import BEGUN
+
+
+@pytest.mark.parametrize(
+    ("request_", "ends"), [({}, StageLost), ({BEGUN: True}, asyncio.CancelledError)]
+)
+async def test_nothing_is_said_twice(request_: Any, ends: type[BaseException]) -> None:
+    door, no_app = UnderWay(), cast("web.Application", None)
+
+    async def under_way() -> None:
+        async with door.until_closed(request_):
+            await asyncio.sleep(60)
+
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(caught(under_way()), name="asked")
+        await asyncio.sleep(0)
+        await door.end(no_app)
+        assert type(await asked) is ends
+    await door.end(no_app)  # nothing is left
+
+
+async def test_a_key_that_is_taken_away_ends_what_was_asked_with_it_and_no_more() -> None:
+    door = UnderWay()
+
+    async def under_way(key: str) -> None:
+        async with door.until_closed(cast("Any", {}), key):
+            await asyncio.sleep(60)
+
+    async with asyncio.TaskGroup() as group:
+        its, other = (
+            group.create_task(caught(under_way(key)), name=key) for key in ("its", "other")
+        )
+        await asyncio.sleep(0)
+        door.end_of("its")
+        assert isinstance(await its, Refused)
+        assert not other.done()
+        other.cancel()
+
+
+async def test_another_s_time_that_is_over_is_no_closing() -> None:
+    with pytest.raises(TimeoutError):
+        async with UnderWay().until_closed(cast("Any", {})):
+            raise TimeoutError
+
+
+async def caught(work: Coroutine[Any, Any, None]) -> BaseException | None:
+    try:
+        await work
+    except BaseException as error:  # noqa: BLE001  a cancellation too
+        return error
+    return None

@@ -1,0 +1,104 @@
+"""Texts are scored by a tiny reranker whose weights numpy knows, and other models say that they are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import gguf
+import pytest
+
+from backends.llamacpp.embedder import LlamaEmbedder
+from tests import tiny_bert
+from tests.gateway.conftest import Open
+from tests.node.pool import Json
+
+PATHS = ("/v1/rerank", "/v1/reranking", "/rerank", "/reranking")
+QUERY, TEXTS = "what is a shed", ["rain", "a small house", "a house of wood", "b"]
+
+
+@pytest.fixture(scope="module")
+def scores(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[float]]:
+    """A reranker on the shelf, and what it should say of TEXTS."""
+    path = tiny_bert.bert(tmp_path_factory.mktemp("rerank") / "r.gguf", gguf.PoolingType.RANK)
+    assert api.node.run("import", str(path), "--name", "judge").returncode == 0
+    model = LlamaEmbedder(str(path), tiny_bert.CONTEXT, 1)
+    try:
+        yield [tiny_bert.expected_score(model.pair(QUERY, text)) for text in TEXTS]
+    finally:
+        model.close()
+        api.control("POST", "/unload", {"model": "judge"})
+        api.control("DELETE", "/models/judge")
+
+
+async def asked(http: aiohttp.ClientSession, path: str, **body: object) -> tuple[int, Any]:
+    async with http.post(path, json=body) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_without_one_it_says_so_and_how_to_get_one(http: aiohttp.ClientSession) -> None:
+    got, told = await asked(http, PATHS[0], query=QUERY, documents=TEXTS)
+    assert (got, "There is no reranker here" in told["error"]["message"]) == (404, True)
+    got, told = await asked(http, PATHS[0], model="guide", query=QUERY, documents=TEXTS)
+    assert (got, "guide is not a reranker, and there is none here" in told["error"]["message"]) == (
+        400,
+        True,
+    )
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_scores_are_the_model_s_and_the_best_one_is_first(
+    http: aiohttp.ClientSession, api: Open, scores: list[float], path: str
+) -> None:
+    status, told = await asked(http, path, model="judge", query=QUERY, documents=TEXTS)
+    assert (status, told["object"], told["model"]) == (200, "list", "judge")
+    order = sorted(range(len(TEXTS)), key=lambda index: -scores[index])
+    assert [one["index"] for one in told["results"]] == order
+    for one in told["results"]:
+        assert one == {
+            "index": one["index"],
+            "relevance_score": pytest.approx(scores[one["index"]], abs=1e-3),
+        }
+    assert told["usage"]["prompt_tokens"] == told["usage"]["total_tokens"] > len(TEXTS)
+    held = api.control("GET", "/status")["embeds"]
+    assert (held["model"], held["ranks"]) == ("judge", True), "what is told to the window"
+
+
+async def test_as_jina_s_and_as_tei_s_clients_ask(
+    http: aiohttp.ClientSession, scores: list[float]
+) -> None:
+    best = max(range(len(TEXTS)), key=lambda index: scores[index])
+    documents = [{"text": TEXTS[0]}, *TEXTS[1:]]
+    _, told = await asked(
+        http, PATHS[0], query=QUERY, documents=documents, top_n=1, return_documents=True
+    )
+    (one,) = told["results"]
+    assert (one["index"], one["document"]) == (best, {"text": TEXTS[best]})
+    _, found = await asked(http, "/rerank", query=QUERY, texts=TEXTS, return_text=True)
+    assert isinstance(found, list)
+    assert (len(found), found[0]["index"], found[0]["text"]) == (len(TEXTS), best, TEXTS[best])
+    assert found[0]["score"] == pytest.approx(scores[best], abs=1e-3)
+
+
+async def test_other_models_and_wrong_bodies_are_refused_plainly(
+    http: aiohttp.ClientSession, scores: list[float]
+) -> None:
+    body: Json = {"query": QUERY, "documents": TEXTS}
+    for wrong, status, words in (
+        ({"model": "guide"}, 400, "guide is not a reranker. Choose one of: judge"),
+        ({"model": "none-such"}, 404, "none-such"),
+        ({"documents": []}, 400, "documents is empty"),
+        ({"documents": None, "texts": []}, 400, ""),
+        ({"query": ""}, 400, "query"),
+        ({"documents": [3]}, 400, "documents"),
+        ({"top_n": -1}, 400, "top_n"),
+        ({"documents": ["word " * 100]}, 400, "tokens"),
+    ):  # fmt: skip
+        got, told = await asked(http, PATHS[0], **body | wrong)
+        assert (got, words in told["error"]["message"]) == (status, True), (wrong, told)
+    for path, field in (("/v1/embeddings", "input"), ("/v1/completions", "prompt")):
+        got, told = await asked(http, path, model="judge", **{field: "x"})
+        assert got in (400, 404), told
+    _, told = await asked(http, "/v1/completions", model="judge", prompt="x")
+    assert "judge is a reranker" in told["error"]["message"]

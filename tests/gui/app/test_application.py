@@ -1,0 +1,161 @@
+"""The whole window: Quit leaves nothing behind that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.api.node_state import Link
+from app.gui.app import page_names
+from app.gui.app.application import Application
+from app.gui.app.poolhouse_application import Asked
+from app.gui.app.quit_dialog import QuitSheet
+from app.gui.app.window import GOES_ON
+from app.gui.welcome.name_step import NameStep
+from app.gui.welcome.welcome import Welcome
+from tests.gui.desk import Attached
+from tests.gui.speaking import unchanged
+from tests.node.pool import TestNode
+
+
+class Slow(Attached):
+    """Its node never gets ready."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.starts = self.ends = 0
+
+    def start(self) -> None:
+        self.starts += 1
+
+    def end(self) -> None:
+        self.ends += 1
+
+    @property
+    def started(self) -> bool:
+        return self.starts > self.ends
+
+
+@pytest.fixture(autouse=True)
+def language_of_other_tests(qapp: QApplication) -> Iterator[None]:
+    """An application chooses one, for the whole process."""
+    with unchanged(qapp):
+        yield
+
+
+def test_quit_ends_a_node_that_still_starts(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    launcher = Slow(tmp_path)
+    made = Application(qapp, launcher)
+    qtbot.addWidget(made.window)
+    pool = made.services.pool
+    assert pool.link is Link.STARTING
+    made.quit()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
+    assert not pool._look.isActive()
+    assert (launcher.starts, launcher.ends) == (1, 1)
+
+
+@pytest.mark.long
+def test_quit_leaves_a_node_alone_that_it_did_not_start(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Attached(lone.root))
+    qtbot.addWidget(made.window)
+    qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
+    made.quit()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
+    status = lone.run("status", "--json")
+    assert status.returncode == 0, status.stdout
+    assert lone.process.poll() is None
+
+
+def test_who_quits_by_a_key_is_told_once_that_the_service_goes_on(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Attached(lone.root))
+    qtbot.addWidget(made.window)
+    qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
+    made.services.preferences.forget(GOES_ON)
+    (key,) = [
+        one
+        for one in made.window.findChildren(QShortcut)
+        if one.key() == QKeySequence(QKeySequence.StandardKey.Quit)
+    ]
+    key.activated.emit()
+    assert "goes on" in made.window._told.sentence
+    assert ended == []
+    key.activated.emit()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
+
+
+def test_quit_asks_before_it_ends_what_is_under_way(
+    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Attached(lone.root))
+    qtbot.addWidget(made.window)
+    qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
+    made.window.go(page_names.CHAT)
+    chat = made.window.page(page_names.CHAT)
+    monkeypatch.setattr(type(chat), "is_busy", True)
+    made.tray.menu.quit.trigger()
+    made.tray.menu.quit.trigger()  # once more: it is asked already
+    (sheet,) = made.window.findChildren(QuitSheet)
+    assert sheet.isVisible()
+    assert "under way on: Chat." in sheet.sentence.text()
+    sheet.stay.click()
+    qtbot.waitUntil(lambda: made.window.findChild(QuitSheet) is None)
+    assert ended == []
+    made.tray.menu.quit.trigger()
+    made.window.findChildren(QuitSheet)[0].leave.click()
+    qtbot.waitUntil(lambda: bool(ended), timeout=5000)
+
+
+def test_a_log_out_is_not_broken_off_by_a_window_that_would_rather_hide(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """macOS asks every app to quit, and goes on only when each has said yes."""
+    assert isinstance(qapp, Asked)
+    ended: list[bool] = []
+    monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
+    made = Application(qapp, Slow(tmp_path))
+    qtbot.addWidget(made.window)
+    assert made.window.isVisible()
+    asked = QEvent(QEvent.Type.Quit)
+    qapp.to_quit.connect(made.quit)
+    try:
+        assert QCoreApplication.sendEvent(qapp, asked)
+    finally:
+        qapp.to_quit.disconnect(made.quit)
+    assert asked.isAccepted()
+    qtbot.waitUntil(lambda: bool(ended))
+
+
+def test_the_first_step_has_the_keyboard_in_the_name(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qapp, "exit", lambda: None)
+    made = Application(qapp, Slow(tmp_path))
+    qtbot.addWidget(made.window)
+    made.window.activateWindow()
+    steps = made.window.findChildren(Welcome)[0]
+    name = steps.step
+    assert isinstance(name, NameStep)
+    qtbot.waitUntil(name.field.hasFocus, timeout=5000)
+    steps.end()
+    made.quit()

@@ -1,0 +1,259 @@
+"""The tray: its lines change in place, its orders reach the node, closing never hides into nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import ChatId
+from app.core.errors import AppError
+from app.gui.app import tray as tray_module
+from app.gui.app.mending_places import LOG
+from app.gui.app.tray import NO_TRAY, Tray
+from app.gui.app.tray_menu import TrayMenu
+from app.gui.app.tray_news import News, news
+from app.gui.app.window import Window
+from tests.gui.desk import Attached, Desk
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def window(qtbot: QtBot, at_lone: Desk) -> Window:
+    made = Window(at_lone.services, lambda: False, lambda: None)
+    qtbot.addWidget(made)
+    return made
+
+
+@pytest.fixture
+def tray(window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tray]:
+    """On a desktop with a tray."""
+    monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: True))
+    made = Tray(at_lone.services, window, lambda: None)
+    yield made
+    made.hide()
+
+
+def told(tray: Tray, monkeypatch: pytest.MonkeyPatch) -> list[News]:
+    found: list[News] = []
+    monkeypatch.setattr(tray, "tell", found.append)
+    return found
+
+
+def lines(menu: TrayMenu) -> list[str]:
+    return [line.text() for line in menu.actions() if line.isVisible() and line.text()]
+
+
+def test_the_menu_is_complete_and_keeps_its_lines(qtbot: QtBot, tray: Tray, at_lone: Desk) -> None:
+    menu, pool = tray.menu, at_lone.services.pool
+    assert lines(menu) == [
+        "Ready. No model is loaded yet.", "Open Poolhouse", "Pause lending", "Stop now",
+        "Machines", "Settings", "Quit; the background service goes on",
+    ]  # fmt: skip
+    assert [line.text() for line in menu.machines.actions()] == ["den (this machine): ready"]
+    before: list[QAction] = list(menu.actions())
+    menu.pauses.actions()[0].trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "paused", timeout=5000)
+    assert 3500 < pool.node["lending"]["resumes_in_s"] <= 3600
+    assert menu.status.text().startswith("Paused by you until ")
+    assert "Resume lending" in lines(menu)
+    assert "Pause lending" not in lines(menu)
+    assert "Stop now" not in lines(menu)  # nothing is left to stop
+    menu.resume.trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "ready", timeout=5000)
+    menu.stop.trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"].get("code") == "pause_stopped", timeout=5000)
+    menu.resume.trigger()
+    qtbot.waitUntil(lambda: pool.node["lending"]["state"] == "ready", timeout=5000)
+    assert menu.actions() == before
+
+
+def test_quit_says_what_it_ends(tray: Tray, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tray.menu.quit.text() == "Quit; the background service goes on"
+    monkeypatch.setattr(Attached, "started", property(lambda _: True))
+    at_lone.services.pool.changed.emit()
+    assert tray.menu.quit.text() == "Quit"
+
+
+def test_lines_lead_to_pages(tray: Tray, at_lone: Desk) -> None:
+    tray.menu.machines.actions()[0].trigger()
+    next(line for line in tray.menu.actions() if line.text() == "Settings").trigger()
+    assert at_lone.went == [f"pool/{at_lone.services.pool.node['id']}", "settings"]
+
+
+def test_a_machine_that_joined_is_shown() -> None:
+    (one,) = news(PAIRING, JOINED | {"pairing": None, "paired": "b"})
+    assert (one.page, one.sentence) == ("pool/b", "attic belongs to your household now.")
+
+
+def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(
+    tray: Tray, at_lone: Desk
+) -> None:
+    lost = news(READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}})
+    tray.tell(lost[0])
+    tray._message_clicked()
+    at_lone.services.cut.cut(ChatId("7"), "guide")
+    tray._message_clicked()
+    tray.tell(News("Download finished", "m is ready to load.", "models"))
+    tray._message_clicked()
+    assert at_lone.went == ["pool", "chat/at/7", "models"]
+
+
+def test_the_first_line_leads_to_what_it_tells_of(tray: Tray, at_lone: Desk) -> None:
+    pool, status = at_lone.services.pool, tray.menu.status
+    status.trigger()
+    states = ({"model": "m", "state": one} for one in ("lost", "recovering", "loading", "ready"))
+    for loaded in states:
+        pool.snapshot = pool.snapshot | {"loaded": loaded}
+        status.trigger()
+    assert at_lone.went == ["models", "pool", "pool", "models", "chat"]
+    pool.snapshot = pool.snapshot | {"loaded": {"model": "m", "state": "recovering"}}
+    at_lone.services.cut.cut(ChatId("7"), "m")
+    status.trigger()
+    assert at_lone.went[-1] == "chat/at/7"
+
+
+def test_names_with_signs_are_shown_as_they_are(tray: Tray, at_lone: Desk) -> None:
+    pool = at_lone.services.pool
+    pool.snapshot = pool.snapshot | {
+        "machines": {"a": {"name": "R&D <b>", "state": "paused"}, "b": {"name": "attic"}}
+    }
+    pool.changed.emit()
+    shown = [line.text() for line in tray.menu.machines.actions() if line.isVisible()]
+    assert shown == ["attic: offline", "R&&D <b>: paused"]
+
+
+def test_without_a_node_only_what_works_is_offered(qtbot: QtBot, away: Desk) -> None:
+    menu = TrayMenu(away.services, lambda: None, lambda: None, lambda _: None)
+    qtbot.addWidget(menu)
+    assert lines(menu) == ["Starting the background service…", "Open Poolhouse", "Settings", "Quit"]
+
+
+def test_closing_hides_where_a_tray_is_and_says_so_once(
+    tray: Tray, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = told(tray, monkeypatch)
+    for _ in range(2):
+        window.show()
+        assert tray.keeps(window)
+        assert not window.isVisible()
+    assert len(said) == 1
+    assert "Quit" in said[0].sentence
+
+
+def test_a_tray_that_goes_away_brings_the_window_back(
+    tray: Tray, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(tray, monkeypatch)
+    window.show()
+    tray.keeps(window)
+    monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: False))
+    tray._look_after()
+    assert window.isMinimized()
+
+
+def test_without_a_tray_the_window_minimises_and_says_so_once(
+    window: Window, at_lone: Desk
+) -> None:
+    at_lone.services.preferences.forget(NO_TRAY)
+    tray = Tray(at_lone.services, window, lambda: None)
+    assert not tray.is_there
+    window.show()
+    assert tray.keeps(window)
+    assert not window.isMinimized()  # what is said could not be read
+    assert "stays in the task bar" in window._told.sentence
+    assert [one.text() for one in offered(window)] == ["Minimise", "Quit"]
+    assert tray.keeps(window)
+    assert window.isMinimized()
+    assert not window._told.sentence
+    window.showNormal()
+    tray.keeps(window)
+    assert window.isMinimized()
+    assert not window._told.sentence
+
+
+@pytest.mark.parametrize(("place", "ends"), [(0, False), (1, True)])
+def test_the_first_close_without_a_tray_asks(
+    window: Window, at_lone: Desk, place: int, ends: bool
+) -> None:
+    at_lone.services.preferences.forget(NO_TRAY)
+    quits: list[bool] = []
+    tray = Tray(at_lone.services, window, lambda: quits.append(True))
+    window.show()
+    tray.keeps(window)
+    offered(window)[place].click()
+    assert window.isMinimized() is not ends
+    assert quits == [True] * ends
+    assert not window._told.sentence
+    assert at_lone.services.preferences.flag(NO_TRAY)
+
+
+def offered(window: Window) -> list[QPushButton]:
+    """The buttons beside what is said over every page."""
+    return [one for one in window._told.findChildren(QPushButton) if one.isVisible()]
+
+
+def test_a_late_tray_takes_a_hidden_start(
+    qtbot: QtBot, window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tray_module, "LATE_MS", 20)
+    tray = Tray(at_lone.services, window, lambda: None)
+    tray.start_hidden()
+    assert window.isMinimized()
+    monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: True))
+    qtbot.waitUntil(lambda: tray.is_there and not window.isVisible(), timeout=5000)
+    tray.hide()
+
+
+def test_a_refused_order_is_said(
+    qtbot: QtBot, tray: Tray, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = told(tray, monkeypatch)
+    at_lone.services.pool.stop()
+    tray.menu.pauses.actions()[0].trigger()
+    assert said
+    assert ("background service" in said[0].sentence, said[0].page) == (True, "")
+    tray._failed(AppError("bug"))
+    assert said[1].page == LOG  # there is what is known of a mistake of ours
+
+
+PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"name": "den"}}}
+JOINED = PAIRING | {"machines": {"a": {"name": "den"}, "b": {"name": "attic"}}}
+LAST_TRY = PAIRING | {"pairing": {"tries_left": 1}}
+LOADING = {"downloads": {"d": {"name": "Qwen", "state": "running"}}}
+READY = {"loaded": {"model": "guide", "state": "ready"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "titles"),
+    [
+        ({}, READY, []),
+        (PAIRING, PAIRING | {"pairing": {"tries_left": 1}}, ["Pairing attempt"]),
+        (PAIRING, PAIRING | {"pairing": None}, []),  # it was closed by hand, or its time was over
+        (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": None}, []),  # closed by hand
+        (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_expired"}, []),
+        (LAST_TRY, PAIRING | {"pairing": None, "pairing_closed": "pairing_tries_used"},
+         ["Pairing attempt"]),
+        (PAIRING, JOINED | {"pairing": None, "paired": "b"}, ["A machine was added"]),
+        (JOINED, JOINED | {"pairing": None, "paired": "b"}, ["A machine was added"]),
+        (PAIRING, PAIRING | {"paired": "b"}, []),  # the name comes a moment later
+        (PAIRING | {"paired": "b"}, JOINED | {"paired": "b"}, ["A machine was added"]),
+        (JOINED | {"paired": "b"}, JOINED | {"paired": "b"}, []),
+        (PAIRING, JOINED, []),  # another machine of the household let it in
+        (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, ["Download finished"]),
+        (LOADING, {"downloads": {"d": {"name": "Qwen", "state": "failed"}}}, []),
+        ({"a": 1}, {"downloads": {"d": {"name": "Qwen", "state": "done"}}}, []),
+        (READY, {"loaded": {"state": "lost", "reason": "attic is gone."}}, ["The model was lost"]),
+        ({"loaded": {"state": "lost"}}, {"loaded": {"state": "lost", "reason": "x"}}, []),
+        (READY, {"loaded": None}, []),
+        (READY | {"beside": [{"model": "m", "state": "ready"}]},
+         READY | {"beside": [{"model": "m", "state": "lost"}]}, ["The model was lost"]),
+    ],
+)  # fmt: skip
+def test_what_is_news(before: Json, now: Json, titles: list[str]) -> None:
+    assert [one.title for one in news(before, now)] == titles

@@ -1,0 +1,149 @@
+"""Export in four forms: whole, escaped, and never half a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import ATTACHMENTS, Chat, Message, MessageId, Role, add, edit
+from app.core.errors import AppError
+from app.core.reasons import said
+from app.gui.chat.export.chat_json import chats_of
+from app.gui.chat.export.export import FORMATS, HTML, JSON, MARKDOWN, PDF, Format, export, stored
+from app.gui.chat.history.history import History
+from tests.gui.chat.talk import history, talked
+
+NASTY = '<script>alert(1)</script> ![x](http://evil.example/a.png) [go](javascript:alert(2)) "&'
+
+
+@pytest.fixture
+def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
+    made = history(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def chat(kept: History) -> Chat:
+    """With a system message, a file, code, a table, an old branch, and what would do harm."""
+    made = talked(kept, f"Old {NASTY}", "gone", title=f"My <i>chat</i> {NASTY}", folder="Work")
+    made = edit(made, next(iter(made.messages)), f"New {NASTY}", MessageId("new"), kept.now())
+    files = {ATTACHMENTS: [{"name": "notes<1>.txt", "text": "a ``` b\n</pre>"}]}
+    made = add(made, Message(MessageId("q"), made.leaf, Role.USER, "And?", kept.now(), files))
+    answer = f"# Title\n\n|a|b|\n|-|-|\n|1|2|\n\n```python\nx < 1\n```\n\n{NASTY}"
+    made = add(made, Message(MessageId("a"), made.leaf, Role.ASSISTANT, answer, kept.now()))
+    made = replace(made, system="Be <kind>.")
+    kept.keep(made)
+    return made
+
+
+def written(kept: History, form: Format, folder: Path) -> bytes:
+    assert kept.file is not None
+    target = folder / f"out{form.suffix}"
+    assert export(
+        stored(kept.file, None, kept.codec), form, target, "Chats", lambda _: None
+    ) == len(kept.headings())
+    return target.read_bytes()
+
+
+class Tags(HTMLParser):
+    """What a browser would make of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_is_whole_and_harmless(kept: History, chat: Chat, tmp_path: Path) -> None:
+    tags = Tags()
+    tags.feed(written(kept, HTML, tmp_path).decode())
+    names = {tag for tag, _ in tags.found}
+    assert {"table", "pre", "code", "section"} <= names
+    assert not names & {"script", "img", "iframe", "object", "link", "i"}
+    loaded = [
+        a for _, a in tags.found if "src" in a or "href" in a or any(n[:2] == "on" for n in a)
+    ]
+    assert all(set(one) == {"href"} and str(one["href"]).startswith("http") for one in loaded)
+    assert "Be <kind>." in tags.text
+    assert "notes<1>.txt" in tags.text
+    assert "Old" not in tags.text
+
+
+def test_markdown_keeps_the_words(kept: History, chat: Chat, tmp_path: Path) -> None:
+    text = written(kept, MARKDOWN, tmp_path).decode()
+    assert f"# My <i>chat</i> {NASTY}" in text
+    assert "\n````\na ``` b\n</pre>\n````\n" in text
+    assert "```python\nx < 1\n```" in text
+
+
+def test_pdf_has_a_page_for_each_chat(kept: History, chat: Chat, tmp_path: Path) -> None:
+    talked(kept, "Second", "word " * 3000)
+    data = written(kept, PDF, tmp_path)
+    assert data.startswith(b"%PDF")
+    assert data.count(b"/Type /Page\n") >= 4  # one of the first chat, some of the long one
+
+
+def test_json_comes_back_as_it_was(kept: History, chat: Chat, tmp_path: Path) -> None:
+    other = talked(kept, "Question", "Answer", title="Plain")
+    kept.pin([other.id], True)
+    kept.archive([other.id], True)
+    assert kept.file is not None
+    target = tmp_path / "out.json"
+    assert export(stored(kept.file, None, kept.codec), JSON, target, "", lambda _: None) == 2
+    found = chats_of(target.read_bytes(), "out.json")
+    same = [replace(one, id=chat.id) for one in found]
+    for original in (kept.chat(chat.id), kept.chat(other.id)):
+        assert original is not None
+        assert replace(original, id=chat.id) in same
+
+
+def test_only_the_chosen(kept: History, chat: Chat, tmp_path: Path) -> None:
+    other = talked(kept, "Only me")
+    assert kept.file is not None
+    target = tmp_path / "one.md"
+    assert (
+        export(stored(kept.file, [other.id], kept.codec), MARKDOWN, target, "", lambda _: None) == 1
+    )
+    assert "My <i>" not in target.read_text("utf-8")
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_an_export_that_fails_leaves_the_old_file(
+    kept: History, chat: Chat, tmp_path: Path, form: Format
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    target = folder / f"a{form.suffix}"
+    target.write_text("before")
+
+    def stop(n: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    assert kept.file is not None
+    with pytest.raises(AppError) as caught:
+        export(stored(kept.file, None, kept.codec), form, target, "", stop)
+    assert "No space left" in said(caught.value)
+    assert target.read_text() == "before"
+    assert list(folder.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_folder_that_is_not_there(
+    kept: History, chat: Chat, tmp_path: Path, form: Format
+) -> None:
+    assert kept.file is not None
+    with pytest.raises(AppError) as caught:
+        export(stored(kept.file, None, kept.codec), form, tmp_path / "no" / "x", "", lambda _: None)
+    assert "Choose another place" in said(caught.value)

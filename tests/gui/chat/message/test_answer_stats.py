@@ -1,0 +1,53 @@
+"""The line below an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.gui.chat.message.answer_stats import caption, joined, step, used_tokens
+from tests.gui.speaking import speaking
+
+
+@pytest.mark.parametrize(
+    ("predicted", "line"),
+    [
+        (
+            {"decode_tok_s": 545.0},
+            "59.7 tok/s (rough forecast 545) · first token 21 ms · 40 tokens",
+        ),
+        ({"decode_tok_s": 11.8}, "59.7 tok/s (forecast 11.8) · first token 21 ms · 40 tokens"),
+        (None, "59.7 tok/s · first token 21 ms · 40 tokens"),
+    ],
+)
+def test_a_forecast_for_a_very_small_model_is_called_rough(
+    qapp: QApplication, predicted: dict[str, Any] | None, line: str
+) -> None:
+    figures = {"decode_tok_s": 59.7, "ttft_s": 0.021, "tokens": 40, "predicted": predicted}
+    with speaking(qapp, "en"):
+        assert caption(figures) == line
+
+
+def test_an_answer_that_went_on_tells_the_tokens_of_all_its_parts(qapp: QApplication) -> None:
+    lost = [{"machine": "attic"}]
+    first = {"tokens": 40, "decode_tok_s": 59.7, "prompt_tokens": 10, "recovered": lost}
+    then = {"tokens": 20, "decode_tok_s": 30.0, "prompt_tokens": 50}
+    last = {"tokens": 1, "ttft_s": 0.021, "prompt_tokens": 70}
+    whole = joined(joined(first, then), last)
+    with speaking(qapp, "en"):
+        assert caption(whole) == "30.0 tok/s · first token 21 ms · 61 tokens"
+        assert (
+            caption(joined({}, last)) == "first token 21 ms"
+        )  # the window ended before it had counted
+    assert used_tokens(whole) == 71
+    assert whole["recovered"] == lost
+
+
+def test_what_is_done_now_names_the_machine_once(qapp: QApplication) -> None:
+    for language, words in (("en", "Measuring attic: 29 %"), ("de", "Misst attic: 29 %")):
+        with speaking(qapp, language):
+            progress = {"step": "measuring", "machine": "attic", "done": 29, "total": 100}
+            assert step(progress) == words
+    assert step({"step": "loading", "machine": "attic"}) == "Loading layers on attic…"

@@ -1,0 +1,116 @@
+"""What is offered when an answer failed: what can help, and never only what fails again."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication, QComboBox, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.core.chat import Chat, ChatId, Message, MessageId, Role, add
+from app.core.errors import AppError
+from app.gui.app import page_names
+from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.chat_settings import ChatSettings
+from app.gui.chat.error_actions import (
+    CONTEXT,
+    LONGER,
+    NO_MODEL,
+    TOO_BIG,
+    TOO_LONG,
+    Buttons,
+    WaysOut,
+)
+from tests.gui.chat.test_chat_page import ask, page, rested
+
+__all__ = ["page"]  # a fixture
+LONG = "What is a host? " + "Tell me all about hosts, please. " * 300
+OLDEST, LARGER, EDIT = (
+    "Leave out the oldest messages", "Choose a larger context", "Edit the message",
+)  # fmt: skip
+
+
+def asked(*texts: str) -> Chat:
+    chat = Chat(ChatId("1"))
+    for number, text in enumerate(texts):
+        role = Role.ASSISTANT if number % 2 else Role.USER
+        chat = add(chat, Message(MessageId(str(number)), chat.leaf, role, text, 0.0))
+    return chat
+
+
+ALONE, AFTER = asked("Why?"), asked("Why?", "Because.", "And then?")
+CASES = [
+    (LONGER, ALONE, False, False, [LARGER, EDIT]),
+    (LONGER, AFTER, False, False, [OLDEST, LARGER, EDIT]),
+    (LONGER, AFTER, True, False, [LARGER, EDIT]),
+    (LONGER, AFTER, False, True, [OLDEST, EDIT]),
+    *((code, ALONE, False, False, [EDIT]) for code in TOO_LONG if code != LONGER),
+    *((code, AFTER, False, False, [OLDEST, EDIT]) for code in TOO_LONG if code != LONGER),
+    *((code, ALONE, False, False, ["Choose another context"]) for code in CONTEXT),
+    *((code, ALONE, False, False, ["Choose another model", "Try again"]) for code in TOO_BIG),
+    (NO_MODEL, ALONE, False, False, ["Choose another model", "Ask the Guide"]),
+    ("bug", ALONE, False, False, ["Try again"]),
+    ("bug", asked("Why?", "Bec"), False, False, ["Continue"]),
+]
+
+
+@pytest.mark.parametrize(("code", "chat", "leaves_out", "is_guest", "offered"), CASES)
+def test_only_what_can_help_is_offered(
+    qapp: QApplication, code: str, chat: Chat, leaves_out: bool, is_guest: bool, offered: list[str]
+) -> None:
+    went = list[str]()
+    session: Any = SimpleNamespace(leaves_out=lambda _: leaves_out)
+    pool: Any = SimpleNamespace(hosts=["den"] if is_guest else None)
+    buttons = Buttons(went.append, list, list, list, list, list)
+    found = dict(WaysOut(session, pool, lambda _: None, buttons).of(AppError(code), chat))
+    assert list(found) == offered
+    if "Choose another model" in found:
+        found["Choose another model"]()
+        assert went == [page_names.MODELS]
+
+
+def button(page: ChatPage, words: str) -> QPushButton:
+    QApplication.processEvents()  # they are laid out
+    found = [one for one in page.notice.findChildren(QPushButton) if not one.isHidden()]
+    return next(one for one in found if one.text() == words)
+
+
+@pytest.mark.long
+def test_a_message_too_long_for_its_model_is_edited(qtbot: QtBot, page: ChatPage) -> None:
+    """The Guide reads no more, however it is loaded, and there is nothing older to leave out."""
+    ask(qtbot, page, LONG)
+    assert "reads at most 1,024" in page.notice.sentence
+    words = [one.text() for one in page.notice.findChildren(QPushButton) if one.text()]
+    assert words == [EDIT]
+    button(page, EDIT).click()
+    editor = page.conversation.views[0]._editor
+    assert editor is not None
+    editor.field.setPlainText("What is a host?")
+    editor.accept.click()
+    rested(qtbot, page)
+    assert not page.notice.sentence
+    assert page.conversation.views[-1].message.text
+
+
+def test_a_context_beyond_the_model_is_chosen_anew(qtbot: QtBot, page: ChatPage) -> None:
+    """It was chosen for another model. What is saved answers the question that failed."""
+    qtbot.waitUntil(lambda: page._models.reads("guide") == 1_024)
+    known = page.history.chat(page.chat.id)
+    assert known is not None
+    page._set_up(Chat(known.id, context=131_072))
+    ask(qtbot, page, "What is a host?")
+    assert "Choose 1024 or fewer" in page.notice.sentence.replace(",", "")
+    button(page, "Choose another context").click()
+    dialog = page.findChild(ChatSettings)
+    assert dialog is not None
+    assert sizes_of(dialog.context) == [None, 1_024]
+    dialog._save()
+    rested(qtbot, page)
+    assert not page.notice.sentence
+    assert page.conversation.views[-1].message.text
+
+
+def sizes_of(box: QComboBox) -> list[int | None]:
+    return [box.itemData(at) for at in range(box.count())]

@@ -1,0 +1,83 @@
+"""A chat whose answer was cut is found from outside: by the notification, and by the tray's first line."""
+
+from __future__ import annotations
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import AppError, BadInput, StageLost
+from app.gui.api.node_client import NodeClient
+from app.gui.app.mending_places import of_chat
+from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.interrupted_answers import CutAnswers
+from app.gui.chat.session import Running
+from tests.gui.chat.test_chat_page import page
+
+__all__ = ["page"]  # a fixture
+SHORT = {"recovery": {"state": "short", "machine": "attic", "text": "attic is gone."}}
+WORD = {"delta": {"text": "One ", "token_ids": [1]}}
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that never answers by itself."""
+    monkeypatch.setattr(NodeClient, "call", lambda *_: None)
+
+
+def asked(page: ChatPage) -> Running:
+    """A question under way."""
+    page.composer.field.setPlainText("Why?")
+    page.composer._send()
+    return page.session.running[page.chat.id]
+
+
+def test_the_last_one_that_was_cut_with_a_model_is_found() -> None:
+    cut = CutAnswers()
+    assert cut.place("m", "pool") == "pool"
+    for chat in ("a", "b", "c"):
+        cut.cut(chat, "other" if chat == "c" else "m")  # type: ignore[arg-type]
+    assert cut.place("m", "pool") == of_chat("b")
+    cut.mended("b")  # type: ignore[arg-type]
+    assert cut.place("m", "pool") == of_chat("a")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_cut"),
+    [
+        (StageLost("stage_lost", machine="attic"), True),
+        (BadInput("prompt_too_long", tokens=9, context=8), False),
+        (AppError("node_away"), False),
+    ],
+)
+def test_an_answer_that_broke_off_with_its_model_is_noted(
+    silent: None, page: ChatPage, error: AppError, is_cut: bool
+) -> None:
+    running, cut = asked(page), page.services.cut
+    running.answer._take(WORD)
+    assert cut.place(running.model, "") == ""
+    running.answer.fail(error)
+    assert cut.place(running.model, "") == (of_chat(page.chat.id) if is_cut else "")
+    page._retry()
+    assert cut.place(running.model, "") == ""  # it goes on
+
+
+def test_an_answer_that_waits_for_a_machine_is_noted_until_it_goes_on(
+    qtbot: QtBot, silent: None, page: ChatPage
+) -> None:
+    running, cut = asked(page), page.services.cut
+    running.answer._take(SHORT)
+    assert cut.place(running.model, "") == of_chat(page.chat.id)
+    running.answer._take(WORD)
+    qtbot.waitUntil(lambda: cut.place(running.model, "") == "")
+    running.answer._take(SHORT)
+    running.answer.fail(AppError("node_away"))  # the rest cannot hold it
+    assert cut.place(running.model, "") == of_chat(page.chat.id)
+
+
+def test_the_page_opens_the_chat_it_is_sent_to(page: ChatPage) -> None:
+    first = page.chat.id
+    page.composer.field.setPlainText("kept")
+    page.open_chat(page.history.begin().id)
+    assert page.chat.id != first
+    page.open(of_chat(first).partition("/")[2])
+    assert page.chat.id == first

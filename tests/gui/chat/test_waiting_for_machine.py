@@ -1,0 +1,130 @@
+"""An answer that waits for a machine: what fits now is offered, and nothing is offered for long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import AppError
+from app.gui.chat.answer import Answer
+from app.gui.chat.session import Running
+from app.gui.chat.waiting_for_machine import Shortage, smaller
+from app.gui.look.theme import Scheme, Theme
+from app.gui.widgets.notice import Notice
+
+TEXT = "attic is gone, and the rest is too small."
+SIZES = {"large": 90, "guide": 1, "small": 40, "tiny": 20}
+MODELS: list[dict[str, Any]] = [
+    *({"name": name, "file_bytes": size} for name, size in SIZES.items()),
+    {"name": "vectors", "file_bytes": 80, "embeds": True},
+]
+
+
+class Client:
+    """A node on which only what a test says fits."""
+
+    def __init__(self, fits: str) -> None:
+        self.fits, self.planned = fits, list[str]()
+        self.models: Callable[[dict[str, Any]], object] = lambda _: None
+
+    def get(self, path: str, done: Callable[[dict[str, Any]], object]) -> None:
+        assert path == "/models"
+        self.models = done
+
+    def post(self, path: str, body: dict[str, Any], done: Any, failed: Any) -> None:
+        assert (path, body["measure"]) == ("/plan", False)
+        self.planned.append(body["model"])
+        if body["model"] == self.fits:
+            done({})
+        else:
+            failed(AppError("too_large"))
+
+
+class Scene:
+    def __init__(self, qtbot: QtBot, theme: Theme, fits: str) -> None:
+        self.client, self.used, self.parent = Client(fits), list[str](), QObject()
+        self.notice = Notice(theme)
+        qtbot.addWidget(self.notice)
+        use, client = self.used.append, cast("Any", self.client)
+        self.shortage = Shortage(client, self.notice, use, self.parent)
+        self.answer = Answer(client, "key", {}, self.parent)
+        self.running = cast("Running", SimpleNamespace(message="m1", answer=self.answer))
+
+    def take(self, line: dict[str, Any]) -> None:
+        self.answer._take(line)
+        self.shortage.tell(self.running, "large")
+
+    @property
+    def buttons(self) -> dict[str, QPushButton]:
+        QApplication.processEvents()  # they are laid out
+        found = self.notice.findChildren(QPushButton)
+        return {one.text(): one for one in found if one.text() and not one.isHidden()}
+
+
+@pytest.fixture
+def scene(qtbot: QtBot, qapp: QApplication) -> Callable[[str], Scene]:
+    return lambda fits: Scene(qtbot, Theme(qapp, Scheme.LIGHT, 1.0), fits)
+
+
+SHORT = {"recovery": {"state": "short", "machine": "attic", "text": TEXT}}
+
+
+def test_the_largest_model_that_fits_is_offered_and_used(scene: Callable[[str], Scene]) -> None:
+    one = scene("tiny")
+    one.take({"recovery": {"state": "lost", "machine": "attic", "text": "attic is gone."}})
+    assert one.notice.isHidden()
+    one.take(SHORT)
+    assert one.notice.sentence == TEXT
+    assert list(one.buttons) == ["Wait for it"]
+    one.client.models({"models": MODELS})
+    assert one.client.planned == ["small", "tiny"]
+    one.buttons["Use a smaller model: tiny"].click()
+    assert one.used == ["tiny"]
+
+
+def test_a_guest_is_offered_none_of_its_own_models(scene: Callable[[str], Scene]) -> None:
+    """Its hosts know nothing of them."""
+    one = scene("tiny")
+    one.take(SHORT)
+    one.client.models({"models": MODELS, "offered": [{"name": "large"}]})
+    assert one.client.planned == []
+    assert list(one.buttons) == ["Wait for it"]
+
+
+def test_who_waits_is_left_in_peace(scene: Callable[[str], Scene]) -> None:
+    one = scene("tiny")
+    one.take(SHORT)
+    one.buttons["Wait for it"].click()
+    one.client.models({"models": MODELS})  # late
+    one.take(SHORT)
+    assert one.notice.isHidden()
+
+
+def test_when_it_goes_on_nothing_is_offered_any_more(scene: Callable[[str], Scene]) -> None:
+    one = scene("none")
+    one.take(SHORT)
+    one.take({"delta": {"text": "on", "token_ids": [1]}})
+    assert one.notice.isHidden()
+    one.client.models({"models": MODELS})
+    assert one.client.planned == []
+
+
+def test_an_answer_that_is_stopped_takes_its_notice_along(scene: Callable[[str], Scene]) -> None:
+    one = scene("none")
+    one.take(SHORT)
+    one.client.models({"models": MODELS})
+    assert list(one.buttons) == ["Wait for it"]
+    one.shortage.tell(None, "large")
+    assert one.notice.isHidden()
+
+
+def test_smaller_ones_come_the_largest_first() -> None:
+    assert smaller(MODELS, "large") == ["small", "tiny", "guide"]
+    assert smaller(MODELS, "guide") == []
+    assert smaller(MODELS, "gone") == ["large", "small", "tiny", "guide"]

@@ -1,0 +1,61 @@
+"""Before "Load as well" is pressed: what would come of it beside what is loaded, not in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import DoesNotFit
+from app.gui.models.details.model_actions import Do
+from app.gui.models.models_page import ModelsPage
+from testbed import tiny
+from tests.gui.desk import Desk
+from tests.gui.models.test_models_page import until
+
+MIB = 1 << 20
+Json = dict[str, Any]
+
+
+@pytest.mark.long
+def test_the_forecast_beside_what_is_loaded_is_told_and_decides(
+    qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
+) -> None:
+    details, client = page.details, at_lone.services.client
+    bar, view = details.bar, details.beside
+    assert not view.isVisibleTo(page)
+    bar.buttons[Do.LOAD].click()
+    until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
+    page.take_in([str(tiny.llama(tmp_path / "second.gguf"))])
+    until(qtbot, lambda: page.list.chosen_key == "shelf:second")
+    until(qtbot, lambda: view.isVisibleTo(page), 30_000)
+    asked: list[Json] = []
+    told: list[Json] = []
+    body = {"model": "second", "measure": False, "beside": True}
+    client.call("POST", "/plan", body, told.append)
+    until(qtbot, lambda: bool(told))
+    shown = told[0]["machines"][0]["lends_bytes"] - told[0]["machines"][0]["needs_bytes"]
+    assert view.judgement is not None
+    assert abs(view.judgement.verdict.spare_bytes - shown) < 256 * MIB  # free memory moves
+    assert view.words.text().startswith("Load as well: Fits · ")
+    assert bar.buttons[Do.BESIDE].isEnabled()
+
+    def no_room(method: str, path: str, order: Json, done: Any, failed: Any) -> None:
+        asked.append(order)
+        if order.get("beside"):
+            failed(DoesNotFit("too_large", need_bytes=9 * MIB, lent_bytes=5 * MIB))
+        else:
+            done(told[0])
+
+    page.planning._client = type("Client", (), {"call": staticmethod(no_room)})()
+    details.plan()
+    until(qtbot, lambda: view.words.text() == "Load as well: Too big by 4.0 MiB")
+    assert asked[-1]["beside"]
+    assert not bar.buttons[Do.BESIDE].isEnabled()
+    assert bar.buttons[Do.LOAD].isEnabled()  # in its place it fits
+    page.planning._client = client
+    page.list.select("shelf:guide")
+    until(qtbot, lambda: Do.CHAT in bar.buttons)
+    assert not view.isVisibleTo(page)

@@ -1,0 +1,22 @@
+"""The context of a model, chosen with a slider."""
+
+from __future__ import annotations
+
+from pytestqt.qtbot import QtBot
+
+from app.gui.models.details.context_slider import ContextSlider
+
+
+def test_its_words_need_no_room_beside_each_other(qtbot: QtBot) -> None:
+    """Else the details were wider than their pane with large text, and cut at its edge."""
+    made = ContextSlider()
+    qtbot.addWidget(made)
+    made.offer(512)
+    wide = made._value.sizeHint().width()
+    assert "all that this model has" in made._value.text()
+    assert made.minimumSizeHint().width() <= wide
+    made.resize(wide, 200)
+    made.show()
+    assert made._value.geometry().top() >= made._title.geometry().bottom()
+    made.resize(3 * wide, 200)
+    qtbot.waitUntil(lambda: made._value.geometry().top() < made._title.geometry().bottom())

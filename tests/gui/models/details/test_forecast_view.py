@@ -1,0 +1,125 @@
+"""What the window says of a model's speed: forecast, estimated, not measured, or why nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.gui.models.details.forecast_view import ForecastView
+from app.gui.models.details.plan_loader import Planning, Setup
+from app.gui.models.model_item import offer_item, shelf_item
+from tests.gui.models.offers import offer
+
+Json = dict[str, Any]
+KNOWN = {"decode_tok_s": 11.8, "together_tok_s": 30.0, "ttft_s": 2.9}
+FIRST = {"prompt_tokens": 1000, "ttft_s": 2.9}
+
+
+def plan(*codes: str, **more: Any) -> Json:
+    why = [{"code": code, "facts": {}, "sentence": f"Because of {code}."} for code in codes]
+    made = {"users": 1, "forecast": None, "first_token": FIRST, "why": why, "advice": []}
+    return made | {"reasons": [one["sentence"] for one in why]} | more
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> ForecastView:
+    made = ForecastView(lambda: None, lambda: None)
+    qtbot.addWidget(made)
+    qtbot.addWidget(made.reasons)
+    return made
+
+
+def said(view: ForecastView) -> str:
+    return " ".join(one.text() for one in view.reasons.findChildren(QLabel))
+
+
+def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None:
+    view.show_plan(plan(forecast=KNOWN | {"estimated": False}))
+    assert view.rate.text.startswith("11.8")
+    assert view.rate._caption.whole() == "forecast"
+    view.show_estimate(plan("plan_sketched", forecast=KNOWN | {"estimated": True}), None)
+    assert view.rate._caption.whole() == "estimate"
+    view.show_plan(plan("plan_estimated", users=3, forecast=KNOWN | {"estimated": True}))
+    assert view.rate._caption.whole() == "estimate, 3 people together"
+    assert "plan_estimated" in said(view)
+    view.show_plan(plan(forecast=KNOWN | {"decode_tok_s": 338.0}))
+    assert view.rate._caption.whole() == "rough forecast"
+    view.show_plan(plan(users=3, forecast=KNOWN | {"together_tok_s": 338.0}))
+    assert view.rate._caption.whole() == "rough forecast, 3 people together"
+    assert view.measure.isHidden()
+
+
+def test_what_was_not_measured_can_be_also_before_it_is_here(view: ForecastView) -> None:
+    view.show_estimate(plan("plan_unmeasured"), None)
+    assert not view.measure.isHidden()
+    assert "plan_unmeasured" not in said(view)
+
+
+def test_a_model_whose_file_is_missing_is_not_offered_to_be_measured(view: ForecastView) -> None:
+    view.show_plan(plan("plan_unmeasured"))
+    assert not view.measure.isHidden()
+    view.show_plan(plan("plan_unmeasured"), missing=True)
+    assert view.measure.isHidden()
+
+
+def test_where_nothing_can_be_said_it_says_why_and_offers_no_test(view: ForecastView) -> None:
+    view.show_plan(plan("unforecast_indexer"))
+    assert view.measure.isHidden()
+    assert "unforecast_indexer" in said(view)
+    view.show_estimate(plan(), "Its speed is not forecast: nobody knows it.")
+    assert view.measure.isHidden()
+    assert "nobody knows it" in said(view)
+
+
+class Asked:
+    """A client that remembers the last call and answers when told."""
+
+    def __init__(self) -> None:
+        self.path, self.body = "", Json()
+        self.done: Callable[[Json], None] = lambda _: None
+
+    def call(self, _: str, path: str, body: Json, done: Any, *__: Any) -> Asked:
+        self.path, self.body, self.done = path, body, done
+        return self
+
+    running = False
+
+    def cancel(self) -> None:
+        """Nothing is under way."""
+
+
+def test_a_model_that_is_not_here_is_measured_by_layers_like_its_own(qtbot: QtBot) -> None:
+    client, found = Asked(), list[Json]()
+    planning = Planning(client)  # type: ignore[arg-type]
+    planning.estimated.connect(found.append)
+    planning.ask(Setup(offer_item(offer("big", active_parameters=3_000_000_000))))
+    planning.measure()
+    assert (client.path, client.body["measure"], client.body["place"]) == ("/verdicts", True, True)
+    assert client.body["sketches"][0]["active_parameters"] == 3_000_000_000
+    begun = planning.measuring
+    client.done({"verdicts": {"chosen": {"word": "fits"}}})
+    assert found == [{"word": "fits"}]
+    assert (begun, planning.measuring) == (True, False)
+    planning.ask(Setup(shelf_item({"name": "here"})))
+    planning.measure()
+    assert client.path == "/plan"
+    planning.forget()
+
+
+def test_two_forecasts_that_differ_say_what_each_is_for(view: ForecastView) -> None:
+    last = {"tok_s": 58.6, "forecast_tok_s": 559.0, "ttft_s": 0.1, "forecast_ttft_s": 0.2}
+    view.show_fact(last)
+    view.show_plan(plan(forecast=None))
+    assert "For just its prompt and its length" in view.fact.text()
+    assert "above" not in view.fact.text()  # nothing stands there
+    assert view._unmeasured.text().startswith("As it is set here it is not measured yet.")
+    view.show_plan(plan(forecast=KNOWN))
+    assert "The figures above are for a typical request" in view.fact.text()
+    view.show_fact(None)
+    view.show_plan(plan(forecast=KNOWN))
+    assert view.fact.isHidden()
+    assert view._unmeasured.text().startswith("Not measured yet.")

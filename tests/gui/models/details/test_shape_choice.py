@@ -1,0 +1,100 @@
+"""The shape of a placement, as a person chooses it: with forecasts, and with the planner's choice first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.gui.models.details.shape_choice import ShapeChoice
+
+Json = dict[str, Any]
+
+
+def forecast(alone: float, together: float, request_s: float) -> Json:
+    return {"decode_tok_s": alone, "together_tok_s": together, "request_s": request_s}
+
+
+ALONE = {"shape": "one machine", **forecast(9.6, 20.0, 30.0)}
+SPLIT = {"shape": "split", **forecast(14.0, 50.0, 20.0)}
+TWICE = {"shape": "replicas", **forecast(9.6, 64.0, 15.0)}
+
+
+def plan(users: int, *known: Json) -> Json:
+    best = min(known, key=lambda one: float(one["request_s"]))
+    return {"users": users, "shape": best["shape"], "forecast": best, "alternatives": list(known)}
+
+
+@pytest.fixture
+def choice(qtbot: QtBot) -> ShapeChoice:
+    made = ShapeChoice()
+    qtbot.addWidget(made)
+    made.set_useful(True)
+    return made
+
+
+def kinds(choice: ShapeChoice) -> list[str | None]:
+    """What would be ordered; in a list, as mypy would hold a None for lasting."""
+    return [choice.kind]
+
+
+def texts(choice: ShapeChoice) -> list[str]:
+    return [choice.combo.itemText(at) for at in range(choice.combo.count())]
+
+
+def test_each_shape_has_its_forecast_for_as_many_people(choice: ShapeChoice) -> None:
+    choice.show_plan(plan(1, ALONE, SPLIT))
+    assert texts(choice) == [
+        "The best: Split over several, 14.0 tok/s", "One machine, 9.6 tok/s",
+        "Split over several, 14.0 tok/s", "Replicas on several",
+    ]  # fmt: skip
+    choice.show_plan(plan(4, ALONE, SPLIT, TWICE))
+    assert texts(choice)[0] == "The best: Replicas on several, 64.0 tok/s"
+    assert texts(choice)[2:] == [
+        "Split over several, 50.0 tok/s",
+        "Replicas on several, 64.0 tok/s",
+    ]
+
+
+def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoice) -> None:
+    assert kinds(choice) == [None]
+    with qtbot.waitSignal(choice.changed):
+        choice.combo.setCurrentIndex(choice.combo.findData("replicas"))
+    assert kinds(choice) == ["replicas"]
+    assert "the others get what is typed" in choice.hint.text()
+    assert choice.combo.accessibleDescription() == choice.hint.text()
+    forced = {**plan(1, ALONE, SPLIT), "shape": "replicas", "forecast": TWICE}  # for one person
+    choice.show_plan(forced)
+    assert texts(choice)[0] == "The best: Split over several, 14.0 tok/s"  # it stays the best
+    assert texts(choice)[3] == "Replicas on several, 9.6 tok/s"
+    choice.show_plan(None)
+    assert texts(choice)[:2] == ["The best", "One machine"]
+
+
+def test_a_shape_that_is_slower_says_so_before_it_is_loaded(choice: ShapeChoice) -> None:
+    choice.combo.setCurrentIndex(choice.combo.findData("split"))
+    choice.show_plan(plan(1, SPLIT | {"request_s": 60.0, "decode_tok_s": 3.1}, ALONE))
+    assert choice.hint.text().startswith("Slower than the best: 3.1 tok/s instead of 9.6 tok/s.")
+    choice.combo.setCurrentIndex(choice.combo.findData("one"))
+    assert "Slower" not in choice.hint.text()
+    choice.combo.setCurrentIndex(0)
+    assert not choice.hint.text()
+
+
+def test_what_was_not_measured_names_the_shape_alone(choice: ShapeChoice) -> None:
+    choice.show_plan({"users": 1, "shape": "split", "forecast": None, "alternatives": []})
+    assert texts(choice)[0] == "The best: Split over several"
+
+
+def test_it_begins_with_what_is_loaded_and_orders_nothing_where_it_is_hidden(
+    choice: ShapeChoice,
+) -> None:
+    choice.offer("split")
+    assert kinds(choice) == ["split"]
+    choice.set_useful(False)
+    assert kinds(choice) == [None]
+    assert choice.isHidden()
+    choice.offer(None)
+    choice.set_useful(True)
+    assert kinds(choice) == [None]

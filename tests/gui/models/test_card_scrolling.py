@@ -1,0 +1,29 @@
+"""What scrolls up and down is never cut at its side."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QSplitter, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui.models.card_scrolling import Inside
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column
+
+
+def test_the_bar_covers_no_words(qtbot: QtBot) -> None:
+    words = label("Words")
+    content = QWidget()
+    content.setLayout(column(words))
+    content.setMinimumHeight(900)
+    area, halves = Inside(content), QSplitter(Qt.Orientation.Horizontal)
+    for one in (QWidget(), area):
+        halves.addWidget(one)
+    halves.setChildrenCollapsible(False)
+    qtbot.addWidget(halves)
+    halves.resize(500, 200)
+    halves.setSizes([480, 20])
+    halves.show()
+    words.setText("Words of which none may stand under the bar")  # later, as a plan arrives
+    qtbot.waitUntil(lambda: area.viewport().width() >= words.sizeHint().width(), timeout=3000)
+    assert content.width() <= area.viewport().width()

@@ -1,0 +1,434 @@
+"""A model is chosen, set up, loaded, unloaded, imported and taken off again, over a real node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import BadInput
+from app.gui.api.node_state import Link
+from app.gui.app import page_names
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.models.details.context_slider import ContextSlider
+from app.gui.models.details.model_actions import Do
+from app.gui.models.model_item import offer_item
+from app.gui.models.models_page import ModelsPage
+from testbed import tiny
+from tests.gui.desk import Desk
+from tests.gui.dragging import dragged, drop
+from tests.gui.models.offers import file, offer
+
+WITHIN_MS = 10_000
+
+
+def until(qtbot: QtBot, met: Callable[[], Any], within_ms: int = WITHIN_MS) -> None:
+    qtbot.waitUntil(lambda: bool(met()), timeout=within_ms)
+
+
+def lines(page: ModelsPage) -> list[str]:
+    return [page.list.rows.row(page.list.rows.index(n)).sentence
+            for n in range(page.list.rows.rowCount())]  # fmt: skip
+
+
+@pytest.fixture
+def tiny_model(tmp_path: Path) -> Path:
+    return tiny.llama(tmp_path / "my-finetune.gguf")
+
+
+def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
+    assert page.list.chosen_key == "shelf:guide"
+    assert page.details.verdict.title.text() == "Fits"
+    assert "free for models now." in page.details.verdict.sum.text()
+    assert page.details.about.better.isVisibleTo(page)
+    assert page.details.about.name.whole() == "Guide"  # as in every sentence
+    assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
+    assert set(page.details.bar.buttons) == {Do.LOAD}
+
+
+STARTER = {
+    "id": "small-1b", "name": "Small 1B", "file": "m-Q4_K_M.gguf", "quantisation": "Q4_K_M",
+    "size_bytes": 700 << 20, "needs_bytes": 1 << 30, "lends_bytes": 4 << 30, "tok_s": None,
+}  # fmt: skip
+
+
+def recommend(page: ModelsPage, **changes: Any) -> None:
+    """What a node answers that has one to recommend, of two."""
+    offers = [offer("large-70b", splits=False), offer("small-1b", name="Small 1B")]
+    page.library._offers_came({"models": offers})
+    page.library._starter_came({"starter": STARTER | changes})
+
+
+def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
+    page: ModelsPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not page.starter.isVisibleTo(page), "1 GiB holds none with room to spare"
+    assert page.none_fits.isVisibleTo(page)
+    recommend(page)
+    assert not page.none_fits.isVisibleTo(page)
+    card = page.starter
+    assert card.isVisibleTo(page)
+    assert card.name.whole() == "Small 1B"
+    needs = "Needs 1.0 GiB of the 4.0 GiB free for models."
+    assert card.why.text() == f"{needs} Its speed here has not been measured yet."
+    page.library._starter_came({"starter": STARTER | {"tok_s": 11.6}})
+    assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
+    assert card.get.text() == "Download 700 MiB"
+    asked: list[Any] = []
+    monkeypatch.setattr(page.transfers, "begin", asked.append)
+    card.get.click()
+    assert asked == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
+    assert page.list.chosen_key == "shelf:guide", "what is here stays chosen"
+    card.details.click()
+    assert page.list.chosen_key == "offer:small-1b"
+
+
+def test_what_suits_is_the_first_of_the_catalogue_once_a_model_is_here(page: ModelsPage) -> None:
+    recommend(page)
+    shown = lines(page)
+    first = shown.index("Catalogue") + 1
+    assert shown[first].startswith("Small 1B, ")
+    assert shown[first].endswith("Recommended")
+    assert len([line for line in shown if line.startswith("Small 1B, ")]) == 1
+    guide = page.library.shelf[0]
+    own = replace(guide, key="shelf:mine", name="mine", facts={**guide.facts, "builtin": False})
+    page.library.shelf = [own, guide]
+    page.library.changed.emit()
+    assert not page.starter.isVisibleTo(page)
+    assert any(line.endswith("Recommended") for line in lines(page))
+    page.library.shelf = [guide]
+    here = [file("Q4_K_M", 39.7, on_shelf="small-1b")]
+    page.library.offers = [offer_item(offer("small-1b", *here, name="Small 1B"))]
+    page.library.changed.emit()
+    assert not page.starter.isVisibleTo(page), "it is here"
+    assert not any("Recommended" in line for line in lines(page))
+
+
+def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage) -> None:
+    known = file("Q4_K_M", 39.7, recommended=True, sha256="a" * 64)
+    unsized = file("Q4_K_M", 39.7, recommended=True, sha256="a" * 64, size_bytes=None)
+    offers = [
+        offer("whole", name="Whole", splits=False),
+        offer("split", known, name="Split"),
+        offer("unsized", unsized, name="Unsized"),
+    ]
+    page.library._offers_came({"models": offers})
+    said = {line.split(",")[0]: line for line in lines(page)}
+    assert "whole only" in said["Whole"]
+    assert "whole only" not in said["Split"]
+    about = page.details.about
+    assert page.list.select("offer:whole")
+    assert about.notes.text() == (
+        "The hash of its file is not known yet. The first download pins it."
+    )
+    assert "runs whole on one machine" in about._facts.text()
+    assert page.list.select("offer:split")
+    assert not about.notes.isVisibleTo(page)
+    assert "size not known" in said["Unsized"]
+    assert page.list.select("offer:unsized")
+    words = page.details.verdict.words
+    assert words.isVisibleTo(page)
+    assert words.text().startswith("The size of its file is not known yet")
+
+
+def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsPage) -> None:
+    about, guide = page.details.about, page.library.shelf[0]
+    assert not about.notes.isVisibleTo(page)
+    plain = replace(guide, facts={**guide.facts, "has_template": False})
+    about.show_item(plain)
+    assert about.notes.text() == ("Its file has no chat template, so chats are written as ChatML.")
+    judge = replace(plain, facts={**plain.facts, "writes": False, "ranks": True})
+    about.show_item(judge)
+    assert about.notes.text() == "A reranker: it scores texts for programs and can't chat."
+    vectors = replace(plain, facts={**plain.facts, "writes": False, "embeds": True})
+    about.show_item(vectors)
+    assert not about.notes.isVisibleTo(page)
+
+
+def test_what_the_template_of_a_loaded_model_cannot_do_is_said(page: ModelsPage) -> None:
+    about, guide = page.details.about, page.library.shelf[0]
+    own = replace(guide, facts={**guide.facts, "builtin": False})
+    tools, thinking = (
+        "Its chat template can't call tools.",
+        "Its chat template has no thinking mode.",
+    )
+    for facts, said in (
+        ({"tools": True, "thinks": True}, ""),
+        ({"tools": False, "thinks": True}, tools),
+        ({"tools": False, "thinks": False}, f"{tools} {thinking}"),
+        ({"tools": None, "thinks": None}, ""),  # a node that has not read it yet
+    ):
+        about.tell_notes(own, facts)
+        assert about.notes.text() == said
+        assert about.notes.isVisibleTo(page) == bool(said)
+
+
+def test_the_details_end_with_their_last_line(page: ModelsPage) -> None:
+    """A paragraph counts as in a narrow column where only its least height is asked."""
+    area = page.details._area
+    inner = area.widget()
+    assert inner is not None
+    box = inner.layout()
+    assert box is not None
+    needed = box.heightForWidth(inner.width())
+    assert inner.height() <= max(needed, area.viewport().height()) + sizes.L
+
+
+def test_context_and_people_change_the_sum_at_once(qtbot: QtBot, page: ModelsPage) -> None:
+    details = page.details
+    before = details.verdict.sum.text()
+    details.form.people.setValue(4)
+    until(qtbot, lambda: details.verdict.sum.text() != before)
+    more = details.verdict.sum.text()
+    slider: ContextSlider = details.form.context
+    slider.slider.setValue(0)
+    until(qtbot, lambda: details.verdict.sum.text() != more)
+    assert slider.context == 512
+    page.list.refresh()
+    assert page.list.chosen_key == "shelf:guide"
+
+
+@pytest.mark.long
+def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
+    details = page.details
+    if details.forecast.measure.isVisibleTo(page):
+        details.forecast.measure.click()
+        assert page.planning.measuring
+    until(qtbot, lambda: "tok/s" in details.forecast.rate.text, 30_000)
+    assert not page.planning.measuring
+    caption = f"first token (prompt of {formats.number(1000)})"
+    shown = [one.text() for one in details.forecast.first.findChildren(QLabel)]
+    assert caption in shown  # whole, not elided
+    details.bar.buttons[Do.LOAD].click()
+    until(qtbot, lambda: details.steps.isVisibleTo(page) or Do.CHAT in details.bar.buttons)
+    until(qtbot, lambda: Do.CHAT in details.bar.buttons, 30_000)
+    assert any("Loaded" in line for line in lines(page))
+    loaded = at_lone.services.pool.loaded
+    assert loaded is not None
+    assert (loaded["tools"], loaded["thinks"]) == (False, False)
+    assert not details.about.notes.isVisibleTo(page), "the Guide says enough of itself"
+    body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8}
+    at_lone.services.client.call("POST", "/ask", body, lambda _: None)
+    until(qtbot, lambda: details.forecast.fact.isVisibleTo(page))
+    assert details.forecast.fact.text().startswith("Last answer: ")
+    details.form.people.setValue(2)
+    assert Do.LOAD in details.bar.buttons
+    details.bar.buttons[Do.CHAT].click()
+    assert at_lone.went == [f"{page_names.CHAT}/guide"]
+    details.bar.buttons[Do.UNLOAD].click()
+    until(qtbot, lambda: at_lone.services.pool.loaded is None)
+    until(qtbot, lambda: set(details.bar.buttons) == {Do.LOAD})
+
+
+def test_a_load_can_be_cancelled(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
+    page.details.bar.buttons[Do.LOAD].click()
+    assert page.details.steps.isVisibleTo(page)
+    page.details.steps.cancel.click()
+    until(qtbot, lambda: not page.loading.model and at_lone.services.pool.loaded is None)
+    assert not page.notice.sentence
+    assert page.details.bar.isVisibleTo(page)
+
+
+def test_a_file_is_imported_and_taken_off_with_undo(
+    qtbot: QtBot, page: ModelsPage, tiny_model: Path
+) -> None:
+    page.fail(BadInput("model_unknown", name="photo", there="guide"))
+    page.take_in([str(tiny_model)])
+    until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
+    assert not page.notice.sentence  # what the file before it was refused for is past
+    assert page.details.about.name.whole() == "my-finetune"
+    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
+    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: "off the list" in page.notice.sentence)
+    until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
+    assert page.list.chosen_key == "shelf:guide"
+    assert tiny_model.exists()
+    undo = next(one for one in page.notice.findChildren(QPushButton) if one.text() == "Undo")
+    undo.click()
+    until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
+    until(qtbot, lambda: Do.REMOVE in page.details.bar.buttons)
+    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
+
+
+def test_a_dropped_file_that_is_no_model_is_refused_in_a_sentence(
+    qtbot: QtBot, page: ModelsPage, tmp_path: Path
+) -> None:
+    bad = tmp_path / "<b>photo.gguf"
+    bad.write_bytes(b"JFIF" * 100)
+    drop(page, dragged(bad))
+    until(qtbot, lambda: page.notice.sentence)
+    assert "does not hold a GGUF model" in page.notice.sentence
+    assert not page.importing.path
+
+
+def test_a_model_is_looked_for_where_the_last_one_was(page: ModelsPage, tmp_path: Path) -> None:
+    for folder in (Path.home(), tmp_path):
+        page.choose_file()
+        dialog = page.findChildren(QFileDialog)[-1]
+        assert Path(dialog.directory().absolutePath()) == folder
+        dialog.filesSelected.disconnect(page.take_in)
+        dialog.filesSelected.emit([str(tmp_path / "some.gguf")])
+        dialog.reject()
+
+
+def test_a_file_that_is_refused_while_nobody_looks_is_told_by_the_next_page(
+    qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
+) -> None:
+    bad, refused = tmp_path / "photo.gguf", list[bool]()
+    bad.write_bytes(b"JFIF" * 100)
+    page.importing.failed.connect(lambda: refused.append(True))
+    page.hide()
+    page.take_in([str(bad)])
+    until(qtbot, lambda: refused)
+    assert not page.notice.sentence
+    page.end()  # another language: the window is made anew
+    later = ModelsPage(at_lone.services)
+    qtbot.addWidget(later)
+    later.show()
+    assert "does not hold a GGUF model" in later.notice.sentence
+    later.notice.clear()
+    later.hide()
+    later.show()
+    assert not later.notice.sentence  # once is enough
+    later.end()
+
+
+def test_a_file_deleted_under_the_shelf_is_said(
+    qtbot: QtBot, page: ModelsPage, tiny_model: Path
+) -> None:
+    page.take_in([str(tiny_model)])
+    until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
+    tiny_model.unlink()
+    page.library.look()
+    until(qtbot, lambda: any("File is gone" in line for line in lines(page)))
+    assert not page.details.bar.buttons[Do.LOAD].isEnabled()
+    gone = page.library.item("shelf:my-finetune")
+    assert gone is not None
+    page.library.shelf = [replace(gone, facts={**gone.facts, "away": True})]
+    page.list.refresh()  # it comes back with its disk
+    assert any("Disk not there" in line for line in lines(page))
+    page.details.bar.buttons[Do.REMOVE].click()
+    until(qtbot, lambda: page.library.item("shelf:my-finetune") is None)
+
+
+def test_ten_thousand_models_and_odd_names(qtbot: QtBot, page: ModelsPage) -> None:
+    odd = ["<b>bold</b>", "اسم طويل", "x" * 5000, "two\nlines"]
+    names = [*odd, *(f"model {n}" for n in range(10_000))]
+    page.library.offers = [offer_item(offer(str(n), name=name)) for n, name in enumerate(names)]
+    page.list.refresh()
+    assert page.list.rows.rowCount() > 10_000
+    for n in range(len(odd)):
+        assert page.list.select(f"offer:{n}")
+        assert page.details.about.name.whole() == odd[n]
+    assert page.width() == 1000
+    page.list.search.setText("model 9999")
+    assert len([line for line in lines(page) if line.startswith("model")]) == 1
+
+
+def test_without_a_node_it_says_what_it_waits_for(qtbot: QtBot, away: Desk) -> None:
+    made = ModelsPage(away.services)
+    qtbot.addWidget(made)
+    made.show()
+    assert made.list._empty.isVisibleTo(made)
+    assert "background service" in made.list._empty.sentence.text()
+    made.take_in(["model.gguf"])
+    assert "background service" in made.notice.sentence
+    made.end()
+
+
+def test_what_was_being_loaded_is_called_so_by_no_line_once_the_node_is_lost(
+    page: ModelsPage, at_lone: Desk
+) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "loading"}}
+    pool.changed.emit()
+    assert any("Loading…" in line for line in lines(page))
+    pool._say(Link.AWAY, "It keeps ending.")
+    assert not any("Loading…" in line for line in lines(page))
+
+
+def test_what_is_rebuilt_is_called_so_and_not_offered_again(
+    page: ModelsPage, at_lone: Desk
+) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "recovering"}}
+    pool.changed.emit()
+    assert any("Being rebuilt" in line for line in lines(page))
+    assert set(page.details.bar.buttons) == {Do.CHAT, Do.UNLOAD}
+
+
+def test_a_load_that_is_being_stopped_is_no_load_any_more(page: ModelsPage, at_lone: Desk) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    loading = {"model": "guide", "state": "loading", "progress": {}}
+    for loaded, expected in ((loading, "guide"), (loading | {"stopping": True}, "")):
+        pool.snapshot = pool.snapshot | {"loaded": loaded}
+        pool.changed.emit()
+        assert page.loading.model == expected
+        assert page.details.steps.isVisibleTo(page) == bool(expected)
+
+
+def test_downloads_of_a_node_that_is_gone_do_not_run(page: ModelsPage, at_lone: Desk) -> None:
+    pool = at_lone.services.pool
+    pool.stop()
+    one = {
+        "id": "a", "name": "phi", "file": "phi.gguf", "state": "running", "done_bytes": 1 << 30,
+        "total_bytes": 4 << 30, "bytes_per_s": 1_000_000, "seconds_left": 50, "source": "hub",
+    }  # fmt: skip
+    pool.snapshot = pool.snapshot | {"downloads": {"a": one}}
+    pool.changed.emit()
+    assert list(page.transfers.rows) == ["a"]
+    pool._say(Link.AWAY, "It keeps ending.")
+    assert not page.transfers.rows
+
+
+def test_search_and_filter(qtbot: QtBot, page: ModelsPage) -> None:
+    page.list.search.setText("no such model")
+    assert page.list._empty.isVisibleTo(page)
+    page.list.show_all()
+    page.list.filter.setCurrentIndex(2)
+    assert lines(page)[0] == "On this computer"
+    page.list.filter.setCurrentIndex(0)
+    page.list.view.setFocus()
+    page.list.entered.emit()
+    assert QApplication.focusWidget() in (None, *page.details.bar.buttons.values())
+
+
+def test_everything_that_takes_the_focus_has_a_name(page: ModelsPage) -> None:
+    for widget in page.findChildren(QWidget):
+        if widget.focusPolicy() == Qt.FocusPolicy.NoFocus or not widget.isVisibleTo(page):
+            continue
+        if widget.objectName().startswith("qt_") or widget.inherits("QLabel"):
+            continue
+        named = widget.accessibleName() or getattr(widget, "text", str)()
+        assert named, widget
+
+
+def test_news_do_not_end_a_measurement(qtbot: QtBot, page: ModelsPage) -> None:
+    page.planning.measure()
+    page.watch.memory.emit()
+    page.details.show_item(page.details.item)  # the library tells of the same model anew
+    assert page.planning.measuring
+    page.planning.stop_measuring()
+
+
+def test_the_page_shows_between_its_halves(page: ModelsPage, at_lone: Desk) -> None:
+    """Whatever palette Qt has for what holds them: a new one may come late."""
+    other = page._split.palette()
+    other.setColor(QPalette.ColorRole.Window, QColor("red"))
+    page._split.setPalette(other)
+    gap = page._split.handle(1)
+    at = gap.mapTo(page, gap.rect().center())
+    shown = page.grab().toImage().pixelColor(at).name()
+    assert shown == at_lone.services.theme.colours.window

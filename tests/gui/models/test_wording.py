@@ -1,0 +1,283 @@
+"""What the page says: verdicts, sums, downloads, steps; without a window."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QLocale
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import BadInput, DoesNotFit
+from app.core.planner.verdict import Verdict, Word
+from app.gui.look.theme import Scheme, Theme
+from app.gui.models import verdicts
+from app.gui.models.details.about_view import in_language
+from app.gui.models.details.context_slider import ContextSlider, steps
+from app.gui.models.details.load_steps import LoadSteps, step_words
+from app.gui.models.details.memory_sums import Memory, memories, of_machine, whole_sum
+from app.gui.models.details.model_actions import Action, Do, Now, actions
+from app.gui.models.details.plan_loader import Setup
+from app.gui.models.model_item import matches, offer_item, shelf_item, small_print
+from app.gui.models.model_sketches import sketch, smaller_files, with_smaller
+from app.gui.models.transfer_row import TransferRow, of_download
+from app.gui.models.verdicts import Judgement
+from tests.gui.models.offers import GIB, download, file, offer
+
+Json = dict[str, Any]
+GUIDE = shelf_item({"name": "guide", "builtin": True, "file_bytes": 5 << 20})
+MINE = shelf_item({"name": "mine", "file_bytes": 3 * GIB, "downloaded": True})
+IDLE = Now(None, False, None, False, {})
+
+
+@pytest.fixture(autouse=True)
+def english() -> None:
+    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+
+
+def test_a_model_is_described_in_the_windows_language() -> None:
+    facts = {"about": "Small.", "about_in": {"de": "Klein."}}
+    assert [in_language(facts, one) for one in ("de", "en", "fr")] == ["Klein.", "Small.", "Small."]
+    assert in_language({}, "de") == ""
+
+
+def stage(machine: str, weights: int, kv: int, work: int) -> Json:
+    parts = {"weight_bytes": weights, "kv_bytes": kv, "work_bytes": work}
+    return {"machine": machine, "id": machine, **parts}
+
+
+def test_the_sum_of_a_plan() -> None:
+    plan = {
+        "context": 8192,
+        "users": 1,
+        "stages": [stage("a", GIB, 0, GIB), stage("b", 2 * GIB, GIB, 0), stage("a", GIB, 0, 0)],
+        "machines": [
+            {"id": "a", "needs_bytes": 3 * GIB, "lends_bytes": 8 * GIB},
+            {"id": "b", "needs_bytes": 3 * GIB, "lends_bytes": 4 * GIB},
+        ],
+        "from": {"machines": [{"lends_bytes": 8 * GIB}, {"lends_bytes": 4 * GIB}]},
+    }
+    a, b = memories(plan)
+    assert a == Memory("a", 2 * GIB, 0, GIB, 8 * GIB)
+    assert (b.needs, b.left) == (3 * GIB, GIB)
+    assert whole_sum(plan) == (
+        "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + work memory 1.0 GiB = 6.0 GiB "
+        "of 12.0 GiB free for models now."
+    )
+    assert of_machine(b) == "weights 2.0 GiB + KV 1.0 GiB + work 0 KiB, 1.0 GiB left"
+
+
+@pytest.mark.parametrize(
+    ("judgement", "short", "title", "beside"),
+    [
+        (Judgement(Verdict(Word.FITS, spare_bytes=2 * GIB)), "Fits", "Fits", "2.0 GiB to spare"),
+        (
+            Judgement(Verdict(Word.TIGHT, spare_bytes=GIB), estimate=True),
+            "Tight",
+            "Tight",
+            "only 1.0 GiB to spare · estimate",
+        ),
+        (
+            Judgement(Verdict(Word.SMALLER, context=6144)),
+            "Fits with 6,144 tokens",
+            "Fits with a smaller context",
+            "6,144 tokens",
+        ),
+        (
+            Judgement(Verdict(Word.TOO_BIG, short_bytes=27 * GIB)),
+            "Too big by 27.0 GiB",
+            "Too big by 27.0 GiB",
+            "",
+        ),
+        (
+            Judgement(Verdict(Word.TOO_BIG, short_bytes=27 * GIB), quantisation="Q2_K"),
+            "Q2_K fits",
+            "Too big by 27.0 GiB",
+            "",
+        ),
+        (Judgement(Verdict(Word.TOO_BIG)), "Too big", "Too big", ""),
+    ],
+)
+def test_words_of_a_verdict(judgement: Judgement, short: str, title: str, beside: str) -> None:
+    said = (verdicts.short(judgement), verdicts.title(judgement), verdicts.beside(judgement))
+    assert said == (short, title, beside)
+
+
+def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
+    error = DoesNotFit("pool_too_small", model="m", need_bytes=9 * GIB, lent_bytes=8 * GIB,
+                       machines=1, what_helps="A context of 512 tokens fits.", fits_context=512)  # fmt: skip
+    found = verdicts.of_error(error)
+    assert found is not None
+    assert (found.verdict.word, found.verdict.context) == (Word.SMALLER, 512)
+    assert verdicts.sentence(error) == "A context of 512 tokens fits."
+    other = BadInput("model_unknown", name="x", there="guide")
+    assert verdicts.of_error(other) is None
+    assert verdicts.sentence(other) == "There is no model called x. There are: guide."
+
+
+def test_contexts_grow_with_the_slider() -> None:
+    found = steps(131072)
+    assert found[:5] == [512, 768, 1024, 1536, 2048]
+    assert found[-1] == 131072
+    assert all(1.3 < b / a < 1.6 for a, b in pairwise(found))
+    assert steps(1000) == [512, 768, 1000]
+    assert steps(256) == [256]
+
+
+def test_a_context_that_cannot_be_changed_says_so(qtbot: QtBot) -> None:
+    slider = ContextSlider()
+    qtbot.addWidget(slider)
+    slider.offer(512)
+    assert slider.slider.toolTip() == "512 tokens, all that this model has"
+    slider.offer(1024)
+    assert slider.slider.toolTip() == "1,024 tokens"
+
+
+def test_a_line_says_what_it_is_and_is_found_by_it() -> None:
+    item = offer_item(offer())
+    assert small_print(item) == "Maker · Q4_K_M · 39.7 GiB"
+    assert small_print(GUIDE) == "5.0 MiB · small, for learning the app"
+    facts = {"quantisation": "Q8_0", "file_bytes": 1 << 30}
+    assert small_print(shelf_item({"name": "x"} | facts)) == "Q8_0 · 1.0 GiB · not in the catalogue"
+    assert small_print(shelf_item({"name": "x", "in_catalogue": True} | facts)) == "Q8_0 · 1.0 GiB"
+    assert matches(item, "large code")
+    assert matches(item, "MAKER")
+    assert not matches(item, "large small")
+
+
+def test_the_next_smaller_file_that_fits() -> None:
+    item = offer_item(offer("x", file("Q2_K", 1), file("Q4_K_M", 4, recommended=True),
+                            file("Q3_K_M", 3), file("Q3_K_S", 2, usable=False)))  # fmt: skip
+    best = item.file()
+    assert best is not None
+    smaller = smaller_files(item, best)
+    assert [one["quantisation"] for one in smaller] == ["Q3_K_M", "Q2_K"]
+    made = sketch(item, best, "key")
+    assert made is not None
+    assert (made["n_layers"], made["splits"], made["file_bytes"]) == (80, True, 4 * GIB)
+    too_big = {"word": "too big", "spare_bytes": 0, "short_bytes": GIB, "context": 0}
+    fits = {"word": "tight", "spare_bytes": 1, "short_bytes": 0, "context": 0}
+    found = with_smaller(too_big, list(zip(smaller, [too_big, fits], strict=True)))
+    assert (found.quantisation, found.fits) == ("Q2_K", False)
+    assert with_smaller(fits, []).fits
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (download("running"), "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left"),
+        (download("paused"), "Paused at 10.0 GiB of 40.0 GiB"),
+        (download("checking", sha256="a" * 64),
+         "Checking the file, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
+        (download("checking", sha256=None),
+         "Reading the file for its fingerprint, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
+        (download("waiting"), "Waits for its turn"),
+        (download("starting"), "Asking huggingface.co"),
+        (download("failed", reason="The disk is full."), "The disk is full."),
+        (download("running", total_bytes=None, bytes_per_s=None, seconds_left=None),
+         "10.0 GiB · from huggingface.co"),
+    ],
+)  # fmt: skip
+def test_words_of_a_download(one: Json, words: str) -> None:
+    assert of_download(one).words == words
+
+
+def test_a_download_that_is_held_up_says_why_and_what_stops_it(
+    qtbot: QtBot, qapp: QApplication
+) -> None:
+    theme = Theme(qapp, Scheme.LIGHT, 1.0)
+    shown = TransferRow(theme, lambda *_: None, of_download(download("starting")))
+    qtbot.addWidget(shown)
+    assert shown._problem.isHidden()
+    why = "huggingface.co cannot be reached: nothing answers."
+    shown.tell(of_download(download("starting", held_up=why)))
+    assert shown._problem.text() == f"{why} Poolhouse goes on trying; Pause stops that."
+    assert not shown._problem.isHidden()
+    assert not shown._words.isHidden()
+    assert not shown.pause.isHidden()
+    shown.tell(of_download(download("running", held_up=None)))
+    assert shown._problem.isHidden()
+
+
+def test_a_download_that_failed_by_our_mistake_leads_to_the_log(
+    qtbot: QtBot, qapp: QApplication
+) -> None:
+    theme, did = Theme(qapp, Scheme.LIGHT, 1.0), list[str]()
+    failed = of_download(download("failed", code="bug", reason="Poolhouse made a mistake."))
+    shown = TransferRow(theme, lambda _, what: did.append(what), failed)
+    qtbot.addWidget(shown)
+    assert not shown.log.isHidden()
+    shown.log.click()
+    assert did == ["log"]
+    shown.tell(of_download(download("failed", code="disk_low", reason="The disk is full.")))
+    assert shown.log.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"step": "sending", "done": GIB, "total": 2 * GIB, "unit": "bytes"},
+         "Copying its layers, 1.0 GiB of 2.0 GiB"),
+        ({"step": "sending", "done": GIB, "total": 2 * GIB, "unit": "bytes",
+          "bytes_per_s": 108 << 20, "seconds_left": 75},
+         "Copying its layers, 1.0 GiB of 2.0 GiB, 108 MiB/s, 1 min 15 s left"),
+        ({"step": "loading", "done": 0, "total": 1, "unit": "steps"}, "Loading its layers"),
+        ({"step": "loading", "done": 1, "total": 1, "unit": "steps"}, "Loaded"),
+        ({"step": "else"}, "Working"),
+    ],
+)  # fmt: skip
+def test_words_of_a_step(step: Json, words: str) -> None:
+    assert step_words(step) == words
+
+
+def test_copies_to_several_machines_are_added_up(qtbot: QtBot) -> None:
+    def copy(name: str, done: int, speed: int | None, left: int | None) -> Json:
+        return {"step": "sending", "machine": name, "done": done << 20, "total": 100 << 20,
+                "unit": "bytes", "bytes_per_s": speed and speed << 20, "seconds_left": left}  # fmt: skip
+
+    shown = LoadSteps(lambda: None)
+    qtbot.addWidget(shown)
+    den = {"step": "cutting", "machine": "den", "done": 1, "total": 4, "unit": "bytes"}
+    shown.show_steps("big", [den, copy("attic", 50, 10, 5)])
+    assert shown.total.isHidden()
+    shown.show_steps("big", [den, copy("attic", 50, 10, 5), copy("kitchen", 20, 8, 10)])
+    assert shown.total.text() == "All machines: 70 MiB of 200 MiB, 18 MiB/s, 10 s left"
+    shown.show_steps("big", [den, copy("attic", 60, None, None), copy("kitchen", 20, None, None)])
+    assert shown.total.text() == "All machines: 80 MiB of 200 MiB"
+
+
+def test_what_can_be_done() -> None:
+    def done(item: Any, now: Now, file: str | None = None) -> list[Do]:
+        return [one.do for one in actions(Setup(item, file, 4096), now)]
+
+    too_big = Judgement(Verdict(Word.TOO_BIG, short_bytes=1))
+    loaded = {"model": "mine", "state": "ready", "context": 4096, "users": 1, "stages": []}
+    assert done(GUIDE, IDLE) == [Do.LOAD]
+    assert done(MINE, IDLE) == [Do.LOAD, Do.DELETE]
+    assert done(MINE, Now(None, False, too_big, True, {})) == [Do.LOAD, Do.ANYWAY, Do.DELETE]
+    assert done(MINE, Now(loaded, False, None, False, {})) == [Do.CHAT, Do.UNLOAD]
+    other = loaded | {"context": 512}
+    assert done(MINE, Now(other, False, None, False, {})) == [Do.CHAT, Do.LOAD, Do.UNLOAD]
+    another = loaded | {"model": "another"}
+    assert done(MINE, Now(another, False, None, False, {})) == [Do.LOAD, Do.BESIDE, Do.DELETE]
+    assert done(MINE, Now(another, True, None, False, {})) == [Do.LOAD, Do.DELETE]
+    assert done(MINE, Now(another, False, too_big, True, {})) == [Do.LOAD, Do.ANYWAY, Do.DELETE]
+    assert done(offer_item(offer()), IDLE) == [Do.DOWNLOAD]
+    vectors = {"model": "mine", "state": "ready"}
+    both = Now(None, False, None, False, {}, vectors)
+    only = shelf_item({**MINE.facts, "writes": False})
+    assert done(only, IDLE) == [Do.LOAD, Do.DELETE]
+    assert done(only, both) == [Do.UNLOAD]  # nobody chats with it, and nobody removes it now
+    assert done(MINE, both) == [Do.LOAD]  # it may also be loaded to write
+    here = offer_item(offer("x", file("Q4_K_M", 1, on_shelf="mine", recommended=True)))
+    assert done(here, IDLE) == [Do.SHOW]
+    under_way = offer_item(offer("x", file("Q4_K_M", 1, download="d1", recommended=True)))
+    now = Now(None, False, None, False, {"d1": download("running")})
+    assert [one.enabled for one in actions(Setup(under_way), now)] == [False]
+    for state in ("paused", "failed"):  # what came of it is not fetched again
+        now = Now(None, False, None, False, {"d1": download(state)})
+        texts = [one.text for one in actions(Setup(under_way), now)]
+        assert texts == ["Resume at 10.0 GiB of 40.0 GiB"]
+    assert actions(Setup(MINE), IDLE)[1] == Action(Do.DELETE, "Delete 3.0 GiB", "danger")

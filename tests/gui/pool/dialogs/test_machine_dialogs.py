@@ -1,0 +1,144 @@
+"""Dialogs about a machine: none changes what was not chosen, none is higher than its window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import AppError
+from app.gui.api.node_state import Link
+from app.gui.look.theme import Scheme
+from app.gui.pool.dialogs.add_dialog import AddSheet
+from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
+from app.gui.pool.dialogs.machine_dialogs import RoleChoice, RolesSheet
+from app.gui.pool.machine_facts import MachineFacts, machines_of
+from app.gui.settings.api.upstream_dialogs import AddServer
+from app.gui.widgets.labels import paragraph
+from app.gui.widgets.layouts import column
+from app.gui.widgets.scroll_area import ScrollArea
+from testbed.snapshots import household
+from tests.gui.desk import Desk
+
+Json = dict[str, Any]
+HIGH = 760  # of a usual window
+
+
+def attic(**other: Any) -> MachineFacts:
+    made = household(2)
+    made["machines"][f"{1:064x}"] |= other
+    return machines_of(made)[1]
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    made.resize(1200, HIGH)
+    return made
+
+
+def test_rights_that_no_choice_stands_for_are_not_taken_away_by_looking(
+    away: Desk, window: QWidget
+) -> None:
+    """The command line can give a guest the right to lend."""
+    sheet = RolesSheet(away.services, attic(roles=["guest", "lender"]), print, window)
+    assert not any(one.isChecked() for one in sheet.choice.buttons)
+    assert not sheet.act.isEnabled()
+    sheet.choice.choose("lend")
+    assert sheet.act.isEnabled()
+    sheet.close()
+    assert RoleChoice(frozenset({"host", "lender"})).chosen == "use_and_lend"
+    assert RoleChoice(frozenset({"admin"})).chosen == "admin"
+    assert RoleChoice(frozenset({"host"})).chosen == ""
+
+
+def test_the_keyboard_begins_at_the_role_it_has(away: Desk, window: QWidget) -> None:
+    """The space bar would else choose the first."""
+    sheet = RolesSheet(away.services, attic(roles=["host", "lender"]), print, window)
+    sheet.open()
+    assert sheet.focusWidget() in sheet.choice.buttons
+    assert next(one for one in sheet.choice.buttons if one.isChecked()) is sheet.focusWidget()
+    sheet.close()
+
+
+def test_an_interface_that_was_preferred_and_is_gone_stays_chosen(
+    away: Desk, window: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = household(2)
+    snapshot["links"][f"{1:064x}"]["preferred"] = "usb0"
+    sheet = InterfaceSheet(away.services, machines_of(snapshot)[1], print, window)
+    eth = {"name": "eth0", "kind": "ethernet", "up": True, "addresses": ["10.0.0.2"]}
+    sheet._fill({"interfaces": [eth]})
+    last = sheet.choices[-1]
+    assert (last.text(), last.isChecked(), last.isEnabled()) == (
+        "usb0, not connected now", True, False,
+    )  # fmt: skip
+    asked: list[Json] = []
+    monkeypatch.setattr(away.services.client, "post", lambda _, body, *__: asked.append(body))
+    sheet.save()
+    assert asked == [{"interface": "usb0"}]
+    sheet.close()
+
+
+def test_a_dialog_that_found_nothing_does_not_say_that_it_looks(
+    away: Desk, window: QWidget
+) -> None:
+    sheet = InterfaceSheet(away.services, attic(), print, window)
+    sheet.show()
+    sheet._not_found(AppError("node_away"))
+    assert not sheet.waiting.isVisible()
+    assert sheet.notice.isVisible()
+    sheet.close()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_dialog_is_no_higher_than_its_window_and_scrolls(
+    qtbot: QtBot, away: Desk, window: QWidget, scale: float
+) -> None:
+    away.services.theme.choose(Scheme.LIGHT, scale)
+    heights = []
+    for sheet in (AddSheet(away.services, window), AddServer(away.services, (), print, window)):
+        sheet.show()
+        qtbot.wait(20)
+        heights.append(sheet.height())
+        view = sheet.findChild(ScrollArea)
+        assert view is not None
+        assert bool(view.verticalScrollBar().maximum()) is (scale > 1)
+        assert sheet.rect().contains(sheet.buttons.geometry())  # in reach without scrolling
+        sheet.close()
+    away.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert max(heights) <= HIGH
+
+
+def test_a_dialog_grows_with_what_comes_later(qtbot: QtBot, away: Desk, window: QWidget) -> None:
+    sheet = InterfaceSheet(away.services, attic(), print, window)
+    sheet.show()
+    qtbot.wait(20)
+    before = sheet.height()
+    sheet.add(column(paragraph("A line.\n" * 4)))
+    qtbot.waitUntil(lambda: sheet.height() > before, timeout=5000)
+    view = sheet.findChild(ScrollArea)
+    assert view is not None
+    assert not view.verticalScrollBar().maximum()
+    sheet.close()
+
+
+def test_connections_are_asked_for_again_once_a_lost_node_is_back(
+    away: Desk, window: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(away.services.client, "get", lambda path, *_: asked.append(path))
+    sheet = InterfaceSheet(away.services, attic(), print, window)
+    pool = away.services.pool
+    pool._say(Link.STARTING, None)
+    pool._say(Link.THERE, None)
+    assert asked == ["/settings", "/settings"]
+    eth = {"name": "eth0", "kind": "ethernet", "up": True, "addresses": ["10.0.0.2"]}
+    sheet._fill({"interfaces": [eth]})
+    pool._say(Link.STARTING, None)
+    pool._say(Link.THERE, None)
+    assert len(asked) == 2
+    sheet.close()

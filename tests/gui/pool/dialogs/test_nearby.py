@@ -1,0 +1,39 @@
+"""The line of strangers nearby: two without a name can be told apart."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.gui.pool.dialogs.nearby import Nearby
+from app.gui.pool.machine_facts import Stranger
+
+
+def test_strangers_without_a_name_are_told_apart_without_their_ids(qtbot: QtBot) -> None:
+    chosen: list[Stranger] = []
+    nearby = Nearby(chosen.append)
+    qtbot.addWidget(nearby)
+    found = (
+        Stranger("1234567890abcdef", None, "10.0.0.8", None),
+        Stranger("fedcba0987654321", None, "10.0.0.8", None),
+        Stranger("00000000aaaaaaaa", "attic", "10.0.0.9", "10.0.0.9:4000"),
+        Stranger("99999999aaaaaaaa", None, "", None, "Windows"),
+        Stranger("abcdef0000000000", "Tom & Ann", "", "10.0.0.9:4001"),
+    )
+    nearby.show_strangers(found)
+    words = [one.text() for one in nearby.findChildren(QPushButton)]
+    said = {one.text() for one in nearby.findChildren(QLabel)}
+    assert words == [
+        "A machine at 10.0.0.8", "A machine at 10.0.0.8, number 2", "attic lets a machine in",
+        "A machine without a name",
+    ]  # fmt: skip
+    assert said == {"Nearby, not of this household", "Windows", "and 1 more"}
+    claims = Stranger("1" * 16, "den", "10.0.0.7", "10.0.0.7:4000", "Linux, AMD EPYC")
+    nearby.show_strangers((claims,))
+    labels = [one for one in nearby.findChildren(QLabel) if one.text() == "Linux, AMD EPYC"]
+    assert len(labels) == 1
+    shown = next(one for one in nearby.findChildren(QPushButton) if one.text().startswith("den"))
+    assert shown.accessibleDescription() == "Linux, AMD EPYC: so it says itself"
+    nearby.show_strangers(found)
+    nearby.findChildren(QPushButton)[-3].click()
+    assert chosen == [found[1]]

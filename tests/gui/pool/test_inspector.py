@@ -1,0 +1,79 @@
+"""The details of a machine give their room to the words that need it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+from unittest.mock import Mock
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.gui.look.theme import Scheme, Theme
+from app.gui.pool import machine_words
+from app.gui.pool.inspector import Inspector, shared
+from app.gui.pool.machine_facts import machines_of
+from app.gui.widgets.labels import Elided
+from testbed.snapshots import household
+
+if TYPE_CHECKING:
+    from app.gui.app.app_context import Services
+    from app.gui.pool.machine_actions import Acts
+
+
+def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> None:
+    services = cast("Services", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
+    panel = Inspector(services, cast("Acts", Mock()), lambda: None)
+    qtbot.addWidget(panel)
+    long = "use models here, and lend its memory to all others"
+    panel._fill([("May", long), ("Holds", "no layers"), ("Used by", "nobody")])
+    panel.resize(900, 200)
+    panel.show()
+    qapp.processEvents()
+    values = [one.text() for one in panel.findChildren(Elided) if one is not panel.why]
+    assert sorted(values) == sorted([long, "no layers", "nobody"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "room", "given"),
+    [
+        ([100, 50, 200], 400, [100, 50, 200]),
+        ([100, 50, 200], 300, [100, 50, 150]),  # the longest alone is shortened
+        ([100, 50, 200], 150, [50, 50, 50]),
+        ([100, 0, 0], 60, [60, 0, 0]),
+        ([100, 50, 200], -5, [0, 0, 0]),
+    ],
+)
+def test_short_facts_are_whole_before_long_ones(
+    wanted: list[int], room: int, given: list[int]
+) -> None:
+    assert shared(wanted, room) == given
+
+
+def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
+    qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_790_000_000.0 + 2 * 3600]
+    monkeypatch.setattr("app.gui.pool.machine_words.time.time", lambda: now[0])
+    services = cast("Services", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
+    shown = Inspector(services, cast("Acts", Mock(testing=False)), lambda: None)
+    qtbot.addWidget(shown)
+    shown.show_machine(machines_of(household(3))[1])
+    assert ("Computes", "10 % of the time of an answer") in shown._told
+    assert dict(shown._told)["On the way"].endswith(" for 64 tokens of a prompt")
+    assert "Of each token" in dict(shown._told)
+    assert dict(shown._told)["Measured"].endswith(", 2 h ago")
+    assert shown._ages.isActive()
+    now[0] += 3 * 24 * 3600
+    shown._ages.timeout.emit()
+    assert dict(shown._told)["Measured"].endswith(", 3 d ago")
+    shown.show_machine(None)
+    assert not shown._ages.isActive()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (90000, "1 d")]
+)
+def test_how_old_a_measurement_is(seconds: int, told: str) -> None:
+    assert machine_words.short_age(1000.0, 1000.0 + seconds) == told

@@ -1,0 +1,144 @@
+"""The forecast of the Pool page is answered also where what is lent changes faster than the planner thinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import AppError, Unreachable
+from app.gui.api.node_state import Link
+from app.gui.pool.load_forecast import Outlook
+from app.gui.pool.pool_page import PoolPage
+from testbed.snapshots import household
+from tests.gui.desk import Desk
+
+Json = dict[str, Any]
+
+
+class Asked:
+    """A question under way, which the test answers."""
+
+    def __init__(
+        self, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]
+    ) -> None:
+        self.body, self._done, self._failed = body, done, failed
+        self.running = True
+
+    def answer(self, tok_s: float) -> None:
+        self.running = False
+        self._done({"model": self.body["model"], "forecast": {"decode_tok_s": tok_s}})
+
+    def fail(self, error: AppError) -> None:
+        self.running = False
+        self._failed(error)
+
+    def cancel(self) -> None:
+        self.running = False
+
+
+@pytest.fixture
+def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+    found: list[Asked] = []
+
+    def post(
+        path: str, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]
+    ) -> Asked:
+        found.append(Asked(body, done, failed))
+        return found[-1]
+
+    monkeypatch.setattr(away.services.client, "post", post)
+    monkeypatch.setattr(away.services.pool, "link", Link.THERE)
+    return found
+
+
+@pytest.fixture
+def outlook(qtbot: QtBot, away: Desk, asked: list[Asked]) -> Outlook:
+    made = Outlook(away.services, away.services.pool)
+    made._soon.setInterval(0)
+    lend(away, 1)
+    qtbot.waitUntil(lambda: len(asked) == 1, timeout=5000)
+    return made
+
+
+def lend(away: Desk, n_bytes: int) -> None:
+    """The news: a machine lends so much now."""
+    made = household(2)
+    made["machines"][f"{1:064x}"]["lent_bytes"] = n_bytes
+    away.services.pool.snapshot = made
+    away.services.pool.changed.emit()
+
+
+def test_news_of_memory_leave_a_question_to_its_end_and_ask_once_more(
+    qtbot: QtBot, away: Desk, asked: list[Asked], outlook: Outlook
+) -> None:
+    for n_bytes in (2, 3, 4):
+        lend(away, n_bytes)
+        qtbot.wait(10)
+    assert len(asked) == 1
+    assert asked[0].running
+    asked[0].answer(7.0)
+    assert outlook.now.tok_s == 7.0
+    assert len(asked) == 2
+    asked[1].answer(8.0)
+    assert outlook.now.tok_s == 8.0
+    assert len(asked) == 2
+
+
+def test_what_a_person_wants_to_know_instead_is_asked_at_once(
+    qtbot: QtBot, asked: list[Asked], outlook: Outlook
+) -> None:
+    outlook.leave_out(f"{1:064x}", out=True)
+    qtbot.waitUntil(lambda: len(asked) == 3, timeout=5000)
+    assert not asked[0].running
+    assert [one.body["without"] for one in asked[1:]] == [[], [f"{1:064x}"]]
+    asked[2].answer(3.0)
+    asked[1].answer(7.0)
+    assert outlook.then is not None
+    assert (outlook.now.tok_s, outlook.then.tok_s) == (7.0, 3.0)
+    assert len(asked) == 3
+
+
+def test_a_question_that_did_not_arrive_is_asked_again_with_the_next_news(
+    qtbot: QtBot, away: Desk, asked: list[Asked], outlook: Outlook
+) -> None:
+    asked[0].fail(Unreachable("node_went_away"))
+    assert outlook.now.problem
+    lend(away, 1)  # the same as before
+    qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
+    asked[1].answer(7.0)
+    assert not outlook.now.problem
+
+
+def test_news_without_a_pause_do_not_put_the_question_off(
+    qtbot: QtBot, away: Desk, outlook: Outlook, asked: list[Asked]
+) -> None:
+    asked[-1].answer(1.0)
+    n_before = len(asked)
+    outlook._soon.setInterval(50)
+    for n in range(50):  # a second of news, each before the question of the last one
+        lend(away, 10 + n)
+        outlook.look()
+        qtbot.wait(20)
+        if len(asked) > n_before:
+            return
+    pytest.fail("it was never asked")
+
+
+def test_what_another_page_measured_is_known_when_the_pool_is_shown_again(
+    qtbot: QtBot, away: Desk, asked: list[Asked]
+) -> None:
+    """It went on to offer a measurement that was made."""
+    page = PoolPage(away.services)
+    qtbot.addWidget(page)
+    page.outlook._soon.setInterval(0)
+    lend(away, 1)
+    page.shown()
+    qtbot.waitUntil(lambda: len(asked) == 1, timeout=5000)
+    asked[0].answer(2.0)
+    page.shown()
+    qtbot.waitUntil(lambda: len(asked) == 2, timeout=5000)
+    asked[1].answer(11.0)
+    assert page.outlook.now.tok_s == 11.0

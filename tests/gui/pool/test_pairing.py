@@ -1,0 +1,252 @@
+"""Pairing by the dialogs of both sides, over real nodes: every end is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import Refused
+from app.gui.api.node_client import Call
+from app.gui.diagnostics.doctor_dialog import DoctorDialog
+from app.gui.look.theme import Scheme
+from app.gui.pool.dialogs.add_dialog import ROLE_ORDER, AddSheet
+from app.gui.pool.dialogs.join_dialog import JoinSheet
+from tests.gui.desk import Desk, desk, follow
+from tests.node.pool import node
+
+
+@pytest.fixture
+def sides(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[tuple[Desk, Desk]]:
+    """The parts of two windows, each over a node of its own."""
+    with node(tmp_path / "den", "den"), node(tmp_path / "attic", "attic"):
+        found = desk(qapp, tmp_path / "den"), desk(qapp, tmp_path / "attic")
+        for made in found:
+            follow(qtbot, made.services)
+        yield found
+        for made in found:
+            made.services.pool.stop()
+
+
+@pytest.fixture
+def parent(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+def wrong(code: str) -> str:
+    return f"{(int(code) + 1) % 1_000_000:06d}"
+
+
+@pytest.mark.long
+def test_a_wrong_code_then_the_right_one(
+    qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
+) -> None:
+    den, attic = (side.services for side in sides)
+    adding = AddSheet(den, parent)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is not None, timeout=5000)
+    address = den.pool.snapshot["pairing"]["address"]
+    joining = JoinSheet(attic, parent, address)
+    assert not joining.act.isEnabled()
+    joining.code.setText(wrong(adding.code))
+    joining.act.click()
+    qtbot.waitUntil(lambda: "does not match" in joining.notice.sentence, timeout=10_000)
+    qtbot.waitUntil(lambda: adding.left.text().endswith(": 2"), timeout=5000)
+    assert adding.notice.sentence == "A wrong code was typed. Tries left: 2."
+    joining.code.setText(f"{adding.code[:3]} {adding.code[3:]}")
+    joining.join()
+    qtbot.waitUntil(lambda: "den" in joining.heading.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: "attic" in adding.heading.text(), timeout=10_000)
+    for side in (adding, joining):
+        assert not side.notice.sentence, "that a code was wrong is over"
+        assert "Pair only machines you trust" in side.sentence.text()
+        done = side.focusWidget()
+        assert isinstance(done, QPushButton)
+        assert done.text() == "Done"
+        side.show()
+        QTest.keyClick(done, Qt.Key.Key_Return)
+        assert not side.isVisible()
+    qtbot.waitUntil(lambda: len(den.pool.machines) == 2, timeout=5000)
+    paired = attic.pool.node["id"]
+    qtbot.waitUntil(lambda: den.pool.snapshot["paired"] == paired, timeout=5000)
+    assert attic.pool.snapshot["paired"] is None, "it let nobody in itself"
+
+
+@pytest.mark.long
+def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
+    qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
+) -> None:
+    joining = JoinSheet(sides[1].services, parent)
+    joining.why.click()
+    (doctor,) = joining.findChildren(DoctorDialog)
+    qtbot.waitUntil(lambda: doctor.cause is not None, timeout=20_000)
+    assert doctor.title.text() == "No machine nearby shows a code just now"
+    offered = [one.text() for one in doctor._card.findChildren(QPushButton)]
+    assert offered == ["Back to “Join a household”"], "never the help of who adds a machine"
+    doctor.reject()
+    assert joining.why.isHidden() == joining.nobody.isHidden()
+    joining.reject()
+
+
+@pytest.mark.long
+def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
+    qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
+) -> None:
+    den, attic = (side.services for side in sides)
+    adding = AddSheet(den, parent)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is not None, timeout=5000)
+    first = adding.code
+    joining = JoinSheet(attic, parent, den.pool.snapshot["pairing"]["address"])
+    joining.code.setText(wrong(first))
+    for _ in range(3):
+        joining.notice.clear()
+        joining.join()
+        qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=10_000)
+    assert joining.notice.sentence.startswith("Three codes were mistyped or out of date")
+    assert "on the other machine" in joining.notice.sentence
+    assert not joining.code.text()
+    qtbot.waitUntil(lambda: "three times" in adding.notice.sentence, timeout=10_000)
+    qtbot.waitUntil(
+        lambda: den.pool.snapshot["pairing_closed"] == "pairing_tries_used", timeout=5000
+    )
+    assert adding.again.isVisibleTo(adding)
+    assert adding.code == ""
+    adding.again.click()
+    qtbot.waitUntil(lambda: len(adding.code) == 6 and adding.code != first, timeout=5000)
+    adding.role.setCurrentIndex(1)
+    adding.role.activated.emit(1)
+    qtbot.waitUntil(lambda: adding.code == "", timeout=1000)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    adding.reject()
+    qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is None, timeout=5000)
+    joining.reject()
+
+
+def test_who_joins_where_its_name_is_taken_reads_its_new_one(
+    at_lone: Desk, parent: QWidget
+) -> None:
+    joining = JoinSheet(at_lone.services, parent)
+    joining._joined({"machine": {"id": "d", "name": "den"}, "guest": False, "called": "DEN 2"})
+    assert joining.heading.text() == "Paired with den"
+    assert "is called DEN 2 from now on. " in joining.sentence.text()
+    again = JoinSheet(at_lone.services, parent)
+    again._joined({"machine": {"id": "d", "name": "den"}, "guest": False, "called": None})
+    assert "from now on" not in again.sentence.text()
+
+
+def test_another_role_while_the_first_code_is_awaited(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code that comes stands for the role that is shown, and is not closed behind its back."""
+    client, asked = at_lone.services.client, list[tuple[str, str, Any]]()
+    call = client.call
+
+    def noted(method: str, path: str, body: Any, *told: Any) -> Call | None:
+        asked.append((method, path, (body or {}).get("role")))
+        return call(method, path, body, *told)
+
+    monkeypatch.setattr(client, "call", noted)
+    adding = AddSheet(at_lone.services, parent)
+    for role in (1, 2):
+        adding.role.setCurrentIndex(role)
+        adding.role.activated.emit(role)
+    assert asked == [("POST", "/pairing", ROLE_ORDER[0])], "what is under way is answered first"
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=10_000)
+    assert [one for one in asked if one[1] == "/pairing"] == [
+        ("POST", "/pairing", ROLE_ORDER[0]),
+        ("DELETE", "/pairing", None),
+        ("POST", "/pairing", ROLE_ORDER[2]),
+    ]
+    assert [one for one in asked if one[1] != "/pairing"] == [("GET", "/pairing/wait", None)]
+    assert not adding.notice.sentence
+    adding.reject()
+
+
+def test_an_address_where_nobody_is_says_so(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
+    joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
+    joining.code.setText("123456")
+    joining.act.click()
+    qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=15_000)
+    assert "127.0.0.1:9" in joining.notice.sentence
+    assert joining.act.isEnabled()
+    joining.reject()
+
+
+def test_who_may_not_add_machines_reads_who_may(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adding = AddSheet(at_lone.services, parent)
+    qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
+    machines = {
+        "a" * 16: {"name": "desk", "roles": ["admin", "host"]},
+        "b" * 16: {"name": "attic", "roles": ["host"]},
+    }
+    monkeypatch.setitem(at_lone.services.pool.snapshot, "machines", machines)
+    adding._ended(Refused("not_admin"))
+    assert adding.notice.sentence == "This machine may not change the household. Do it on desk."
+    assert not adding.again.isVisibleTo(adding)
+    machines["a" * 16]["roles"] = ["host"]
+    adding._ended(Refused("not_admin"))
+    assert adding.notice.sentence.endswith("Do it on a machine that may.")
+    assert adding.again.isVisibleTo(adding)  # somebody may have given it the right meanwhile
+    adding.reject()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_three_households_nearby_are_seen_without_a_bar(
+    qtbot: QtBot, away: Desk, parent: QWidget, scale: float
+) -> None:
+    near = {"name": "kitchen-laptop", "system": "Linux", "device": "AMD Ryzen 7 5800X3D"}
+    found = {str(at): near | {"pairing_address": f"192.168.178.{at}:4"} for at in range(10, 13)}
+    away.services.pool.snapshot = {"strangers": found}
+    away.services.theme.choose(Scheme.LIGHT, scale)
+    joining = JoinSheet(away.services, parent)
+    joining.show()
+    qtbot.wait(20)
+    bars = joining.near.verticalScrollBar(), joining.near.horizontalScrollBar()
+    seen = [one.isVisible() or one.maximum() for one in bars]
+    joining.reject()
+    away.services.theme.choose(Scheme.LIGHT, 1.0)
+    assert not any(seen)
+
+
+def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
+    near = {"name": "<b>hall</b>", "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4"}
+    at_lone.services.pool.snapshot["strangers"] = {"b" * 16: near}
+    joining = JoinSheet(at_lone.services, parent)
+    assert joining.near.count() == 1
+    assert joining.near.item(0).text().startswith("<b>hall</b>")
+    assert joining.address.text() == "10.0.0.9:4"
+    assert joining.focusWidget() is joining.code, "only the code is left to type"
+    nameless = {"pairing_address": "10.0.0.7:4", "system": "Windows"}
+    at_lone.services.pool.snapshot["strangers"] = {"c" * 16: nameless}
+    at_lone.services.pool.changed.emit()
+    words = ["A machine without a name", "10.0.0.7:4", "Windows"]
+    assert joining.near.item(0).text().split("    ") == words, "never a part of its id"
+    assert joining.address.text() == "10.0.0.7:4", "the other one's code opens nothing any more"
+    joining.address.setText("10.0.0.5:4")
+    at_lone.services.pool.snapshot["strangers"] = {}
+    at_lone.services.pool.changed.emit()
+    assert joining.address.text() == "10.0.0.5:4", "typed by a person"
+    joining.reject()
+
+
+def test_a_code_is_digits_and_what_is_missing_is_said(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget
+) -> None:
+    joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
+    joining.show()
+    assert "six digits" in joining.act.toolTip()
+    QTest.keyClicks(joining.code, "12a3-b45 6")
+    assert joining.digits == "123456"
+    assert (joining.act.isEnabled(), joining.act.toolTip()) == (True, "")
+    joining.reject()

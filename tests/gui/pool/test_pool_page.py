@@ -1,0 +1,402 @@
+"""The Pool page over real nodes: alone, paired, left out, renamed, removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QRadioButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import Refused
+from app.gui.pool import machine_actions
+from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
+from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.pool.pool_page import PoolPage
+from app.gui.settings.household import Household
+from testbed.snapshots import household
+from tests.gui.desk import Desk, desk, follow
+from tests.node.pool import TestNode, paired
+
+
+@pytest.fixture(scope="module")
+def pair_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[TestNode]]:
+    with paired(tmp_path_factory.mktemp("two"), "den", "attic") as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def page(qtbot: QtBot, qapp: QApplication, pair_of: list[TestNode]) -> Iterator[PoolPage]:
+    made = desk(qapp, pair_of[0].root)
+    follow(qtbot, made.services)
+    yield shown(qtbot, made)
+    made.services.pool.stop()
+
+
+def shown(qtbot: QtBot, made: Desk) -> PoolPage:
+    page = PoolPage(made.services)
+    qtbot.addWidget(page)
+    page.resize(1000, 720)
+    page.show()
+    page.shown()  # as the window says; news of a node at rest may not come for long
+    return page
+
+
+def test_one_machine_alone_says_what_fits_and_has_one_primary_button(
+    qtbot: QtBot, at_lone: Desk
+) -> None:
+    page = shown(qtbot, at_lone)
+    assert page.alone.isVisible()
+
+    def told() -> None:
+        assert "fit on it today" in page.alone.sentence.text(), (
+            page.outlook.now,
+            at_lone.services.pool.loaded,
+        )
+
+    qtbot.waitUntil(told, timeout=30_000)
+    primary = [
+        one for one in page.findChildren(QPushButton)
+        if one.property("role") == "primary" and one.isVisible()
+    ]  # fmt: skip
+    assert primary == [page.add]
+    assert page.headline.choose.isVisible()
+    page.headline.choose.click()
+    assert at_lone.went == ["models"]
+
+
+def test_everything_with_the_keyboard_has_a_name(page: PoolPage) -> None:
+    page.choose(page.machines[1].id)
+    nameless = [
+        one
+        for one in page.findChildren(QWidget)
+        if one.focusPolicy() is not Qt.FocusPolicy.NoFocus
+        and one.isVisible()
+        and one.focusProxy() is None
+        and not (one.accessibleName() or getattr(one, "text", str)())
+    ]
+    assert not nameless
+    page.choose("")
+
+
+def test_where_no_node_runs_the_page_waits(qtbot: QtBot, away: Desk) -> None:
+    page = shown(qtbot, away)
+    assert page.stack.currentWidget() is page.away
+    assert not page.add.isVisible()
+    assert not page.alone.isVisible()
+
+
+def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: PoolPage) -> None:
+    names = [one.name for one in page.machines]
+    assert names == ["den", "attic"]
+    attic = page.machines[1].id
+    page.map.select(attic)
+    assert page.inspector.isVisible()
+    assert page.table.selected == attic
+    page.views.buttons["table"].click()
+    assert page.stack.currentWidget() is page.tables
+    assert page.services.preferences.text("pool/view") == "table"
+    page.table.select(page.machines[0].id)
+    assert page.map.selected == page.machines[0].id
+    page.views.buttons["map"].click()
+
+
+def test_it_opens_at_a_machine(page: PoolPage) -> None:
+    page.open(page.machines[1].id)
+    assert page.map.selected == page.machines[1].id
+    assert page.inspector.isVisible()
+    page.choose("")
+
+
+@pytest.mark.long
+def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(
+    qtbot: QtBot, page: PoolPage
+) -> None:
+    page.shown()
+    qtbot.waitUntil(lambda: page.outlook.now.fits, timeout=10_000)
+    attic = page.machines[1]
+    page.acts.toggle(attic)
+    assert page.machines[1].left_out
+    qtbot.waitUntil(lambda: page.outlook.then is not None, timeout=10_000)
+    assert page.what_if.isVisible()
+    assert "Without attic" in page.what_if.words.text()
+    assert page.services.pool.loaded is None
+    page.what_if.load.click()
+    qtbot.waitUntil(lambda: (page.services.pool.loaded or {}).get("state") == "ready")
+    qtbot.waitUntil(lambda: not page.what_if.isVisible(), timeout=5000)
+    assert page.machines[0].host
+    assert not page.machines[1].layers
+    page.headline.unload.click()
+    qtbot.waitUntil(lambda: page.services.pool.loaded is None, timeout=10_000)
+    qtbot.waitUntil(lambda: "unloaded" in page.notice.sentence, timeout=5000)
+
+
+@pytest.mark.long
+def test_dots_move_while_an_answer_crosses_the_links(qtbot: QtBot, page: PoolPage) -> None:
+    pool, client = page.services.pool, page.services.client
+    problems: list[object] = []
+    client.post("/load", {"model": "guide", "split": [3, 2, 3]}, lambda _: None, problems.append)
+    qtbot.waitUntil(lambda: bool(problems) or (pool.loaded or {}).get("state") == "ready")
+    assert not problems
+    qtbot.waitUntil(lambda: bool(page.machines[1].layers), timeout=5000)
+    assert not page.map.traffic.moves
+    body = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled
+    ask = client.call("POST", "/ask", body, lambda _: None, problems.append, lambda _: None)
+    qtbot.waitUntil(lambda: page.map.traffic.moves or bool(problems), timeout=20_000)
+    assert ask is not None
+    assert not problems
+    ask.cancel()
+    qtbot.waitUntil(lambda: not page.map.traffic.moves, timeout=10_000)
+    page.headline.unload.click()
+    qtbot.waitUntil(lambda: pool.loaded is None, timeout=10_000)
+
+
+def test_a_test_of_links_gives_figures(qtbot: QtBot, page: PoolPage) -> None:
+    assert page.test.isVisible()
+    page.test.click()
+    assert not page.test.isEnabled()
+    qtbot.waitUntil(page.test.isEnabled, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(speed_of(page)), timeout=5000)  # told a moment after the answer
+    link = page.machines[1].link
+    assert link is not None
+    assert link.kind == "loopback"
+
+
+def speed_of(page: PoolPage) -> float | None:
+    link = page.machines[1].link
+    return link.out_bytes_per_s if link else None
+
+
+def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(
+    qtbot: QtBot, page: PoolPage
+) -> None:
+    attic = page.machines[1]
+    page.choose(attic.id)
+    before = attic.link.measured_at if attic.link else None
+    assert page.inspector.test.isVisible()
+
+    def measured() -> bool:
+        is_new = getattr(page.machines[1].link, "measured_at", None) != before
+        if not is_new and page.inspector.test.isEnabled():  # or refused: a machine still worked
+            page.inspector.test.click()
+        return is_new
+
+    qtbot.waitUntil(measured)
+    qtbot.waitUntil(page.inspector.test.isEnabled, timeout=5000)
+    page.acts.prefer(page.machines[1])
+    sheet = page.findChild(InterfaceSheet)
+    assert sheet is not None
+    qtbot.waitUntil(sheet.act.isEnabled, timeout=5000)
+    assert sheet.choices[0].isChecked()
+    assert sheet.choices[0].text() == "Whichever is fastest"
+    assert not any("(lo)" in one.text() for one in sheet.choices)
+    sheet.act.click()
+    qtbot.waitUntil(lambda: "Traffic to attic goes by" in page.notice.sentence, timeout=20_000)
+
+
+def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+    made = household(3)
+    made["machines"][f"{0:064x}"]["roles"] = ["admin", "host", "lender"]
+    far = f"{1:064x}"
+    made["links"][far] |= {
+        "kind": "vpn", "interface": "wg0", "preferred": None, "preferred_reason": None,
+        "better_interface": "eth0",
+        "better_reason": "Traffic to attic-pc goes through a VPN (wg0). Poolhouse can use eth0 instead.",
+    }  # fmt: skip
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    page.choose(f"{2:064x}")
+    assert not page.inspector.use.isVisible()
+    assert not page.inspector.trouble.isVisible()
+    page.choose(far)
+    assert page.inspector.trouble.isVisible()
+    assert page.inspector.use.isVisible()
+    assert "through a VPN" in page.inspector.trouble.text()
+    assert page.inspector.use.text() == "Use eth0"
+    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order))
+    page.inspector.use.click()
+    assert asked[0][:2] == (f"/machines/{far}/interface", {"interface": "eth0"})
+    told = {"interface": "eth0", "out_bytes_per_s": 1e8, "in_bytes_per_s": 1e8}
+    asked[0][2](told | {"preferred_reason": "The cable to attic-pc is not plugged in."})
+    assert page.notice.sentence == "The cable to attic-pc is not plugged in."
+    page.acts._preferred("attic-pc", told)
+    assert page.notice.sentence == "Traffic to attic-pc goes by eth0 now: 800 Mb/s."
+    menu = QMenu()
+    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    names = [act.text() for act in menu.actions() if act.text()]
+    assert names == [
+        "Details", "Leave out", "Test link", "Prefer interface…", "Rename…", "What it may do…",
+        "Remove from household…",
+    ]  # fmt: skip
+    page.choose("")
+    menu.actions()[0].trigger()
+    assert page.inspector.isVisible()
+
+
+def test_a_machine_that_is_not_reached_leads_to_the_reason(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(machine_actions, "why_unseen", lambda services, _: opened.append(services))
+    made, far = household(3), f"{1:064x}"
+    made["machines"][far]["online"] = False
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    page.choose(f"{2:064x}")
+    assert not page.inspector.unseen.isVisible()
+    page.choose(far)
+    assert page.inspector.first_button() is page.inspector.unseen
+    page.inspector.unseen.click()
+    menu = QMenu()
+    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    next(act for act in menu.actions() if act.text() == "Find out why…").trigger()
+    assert opened == [away.services, away.services]
+
+
+def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    made, far = household(3), f"{1:064x}"
+    why = "attic-pc gave wrong numbers in a check, so it gets no layers from this machine."
+    made["machines"][far] |= {"doubted": True, "reason": why}
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    page.choose(f"{2:064x}")
+    assert not page.inspector.again.isVisible()
+    page.choose(far)
+    assert why in page.inspector.why.toolTip()
+    assert not page.inspector.leave.isVisible()
+    assert page.inspector.first_button() is page.inspector.again
+    monkeypatch.setattr(away.services.client, "post", lambda *order: asked.append(order))
+    page.inspector.again.click()
+    menu = QMenu()
+    page.acts.fill(menu, next(one for one in page.machines if one.id == far))
+    names = {act.text(): act for act in menu.actions() if act.text()}
+    assert "Leave out" not in names
+    names["Use again"].trigger()
+    assert [order[:2] for order in asked] == [(f"/machines/{far}/use-again", {})] * 2
+
+
+def test_who_may_not_change_the_household_is_not_offered_it(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = household(3)
+    attic = next(one for one in made["machines"].values() if one["name"] == "attic-pc")
+    attic["roles"] = ["admin", "host", "lender"]
+    made["strangers"] = {"b" * 16: {"name": None, "addresses": ["10.0.0.9"]}}
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    assert not page.add.isVisible()
+    menu = QMenu()
+    page.acts.fill(menu, page.machines[2])
+    why = "This machine may not change the household. Do it on attic-pc."
+    assert [(act.text(), act.isEnabled()) for act in menu.actions()][-1] == (why, False)
+    assert "Rename…" not in [act.text() for act in menu.actions()]
+    page.nearby.findChildren(QPushButton)[0].click()
+    assert page.notice.sentence == why
+    settings = Household(away.services)
+    qtbot.addWidget(settings)
+    settings._tell()
+    assert not settings._adds.isEnabled()
+    assert settings._another.about.text() == why
+    names = [one.text() for one in settings.findChildren(QPushButton)]
+    assert "Remove…" not in names
+    made["machines"][f"{0:064x}"]["roles"] = ["admin", "host", "lender"]
+    away.services.pool.changed.emit()
+    settings._tell()
+    assert page.add.isVisible()
+    assert settings._adds.isEnabled()
+    page.acts.fill(menu, page.machines[2])
+    assert menu.actions()[-1].text() == "Remove from household…"
+
+
+def _the_link_is_the_one_to_the_host(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine carries it, and what is tested and changed is the way to that host."""
+    asked: list[str] = []
+    monkeypatch.setattr(
+        page.services.client, "post", lambda path, *_: asked.append(path.rpartition("=")[2])
+    )
+    page.choose(page.machines[1].id)
+    assert page.machines[1].this
+    page.inspector.test.click()
+    page.acts.use_interface(page.machines[1])
+    assert asked == [f"{1:064x}", f"/machines/{1:064x}/interface"]
+    page.choose("")
+
+
+def test_where_several_models_run_a_person_chooses_whose_is_shown(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = household(3)
+    made["links"][f"{1:064x}"]["better_interface"] = "eth0"
+    made["answers"]["running"] = 1
+    away.services.pool.snapshot = made
+    page = shown(qtbot, away)
+    assert not page.placements.isVisible()
+    assert page.map._active
+    made["machines"][f"{2:064x}"]["used_by"] = [f"{0:064x}", f"{1:064x}"]
+    away.services.pool.changed.emit()
+    assert page.placements.isVisible()
+    names = [page.placements.box.itemText(at) for at in range(page.placements.box.count())]
+    assert names == ["den-pc (this machine)", "attic-pc"]
+    assert page.machines[0].name == "den-pc"
+    page.placements.box.setCurrentIndex(1)
+    page.placements.box.activated.emit(1)
+    assert (page.machines[0].name, page.machines[0].host) == ("attic-pc", True)
+    assert not page.map._active  # the answer is ours, and runs through our placement
+    _the_link_is_the_one_to_the_host(page, monkeypatch)
+    made["machines"][f"{2:064x}"]["used_by"] = []
+    away.services.pool.changed.emit()
+    assert not page.placements.isVisible()
+    assert page.machines[0].name == "den-pc"
+
+
+def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage) -> None:
+    page.acts.rename(page.machines[1])
+    sheet = page.findChild(RenameSheet)
+    assert sheet is not None
+    sheet.name.setText("x" * 65)
+    assert (sheet.act.isEnabled(), sheet.name.problem.isVisible()) == (False, True)
+    sheet.name.setText("loft")
+    sheet.act.click()
+    qtbot.waitUntil(lambda: page.machines[1].name == "loft", timeout=10_000)
+    page.acts.roles(page.machines[1])
+    roles = page.findChild(RolesSheet)
+    assert roles is not None
+    roles.choice.choose("lend")
+    roles.act.click()
+    qtbot.waitUntil(lambda: page.machines[1].roles == {"lender"}, timeout=10_000)
+
+
+def test_pausing_shows_its_reason_and_can_be_undone(qtbot: QtBot, page: PoolPage) -> None:
+    page.acts.pause(3600)
+    qtbot.waitUntil(lambda: page.machines[0].state == "paused", timeout=10_000)
+    page.choose(page.machines[0].id)
+    assert page.machines[0].reason
+    assert page.inspector.resume.isVisible()
+    page.inspector.resume.click()
+    qtbot.waitUntil(lambda: page.machines[0].state != "paused", timeout=10_000)
+
+
+def test_a_removed_machine_is_gone_from_the_page(qtbot: QtBot, page: PoolPage) -> None:
+    """The last test of these nodes."""
+    page.choose(page.machines[1].id)
+    page.acts.remove(page.machines[1])
+    sheet = page.findChild(RemoveSheet)
+    assert sheet is not None
+    sheet._refused(Refused("remove_added", name="loft", added="hall-pc"))
+    assert [one.text() for one in sheet.findChildren(QRadioButton)] == [
+        "Keep: hall-pc",
+        "Remove too: hall-pc",
+    ]
+    sheet.act.click()
+    qtbot.waitUntil(lambda: len(page.machines) == 1, timeout=10_000)
+    assert not page.inspector.isVisible()
+    text = "no longer part of the household"
+    qtbot.waitUntil(lambda: text in page.notice.sentence, timeout=5000)

@@ -1,0 +1,38 @@
+"""What leaving machines out would change, in one sentence that agrees with what is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.gui.pool.load_forecast import Expected
+from app.gui.pool.machine_facts import machines_of
+from app.gui.pool.what_if import WhatIf
+from testbed.snapshots import household
+
+FAST = Expected("guide", fits=True, machines=("a",), tok_s=64.6)
+SLOW = replace(FAST, tok_s=40.0)
+
+
+@pytest.mark.parametrize(
+    ("now", "in_use", "told"),
+    [
+        (SLOW, True, "Guide would run at 64.6 tok/s instead of 40.0 tok/s, on 1 machine(s)."),
+        (FAST, False, "nothing changes: Guide would run at 64.6 tok/s, on 1 machine(s)."),
+        (FAST, True, "Guide would run at 64.6 tok/s, on 1 machine(s)."),
+        (replace(FAST, tok_s=None), False, "Guide would run at 64.6 tok/s, on 1 machine(s)."),
+    ],
+)
+def test_nothing_changes_only_where_it_holds_nothing(
+    qtbot: QtBot, now: Expected, in_use: bool, told: str
+) -> None:
+    bar = WhatIf(lambda: None, lambda: None)
+    qtbot.addWidget(bar)
+    here, there, *_ = machines_of(household(2))
+    runs = ((4, 6),) if in_use else ()
+    bar.show_change([here, replace(there, left_out=True, layers=runs)], now, FAST)
+    words = bar.words.text()
+    assert words.endswith(told)
+    assert ("nothing changes" in words) == ("nothing changes" in told)

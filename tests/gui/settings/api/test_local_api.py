@@ -1,0 +1,385 @@
+"""Settings, Local API, over a real node: turned on, copied, shown, rotated, moved, turned off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QLocale, QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.gui.look import formats
+from app.gui.settings.api.local_api import USUAL_PORT, LocalApi
+from app.gui.settings.api.upstream_dialogs import (
+    MOST_CERTIFICATE_BYTES,
+    AddServer,
+    CountAnew,
+    ForgetServer,
+)
+from app.gui.settings.setting_row import Setting
+from tests.gateway.conftest import free_port
+from tests.gui.desk import Desk
+
+
+@pytest.fixture
+def page(qtbot: QtBot, at_lone: Desk) -> LocalApi:
+    made = LocalApi(at_lone.services)
+    qtbot.addWidget(made)
+    made.show()
+    made.refresh()
+    qtbot.waitUntil(lambda: made.address.text() != "", timeout=5000)
+    return made
+
+
+def press(page: LocalApi, name: str) -> None:
+    (found,) = [one for one in page.findChildren(QPushButton) if one.accessibleName() == name]
+    assert found.isEnabled(), name
+    QTest.mouseClick(found, Qt.MouseButton.LeftButton)
+
+
+def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
+    said: list[tuple[str, str]] = []
+    page.told.connect(lambda words, kind: said.append((words, kind)))
+    assert (page.on.isChecked(), page.address.text(), page.key.text()) == (False, "Off", "")
+    port = free_port()
+    page.port.setValue(port)
+    QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: page.key.text().startswith("ph-"), timeout=5000)
+    qtbot.waitUntil(lambda: page.address.text() == f"http://127.0.0.1:{port}/v1", timeout=5000)
+
+    assert page.key.echoMode() is QLineEdit.EchoMode.Password  # nobody reads it over a shoulder
+    press(page, "Show the key")
+    assert page.key.echoMode() is QLineEdit.EchoMode.Normal
+    press(page, "Hide the key")
+    assert page.key.echoMode() is QLineEdit.EchoMode.Password
+    press(page, "Copy the key")
+    assert QGuiApplication.clipboard().text() == page.key.text()
+    press(page, "Copy the address of the API")
+    assert QGuiApplication.clipboard().text() == page.address.text()
+
+    before = page.key.text()
+    press(page, "Make a new key of the API")
+    qtbot.waitUntil(lambda: page.key.text() != before, timeout=5000)
+    assert said[-1] == ("There is a new key. The one before opens nothing more.", "info")
+
+    QTest.mouseClick(page.may_load, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(page.ollama_open, Qt.MouseButton.LeftButton)
+    found: list[dict[str, object]] = []
+
+    def is_saved() -> bool:
+        at_lone.services.client.get("/api", found.append)
+        qtbot.wait(50)
+        return bool(found and found[-1]["may_load"] and found[-1]["ollama_open"])
+
+    qtbot.waitUntil(is_saved)
+    page.refresh()
+    qtbot.waitUntil(
+        lambda: page.may_load.isChecked() and page.ollama_open.isChecked(), timeout=5000
+    )
+    page.reset()
+    qtbot.waitUntil(lambda: page.address.text() == "Off", timeout=5000)
+    assert not any(one.isChecked() for one in (page.on, page.may_load, page.ollama_open))
+    assert page.port.value() == USUAL_PORT
+    assert page.key.text() == ""
+
+
+TOLD = {
+    "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
+    "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500, "lan_addresses": [],
+    "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
+    "keys": ["default", "helper"], "limits": {"helper": {"at_once": 2}}, "host_names": [], "origins": [],
+}  # fmt: skip
+
+
+def titles(page: LocalApi) -> list[str]:
+    """What stands on the page, from its top: headings, and the titles of settings."""
+    found = {one.title.text(): one.mapTo(page, QPoint(0, 0)).y() for one in rows(page)}
+    for one in page.findChildren(QLabel):
+        if one.parentWidget() is page and one.isVisibleTo(page):
+            found[one.text()] = one.mapTo(page, QPoint(0, 0)).y()
+    return sorted(found, key=lambda name: found[name])
+
+
+def rows(page: LocalApi) -> list[Setting]:
+    return [one for one in page.findChildren(Setting) if one.isVisibleTo(page)]
+
+
+def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lone: Desk) -> None:
+    page = LocalApi(at_lone.services)
+    qtbot.addWidget(page)
+    page.show()
+    limits, servers = "How much a single key may have", "Other servers"
+    assert limits not in titles(page)
+    page._tell(TOLD | {"upstreams": [], "keys": ["default"]})
+    page._tell(TOLD)
+    QApplication.processEvents()
+    ends = titles(page)[-6:]
+    assert ends == [limits, "default", "helper", servers, "Another server may answer", "barn"]
+    assert titles(page).count(limits) == 1
+    page._tell(TOLD | {"upstreams": [], "keys": []})
+    assert limits not in titles(page)
+
+
+def test_a_key_that_comes_after_it_was_turned_off_is_not_shown(qtbot: QtBot, away: Desk) -> None:
+    page = LocalApi(away.services)
+    qtbot.addWidget(page)
+    keys = {"keys": [{"name": "default", "key": "ph-1"}]}
+    page._tell(
+        TOLD | {"listening": True, "listens_at": 47114, "address": "http://127.0.0.1:47114/v1"}
+    )
+    page._tell_keys(keys)
+    assert page.key.text() == "ph-1"
+    page._tell(TOLD)
+    page._tell_keys(keys)
+    assert page.key.text() == ""
+
+
+def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(
+    qtbot: QtBot, at_lone: Desk
+) -> None:
+    page = LocalApi(at_lone.services)
+    qtbot.addWidget(page)
+    page._tell(TOLD)
+    page.search(["helper"])
+    assert [one.title.text() for one in rows(page)] == ["helper"]
+    page._tell(TOLD)
+    assert [one.title.text() for one in rows(page)] == ["helper"]
+    page._tell(TOLD | {"upstreams": [], "keys": ["default"]})
+    page.search([])
+    assert not {"barn", "helper"} & {one.title.text() for one in rows(page)}
+
+
+def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
+    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, object, Callable[[object], None]]] = []
+
+    def call(_: str, path: str, body: object, done: Callable[[object], None], *__: object) -> None:
+        asked.append((path, body, done))
+
+    page = LocalApi(at_lone.services)
+    qtbot.addWidget(page)
+    page._tell(TOLD)
+    said: list[str] = []
+    page.told.connect(lambda words, _: said.append(words))
+    monkeypatch.setattr(at_lone.services.client, "call", call)
+    page._reset.click()
+    no_limits = {"name": "helper", "at_once": None, "tokens_a_minute": None}
+    assert [one[:2] for one in asked[1:]] == [
+        ("/api/limits", no_limits),
+        ("/api/upstreams/barn", {"on": False}),
+    ]
+    for _, _, done in asked[:3]:
+        assert not said
+        done(TOLD)
+    first = "Everything on Local API is as it was at first."
+    assert said == [f"{first} Keys and other servers are kept; those servers are off."]
+
+
+def test_the_network_limits_and_other_servers(
+    qtbot: QtBot, page: LocalApi, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {
+        "on": True, "may_load": False, "ollama_open": False, "lan": True, "port": 47114, "listening": False,
+        "address": None, "listens_at": None, "at_once": 8, "tokens_a_minute": 500,
+        "lan_addresses": ["https://192.0.2.2:47124/v1"], "host_names": [], "origins": [],
+        "upstreams": [{"name": "barn", "on": True, "spent_tokens": 1_200, "cap_tokens": 9_000}],
+    }  # fmt: skip
+    page._tell(told)
+    assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
+    words = [setting.about.text() for setting in page.findChildren(Setting)]
+    assert any("https://192.0.2.2:47124/v1: over TLS and with a key" in one for one in words)
+    for language, spent in (("en", "1,200 of 9,000"), ("de", "1.200 of 9.000")):
+        monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
+        page._tell(told)
+        words = [setting.about.text() for setting in page.findChildren(Setting)]
+        assert any(f"{spent} tokens are spent" in one for one in words)
+    reached = {**told["upstreams"][0], "last_contact": 1_790_000_000.0}
+    for those, at in ((told["upstreams"], "Not reached since"), ([reached], "Last reached at")):
+        page._tell({**told, "upstreams": those})
+        words = [setting.about.text() for setting in page.findChildren(Setting)]
+        assert any(one.startswith(at) for one in words)
+    (barn,) = [one for one in page.findChildren(Setting) if one.title.text() == "barn"]
+    page._tell({**told, "upstreams": [], "lan_addresses": []})
+    assert not barn.isVisibleTo(page)
+    page.refresh()
+    qtbot.waitUntil(lambda: page.tokens.value() == 0, timeout=5000)  # as the node has it
+    page.tokens.setValue(700)
+    page.at_once.setValue(4)
+    page.refresh()
+    qtbot.waitUntil(lambda: (page.at_once.value(), page.tokens.value()) == (4, 700), timeout=5000)
+    page.reset()
+    qtbot.waitUntil(lambda: (page.at_once.value(), page.tokens.value()) == (32, 0), timeout=5000)
+
+
+def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere(
+    qtbot: QtBot, page: LocalApi
+) -> None:
+    """This node's own API stands for the other server."""
+    said: list[tuple[str, str]] = []
+    page.told.connect(lambda words, kind: said.append((words, kind)))
+    page.port.setValue(free_port())
+    QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: page.key.text().startswith("ph-"), timeout=5000)
+    page.upstreams.add.click()
+    sheet = page.findChild(AddServer)
+    assert sheet is not None
+    assert sheet.key.echoMode() is QLineEdit.EchoMode.Password
+    assert not sheet.act.isEnabled()
+    sheet.name.setText("barn")
+    sheet.url.setText("http://example.org/v1")
+    sheet.models.setText("far=guide, near=no-such")
+    sheet.key.setText(page.key.text())
+    sheet.act.click()
+    qtbot.waitUntil(lambda: "cannot be an upstream" in sheet.notice.sentence, timeout=5000)
+    sheet.url.setText(page.address.text())
+    sheet.act.click()
+    words = "barn answers, and does not have no-such."
+    qtbot.waitUntil(lambda: (words, "error") in said, timeout=10_000)
+    row = next(one for one in page.findChildren(Setting) if one.title.text() == "barn")
+    assert row.isVisibleTo(page)
+    shown = [one.text() for one in row.findChildren(QLineEdit)]
+    assert page.key.text() not in " ".join(shown)
+    count = page.upstreams.counts["barn"]
+    assert not count.isVisibleTo(page), "it has all its tokens yet"
+    barn = {"name": "barn", "on": True, "cap_tokens": 9_000}
+    for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
+        page.upstreams.tell([barn | lost])
+        assert count.isVisibleTo(page)
+    assert (
+        "no longer known, so it is sent nothing until you have it counted anew." in row.about.text()
+    )
+    count.click()
+    anew = page.findChild(CountAnew)
+    assert anew is not None
+    assert f"it may spend {formats.number(9_000)} tokens from now on" in anew.sentence.text()
+    anew.act.click()
+    qtbot.waitUntil(lambda: ("barn is counted anew.", "info") in said, timeout=5000)
+    assert not count.isVisibleTo(page)
+    page.upstreams.removals["barn"].click()
+    question = page.findChild(ForgetServer)
+    assert question is not None
+    question.act.click()
+    words = "barn is removed, and its key is deleted."
+    qtbot.waitUntil(lambda: (words, "info") in said, timeout=5000)
+    assert not row.isVisibleTo(page)
+    page.reset()
+    qtbot.waitUntil(lambda: page.address.text() == "Off", timeout=5000)
+
+
+def test_a_certificate_is_read_from_a_file_or_refused(
+    qtbot: QtBot, away: Desk, tmp_path: Path
+) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    sheet = AddServer(away.services, (), lambda *_: None, parent)
+    (tmp_path / "barn.pem").write_text("-----BEGIN CERTIFICATE-----", "ascii")
+    sheet.trust(tmp_path / "barn.pem")
+    assert sheet.trusted.text() == "Trusted by barn.pem alone."
+    sheet.trust(tmp_path / "nothing.pem")
+    assert "nothing.pem cannot be read" in sheet.notice.sentence
+    sheet.notice.clear()
+    (tmp_path / "long.pem").write_text("-" * (MOST_CERTIFICATE_BYTES + 1), "ascii")
+    sheet.trust(tmp_path / "long.pem")
+    assert "long.pem cannot be read" in sheet.notice.sentence
+    assert sheet.trusted.text() == "Trusted by barn.pem alone."
+    sheet.close()
+
+
+def test_a_server_takes_no_name_of_another_one_and_is_added_once(
+    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Running:
+        running = True
+
+        def cancel(self) -> None:
+            """The dialog was closed."""
+
+    asked: list[str] = []
+
+    def post(_: str, body: dict[str, str], *__: object) -> Running:
+        asked.append(body["name"])
+        return Running()
+
+    monkeypatch.setattr(away.services.client, "post", post)
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    sheet = AddServer(away.services, ["barn"], lambda *_: None, parent)
+    for field, text in ((sheet.name, " barn "), (sheet.url, "https://x/v1"), (sheet.models, "a")):
+        field.setText(text)
+    sheet.act.click()
+    assert not asked
+    assert "a server called barn already" in sheet.notice.sentence
+    sheet.name.setText("shed")
+    sheet.act.click()
+    sheet.name.setText("shed too")
+    assert asked == ["shed"]
+    assert not sheet.act.isEnabled()
+    sheet.close()
+
+
+def test_one_key_may_have_less_than_the_others(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
+    page.port.setValue(free_port())
+    QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "default" in page.key_limits.rows, timeout=5000)
+    at_once, tokens, row = page.key_limits.rows["default"]
+    assert (at_once.text(), tokens.text()) == ("as for all", "as for all")
+    found: list[dict[str, dict[str, int]]] = []
+
+    def limits(at: int | None, a_minute: int | None) -> bool:
+        at_lone.services.client.get("/api", lambda told: found.append(told["limits"]))
+        qtbot.wait(50)
+        own = found[-1].get("default", {}) if found else {}
+        return bool(found) and [own.get(one) for one in ("at_once", "tokens_a_minute")] == [
+            at, a_minute,
+        ]  # fmt: skip
+
+    at_once.setValue(2)
+    qtbot.waitUntil(lambda: limits(2, None), timeout=5000)
+    tokens.setValue(0)
+    qtbot.waitUntil(lambda: limits(2, 0), timeout=5000)
+    at_once.setValue(0)
+    qtbot.waitUntil(lambda: limits(None, 0), timeout=5000)
+    tokens.setValue(-1)
+    qtbot.waitUntil(lambda: limits(None, None), timeout=5000)
+    page.reset()
+    qtbot.waitUntil(lambda: not row.isVisibleTo(page), timeout=5000)
+
+
+def test_host_names_and_origins_are_allowed_listed_and_removed(
+    qtbot: QtBot, page: LocalApi, at_lone: Desk
+) -> None:
+    hosts, origins = page.access.hosts, page.access.origins
+    refused: list[object] = []
+    page.failed.connect(refused.append)
+    assert page.access.offer.isVisibleTo(page)
+    assert not hosts.allow.isEnabled()
+    QTest.mouseClick(page.access.offer, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: hosts.names == ["host.docker.internal"], timeout=5000)
+    assert not page.access.offer.isVisibleTo(page)
+    hosts.edit.setText(" Pool.local ")
+    QTest.keyClick(hosts.edit, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: hosts.names == ["host.docker.internal", "pool.local"], timeout=5000)
+    assert hosts.edit.text() == ""
+    origins.edit.setText("http://localhost:3000/")
+    QTest.mouseClick(origins.allow, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: origins.names == ["http://localhost:3000"], timeout=5000)
+    assert {"pool.local", "http://localhost:3000"} <= set(titles(page))
+
+    origins.edit.setText("*")
+    QTest.mouseClick(origins.allow, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(refused), timeout=5000)
+    assert origins.edit.text() == "*"  # to be mended
+
+    press(page, "Remove pool.local")
+    qtbot.waitUntil(lambda: hosts.names == ["host.docker.internal"], timeout=5000)
+    assert "pool.local" not in titles(page)
+    page.reset()
+    qtbot.waitUntil(lambda: (hosts.names, origins.names) == ([], []), timeout=5000)
+    assert page.access.offer.isVisibleTo(page)

@@ -1,0 +1,116 @@
+"""How lending is told to its owner; the bar's shares add up."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from app.gui.this_computer import lending_words
+from app.gui.this_computer.hardware_words import lines, speed_words
+from app.gui.this_computer.memory_bar import shares
+
+Json = dict[str, Any]
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("lending", "sentence"),
+    [
+        ({"state": "ready", "lent_bytes": 4 * GIB}, "Ready. Others may use 4.0 GiB."),
+        ({"state": "working", "used_bytes": GIB, "used_by": ["den"]}, "Lending 1.0 GiB to den."),
+        ({"state": "off", "code": "lend_off"}, "Turned off. Nothing of this machine is lent."),
+        ({"state": "draining", "gives_back_in_s": 30, "code": "pause_owner"},
+         "Finishing one answer, then pausing (at most 30 s)."),
+        ({"state": "draining", "gives_back_in_s": 90, "code": "pause_battery", "reason": "It runs on battery."},
+         "Finishing one answer, then pausing (at most 1 min 30 s). It runs on battery."),
+        ({"state": "paused", "code": "pause_owner"}, "Paused by you until you resume it."),
+        ({"state": "paused", "code": "pause_stopped"}, "Stopped by you until you resume it."),
+        ({"state": "paused", "code": "pause_battery", "reason": "Paused: it runs on battery."},
+         "Paused: it runs on battery."),
+        ({"state": "paused", "code": "pause_quit", "reason": "Poolhouse is being ended there."},
+         "Nothing is lent now."),
+        ({"state": "draining", "gives_back_in_s": 4, "code": "pause_quit", "reason": "Poolhouse is being ended there."},
+         "Finishing one answer, then pausing (at most 4 s)."),
+    ],
+)  # fmt: skip
+def test_the_state_in_a_sentence(lending: Json, sentence: str) -> None:
+    assert lending_words.state_sentence(lending) == sentence
+
+
+def test_a_pause_says_until_when() -> None:
+    lending = {"state": "paused", "code": "pause_owner", "resumes_in_s": 3600}
+    assert lending_words.state_sentence(lending).startswith("Paused by you until ")
+
+
+def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
+    lending = {"state": "lending", "used_bytes": 64 << 20, "used_by": ["attic"]}
+    kept = "Keeping 64 MiB for attic to come back, for 10 minutes."
+    assert lending_words.state_sentence(lending, ["attic", "loft"]) == kept
+    assert lending_words.state_sentence(lending, ["loft"]) == "Lending 64 MiB to attic."
+    both = lending | {"used_by": ["attic", "den"]}
+    assert lending_words.state_sentence(both, ["attic"]) == "Lending 64 MiB to attic, den."
+    assert lending_words.since({"since": time.time()}).startswith("Since ")
+    assert lending_words.since({}) == ""
+
+
+@pytest.mark.parametrize(
+    "lending",
+    [
+        {"total_bytes": 16, "free_bytes": 8, "lent_bytes": 4, "used_bytes": 0, "reserve_bytes": 1},
+        {"total_bytes": 16, "free_bytes": 8, "lent_bytes": 6, "used_bytes": 5, "own_bytes": 2},
+        {"total_bytes": 16, "free_bytes": 1, "lent_bytes": 0, "used_bytes": 3, "reserve_bytes": 4},
+        {"total_bytes": 16, "free_bytes": 15, "lent_bytes": 9, "used_bytes": 9, "own_bytes": 3},
+        {},
+    ],
+)
+def test_the_bar_is_the_whole_memory(lending: Json) -> None:
+    found = shares(lending)
+    parts = (found.others, found.own, found.used, found.open, found.reserve, found.free)
+    assert min(parts) >= 0
+    assert sum(parts) == lending.get("total_bytes", 0)
+
+
+MACHINE: Json = {
+    "system": "Debian", "processor": "Xeon", "cores": 4, "threads": 2,
+    "memory": {"total_bytes": 8 * GIB, "free_bytes": 4 * GIB},
+    "disk": {"folder": "/m", "total_bytes": 100 * GIB, "free_bytes": 50 * GIB},
+    "engines": [
+        {"name": "llamacpp", "version": "0.3", "features": ["AVX2"], "devices": [
+            {"name": "CPU", "kind": "cpu"},
+            {"description": "RTX 4090", "kind": "gpu", "api": "CUDA", "total_bytes": 24 * GIB}]},
+        {"name": "apple", "missing": "no such module"},
+    ],
+}  # fmt: skip
+
+
+def test_what_the_machine_has() -> None:
+    told = dict(lines(MACHINE))
+    assert told["Processor"] == "Xeon, 4 core(s), of which 2 compute"
+    assert "Temperature" not in told  # this system does not tell
+    assert dict(lines({**MACHINE, "hottest_c": 61.4}))["Temperature"] == "61 °C"
+    assert told["Memory"] == "4.0 GiB free of 8.0 GiB"
+    assert told["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
+    assert told["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
+    without = dict(lines({**MACHINE, "engines": []}))
+    assert without["Graphics"].startswith("None that is used")
+    assert "Engine" not in without
+
+
+def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
+    unused = {"reason": "It has a card (RTX 4090).", "cure": "Smaller models answer faster."}
+    words = "It has a card (RTX 4090). Smaller models answer faster."
+    told = dict(lines({**MACHINE, "engines": [], "unused_graphics": unused}))
+    assert told["Graphics"] == words  # no engine sees it
+    told = dict(lines({**MACHINE, "unused_graphics": unused}))
+    assert told["Graphics"] == f"RTX 4090 (24.0 GiB, CUDA)\n{words}"
+
+
+def test_speed_is_made_of_measured_layers_only() -> None:
+    speed = {"layer_s": 0.004, "step_s": 0.01, "head_s": 0.01, "chunk_s": 0.1}
+    answer = {"model": "guide", "n_layers": 20, "batch_rows": 402, "speeds": {"a": speed}}
+    found = speed_words(answer, "a")
+    assert found == "Guide: 4.0 ms a layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
+    assert speed_words(answer, "b") is None
+    assert speed_words({"speeds": {"a": None}}, "a") is None

@@ -1,0 +1,132 @@
+"""Models of other apps are offered early in the first steps, before anything is downloaded, and taken in there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QMainWindow
+from pytestqt.qtbot import QtBot
+
+from app.gui.welcome import already_here
+from app.gui.welcome.already_here import AlreadyHere
+from app.gui.welcome.found_step import FoundStep
+from app.gui.welcome.other_models import OtherModels, usable
+from app.gui.welcome.welcome import Welcome
+from testbed import tiny
+from tests.gui.desk import Desk
+
+Json = dict[str, Any]
+
+
+def file(
+    name: str, size: int, *, path: str = "", usable: bool = True, on_shelf: str | None = None
+) -> Json:
+    return {
+        "name": name,
+        "path": path or f"/models/{name}.gguf",
+        "app": "LM Studio",
+        "size_bytes": size,
+        "usable": usable,
+        "on_shelf": on_shelf,
+    }
+
+
+def shelf(qtbot: QtBot, desk: Desk) -> list[str]:
+    answers: list[Json] = []
+    desk.services.client.get("/models", answers.append)
+    qtbot.waitUntil(lambda: bool(answers))
+    return [one["name"] for one in answers[0]["models"]]
+
+
+def test_only_what_can_be_taken_counts_the_largest_first() -> None:
+    files = [
+        file("small", 1),
+        file("odd", 9, usable=False),
+        file("mine", 8, on_shelf="mine"),
+        file("large", 7),
+    ]
+    assert [one["name"] for one in usable(files)] == ["large", "small"]
+
+
+def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: Desk) -> None:
+    others, asked = OtherModels(away.services), list[bool]()
+    early, last = AlreadyHere(others), AlreadyHere(others, is_last=True)
+    for one in (early, last):
+        qtbot.addWidget(one)
+    last.wanted.connect(lambda: asked.append(True))
+    others._found({"files": [file("odd", 9, usable=False)]})
+    assert early.isHidden()
+    others._found({"files": [file(name, 1 << 30) for name in "dcba"]})
+    assert not early.isHidden()
+    assert early.about.text().startswith("4 model")
+    assert "4.0 GiB" in early.about.text()
+    assert early.names.text() == "d, c, b…"
+    assert early.show_them.isHidden()
+    last.show_them.click()
+    assert asked == [True]
+
+
+def test_all_of_them_are_used_where_they_are(
+    qtbot: QtBot, at_lone: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(already_here, "announce", lambda _, text: heard.append(text))
+    good = tiny.llama(tmp_path / "theirs.gguf")
+    bad = tmp_path / "damaged.gguf"
+    bad.write_bytes(b"GGUF")
+    others = OtherModels(at_lone.services)
+    early, last = AlreadyHere(others), AlreadyHere(others, is_last=True)
+    for one in (early, last):
+        qtbot.addWidget(one)
+    early.show()
+    found = [file("theirs", 2, path=str(good)), file("damaged", 1, path=str(bad))]
+    others._found({"files": found})
+    early.take.click()
+    assert others.is_busy
+    assert early.about.text().startswith("theirs.gguf: Reading the file for its fingerprint")
+    assert not early.stop.isHidden()
+    qtbot.waitUntil(lambda: not others.is_busy)
+    assert [one["name"] for one in others.taken] == ["theirs"]
+    assert "damaged.gguf" in last.problem.text()
+    assert set(heard) == {last.problem.text()}  # and never the offer of before
+    assert "theirs" in shelf(qtbot, at_lone)
+    assert good.exists()
+
+
+def test_what_waits_can_be_stopped(qtbot: QtBot, at_lone: Desk, tmp_path: Path) -> None:
+    files = [tiny.llama(tmp_path / f"stopped-{n}.gguf") for n in range(3)]
+    others = OtherModels(at_lone.services)
+    early = AlreadyHere(others)
+    qtbot.addWidget(early)
+    others._found({"files": [file(one.stem, 1, path=str(one)) for one in files]})
+    early.take.click()
+    early.stop.click()
+    assert not others.is_busy
+    assert at_lone.services.importing.paths == []
+    assert not early.take.isHidden()
+    assert not {one.stem for one in files[1:]} & set(shelf(qtbot, at_lone))
+
+
+def test_where_no_node_answers_nothing_is_said(qtbot: QtBot, away: Desk) -> None:
+    others = OtherModels(away.services)
+    made = AlreadyHere(others)
+    qtbot.addWidget(made)
+    others.look()
+    assert made.isHidden()
+
+
+def test_the_second_step_has_a_node_asked_once(qtbot: QtBot, at_lone: Desk) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    steps = Welcome(at_lone.services, window)
+    steps.begin()
+    others = steps.findChildren(OtherModels)[0]
+    assert others._call is None
+    steps.skip()
+    assert isinstance(steps.step, FoundStep)
+    qtbot.waitUntil(lambda: others._has_looked)
+    others.look()
+    assert others._call is None
+    steps.end()

@@ -1,0 +1,100 @@
+"""The Guide is loaded ahead of the first question, and only where nothing speaks against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QMainWindow, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.core.errors import DoesNotFit
+from app.gui.api.node_state import Link
+from app.gui.look.sentences import GUIDE
+from app.gui.welcome.guide_preload import GuideAhead
+from app.gui.welcome.role_step import KEY, LEND
+from app.gui.welcome.welcome import Welcome
+from tests.gui.desk import Desk
+
+PLAN = {"machines": [{"needs_bytes": 1 << 20, "lends_bytes": 8 << 30}]}
+TIGHT = {"machines": [{"needs_bytes": 8 << 30, "lends_bytes": 8 << 30}]}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lends_only", [False, True])
+def test_it_is_loaded_while_the_first_steps_are_gone_through(
+    qtbot: QtBot, at_lone: Desk, lends_only: bool
+) -> None:
+    """Who then only lends has its memory back."""
+    window, pool = QMainWindow(), at_lone.services.pool
+    window.setCentralWidget(QWidget())
+    qtbot.addWidget(window)
+    steps = Welcome(at_lone.services, window)
+    steps.begin()
+    qtbot.waitUntil(lambda: (pool.loaded or {}).get("state") == "ready")
+    assert pool.model(GUIDE) is not None
+    qtbot.waitUntil(lambda: not pool.findChildren(GuideAhead), timeout=5000)
+    if lends_only:
+        at_lone.services.preferences.keep(KEY, LEND)
+    steps.end()
+    at_lone.services.preferences.forget(KEY)
+    if not lends_only:
+        assert pool.model(GUIDE) is not None
+        at_lone.services.client.post("/unload", None, lambda _: None)
+    qtbot.waitUntil(lambda: pool.loaded is None)
+
+
+@pytest.fixture
+def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, Any]]:
+    """What is asked of the node, with what hears of its answer and of its refusal."""
+    found: list[tuple[str, Any, Any]] = []
+    away.services.pool.link, away.services.pool.snapshot = Link.THERE, {"node": {}}
+    monkeypatch.setattr(
+        away.services.client, "post",
+        lambda path, _, done, failed: found.append((path, done, failed)),
+    )  # fmt: skip
+    return found
+
+
+def paths(asked: list[tuple[str, Any, Any]]) -> list[str]:
+    return [path for path, *_ in asked]
+
+
+def test_who_only_lends_and_whom_others_answer_loads_nothing(
+    away: Desk, asked: list[tuple[str, Any, Any]]
+) -> None:
+    pool = away.services.pool
+    for facts in ({"hosts": ["attic"]}, {"loaded": {"model": "large", "state": "loading"}}):
+        pool.snapshot = facts
+        GuideAhead(away.services).begin()
+    pool.snapshot = {"node": {}}
+    away.services.preferences.keep(KEY, LEND)
+    GuideAhead(away.services).begin()
+    away.services.preferences.forget(KEY)
+    assert asked == []
+
+
+def test_where_memory_is_short_nothing_is_loaded(
+    away: Desk, asked: list[tuple[str, Any, Any]]
+) -> None:
+    GuideAhead(away.services).begin()
+    asked[-1][1](TIGHT)
+    GuideAhead(away.services).begin()
+    asked[-1][2](DoesNotFit("disk_low"))
+    GuideAhead(away.services).begin()
+    away.services.pool.snapshot = {"loaded": {"model": "large", "state": "ready"}}
+    asked[-1][1](PLAN)  # a person was quicker
+    assert paths(asked) == ["/plan"] * 3
+
+
+def test_it_waits_for_a_node_that_starts(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
+    pool = away.services.pool
+    pool.link = Link.STARTING
+    GuideAhead(away.services).begin()
+    assert asked == []
+    pool.link = Link.THERE
+    pool.changed.emit()
+    pool.changed.emit()
+    assert paths(asked) == ["/plan"]
+    asked[-1][1](PLAN)
+    assert paths(asked) == ["/plan", "/load"]

@@ -1,0 +1,30 @@
+"""A machine's name is judged where it is typed, and nothing of it is cut."""
+
+from __future__ import annotations
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.gui.widgets.machine_name import MachineName
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ("attic", ""),
+        ("x" * 64, ""),
+        ("  ", "A name is needed, of at most 64 characters."),
+        ("x" * 70, "A name has at most 64 characters; this one has 70."),
+    ],
+)
+def test_what_is_wrong_with_a_name(qtbot: QtBot, typed: str, problem: str) -> None:
+    field = MachineName("Name", "den")
+    qtbot.addWidget(field)
+    qtbot.addWidget(field.problem)
+    told: list[bool] = []
+    field.judged.connect(lambda: told.append(field.fits))
+    field.setText(typed)
+    assert field.problem.text() == field.accessibleDescription() == problem
+    assert field.problem.isHidden() is not bool(problem)
+    assert told == [not problem]
+    assert field.name == typed.strip()

@@ -1,0 +1,187 @@
+"""What a pipeline takes; how an answer that was interrupted is computed again: in the chunks in which it came,
+or in large ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from app.core.errors import BadInput, Reason
+from app.core.recovery.recent_failures import Failures
+from app.core.recovery.recovery import Loss, Notice
+from app.core.scheduler.queue_eta import line_up
+from app.core.scheduler.schedule import Batch
+from app.inference.pipeline.micro_batch import Carried
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.scheduler import Work
+from app.inference.pipeline.sequence import (
+    ALIKE_S,
+    MAX_UNREAD,
+    PAUSE_S,
+    Sequence,
+    Token,
+    check_request,
+)
+from app.inference.pipeline.step import Run
+from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.worker.worker import Worker
+from backends.contract import GREEDY, Layers, Role, Sampling
+from testbed import tiny
+from tests.backends.cutting import config
+from tests.inference.pool import Rebuild, pool, request
+from tests.inference.test_recovery import CREATIVE, SLOW, hear, kill, posix
+
+
+@pytest.mark.parametrize(
+    ("tokens", "trained", "code", "most"),
+    [
+        (2000, 1024, "prompt_beyond_model", 1024),
+        (2000, 4096, "prompt_too_long", 1024),
+        (5000, 4096, "prompt_beyond_model", 4096),
+    ],
+)
+def test_a_longer_context_is_named_only_where_the_model_can_have_it(
+    tokens: int, trained: int, code: str, most: int
+) -> None:
+    with pytest.raises(BadInput) as told:
+        check_request(request("x" * tokens, 5), 1024, 300, trained)
+    assert told.value.reason == Reason(code, {"tokens": tokens, "context": most})
+
+
+def test_of_a_prompt_only_what_entered_counts_as_read() -> None:
+    sequence = Sequence(request("x" * 99, 40), 200, cast("Any", None))
+    assert sequence.n_read == 0  # it waits for a slot
+    sequence.entered = sequence.reused = 30
+    assert sequence.n_read == 0
+    sequence.entered = 94
+    assert sequence.n_read == 64
+    sequence.sampled(5, 1.0, tuple)
+    sequence.rewind()
+    assert sequence.n_read == 69  # once, though it is computed again
+
+
+@pytest.mark.many(keep=1)
+@posix
+@pytest.mark.parametrize(("sampling", "n_others"), [(GREEDY, 0), (GREEDY, 1), (CREATIVE, 0)])
+async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(
+    monkeypatch: pytest.MonkeyPatch, sampling: Sampling, n_others: int
+) -> None:
+    """Else near ties could fall the other way: engines compute one row by another way than several."""
+    entered = list[tuple[int, int]]()
+    carried = Work._carry
+
+    def carry(work: Work, batch: Batch) -> Carried:
+        entered.extend((one.pos, one.n_tokens) for one in batch.segments if one.slot == 0)
+        return carried(work, batch)
+
+    monkeypatch.setattr(Work, "_carry", carry)
+    what = request("x" * 99, 40, sampling=sampling)
+    async with pool(1, 6, 1, paths=[SLOW], rebuilds=True) as built:
+        others = [hear(built.pipeline, request("y", 90)) for _ in range(n_others)]
+        deeds = {25: kill(built, "lender")}
+        heard = await asyncio.gather(hear(built.pipeline, what, deeds), *others)
+        assert len(heard[0][2].figures.recoveries) == 1
+    [again] = [place for place, one in enumerate(entered) if one[0] == 0 and place]
+    first, second = entered[:again], entered[again:]
+    chunks = [one for one in second if one[1] > 1]
+    if n_others or sampling.temperature:
+        assert sum(n for _, n in chunks) > 99 + 20
+    else:
+        assert chunks == [one for one in first if one[1] > 1] == [(0, 64), (64, 35)]
+        assert second[2:26] == [(pos, 1) for pos in range(99, 123)]
+
+
+def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() -> None:
+    for gap_s, n, is_alike in (
+        (0.1, 99, True),
+        (0.1, 102, False),
+        (600.0, 4, True),
+        (600.0, 6, False),
+    ):
+        one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
+        for number in range(n + 1):
+            one.sampled(5, 1000.0 + gap_s * number, tuple)
+        assert one.spoke_s == pytest.approx(n * min(gap_s, PAUSE_S))
+        one.rewind(alone=True)
+        assert (one.spoke_s <= ALIKE_S) == is_alike
+        assert one.until == (one.n_prompt if is_alike else one.known)
+
+
+class Anew(Rebuild):
+    """The same run of a real engine, opened once more in the same worker."""
+
+    def __init__(self, worker: Worker, model: Path, form: Shape, sizes: tiny.Shape) -> None:
+        self.worker, self.model, self.form, self.sizes = worker, model, form, sizes
+        self.planned, self.planning = [], None
+        self.asked = self.stays = False
+        self.misfits = self.failing = 0
+        self.failures = Failures(time.monotonic)
+
+    async def build(self) -> list[StageClient]:
+        run, sizes = Run(os.urandom(16), Role.WHOLE, self.sizes.width), self.sizes
+        stage = config(
+            self.model, Layers(0, sizes.layers), Role.WHOLE, sizes.width, slots=self.form.slots,
+            kv_cells=self.form.kv_cells, batch_rows=self.form.chunk_rows,
+        )  # fmt: skip
+        await open_run(self.worker, run, self.form.context, stage)
+        return [own_stage(self.worker, run, "whole", "host")]
+
+
+async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path: Path) -> None:
+    """Of chunks of 64 rows and more its attention makes other ones than of single rows."""
+    sizes = tiny.Shape(layers=2)
+    form = Shape(slots=1, kv_cells=512, context=512, n_vocab=sizes.vocab, chunk_rows=128)
+    model = tiny.llama(tmp_path / "tiny.gguf", sizes)
+    what = request("x" * 90, 40, sampling=replace(GREEDY, likely=3))
+    heard = list[list[Token]]()
+    async with await Worker.start("host") as worker:
+        anew = Anew(worker, model, form, sizes)
+        for lost_at in (0, 5, 20):
+            async with Pipeline(await anew.build(), form, anew) as pipeline:
+                heard.append([])
+                async with aclosing(pipeline.generate(what)) as stream:
+                    async for item in stream:
+                        if isinstance(item, Token):
+                            heard[-1].append(item)
+                        if isinstance(item, Token) and len(heard[-1]) == lost_at:
+                            pipeline.break_off(Loss("", "", Reason("stage_lost"), 0.0))
+    assert [len(one) for one in heard] == [40, 40, 40]
+    assert heard[1] == heard[0]
+    assert heard[2] == heard[0]
+    assert len(anew.planned) == 2
+
+
+async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Notices come on top of the tokens: whoever takes one then, and no more, still has a full queue."""
+    one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
+    now = 100.0
+    monkeypatch.setattr("app.inference.pipeline.sequence.time.monotonic", lambda: now)
+    for token in range(MAX_UNREAD):
+        one.put(Token(token))
+    one.put(Notice("lost", "attic", Reason("bug")))
+    assert one.full_for(101.0) == 1.0
+    now = 102.0
+    await one.take()
+    assert (one.full, one.full_for(104.0)) == (True, 2.0)  # since it took the last
+    await one.take()
+    assert (one.full, one.full_for(200.0)) == (False, 0.0)
+
+
+def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
+    """It waits again where its pipeline was lost, and somebody reads it."""
+    one = Sequence(request("hello", 5), 600, None)  # type: ignore[arg-type]
+    assert line_up([one], goes_first=True) == 0
+    one.begun_at = 1.0
+    assert line_up([one], goes_first=True) == 1

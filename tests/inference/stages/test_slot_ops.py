@@ -1,0 +1,124 @@
+"""Every run of a pipeline is told the same in the same order, however long its steps are on their way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.inference.pipeline.sequence import Request
+from app.inference.stages.channel_link import ChannelLink
+from app.inference.stages.slot_ops import Course, Passage
+from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.stage_links import PipeLink
+from backends.frames import Frame, Kind, decode
+from tests.inference.pool import answer, pool, request, shape
+
+Op = tuple[Any, ...]
+STEPS = (Kind.STEP, Kind.FOLLOW)
+
+
+def ops(frame: Frame) -> list[tuple[str, Op]]:
+    """What a frame has a run do, and which of the host's two runs that is, by its pipeline."""
+    table = tuple((one.slot, one.n_tokens, one.pos) for one in frame.segments)
+    run = frame.pipeline.hex()
+    if frame.kind is Kind.FOLLOW:
+        return [*ops(decode(frame.payload)), (run, ("step", *table))]
+    if frame.kind is Kind.STEP:
+        return [(run, ("step", *table))]
+    return [(run, ("forget", *table))] if frame.kind is Kind.FORGET else []
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Op]]:
+    """What each run was told, in order."""
+    found: dict[str, list[Op]] = {}
+
+    def noting(kind: type, send: Callable[..., Any]) -> None:
+        async def noted(self: Any, frame: bytes) -> None:
+            for run, op in ops(decode(frame)):
+                found.setdefault(run, []).append(op)
+            await send(self, frame)
+
+        monkeypatch.setattr(kind, "send", noted)
+
+    noting(PipeLink, PipeLink.send)
+    noting(ChannelLink, ChannelLink.send)
+    return found
+
+
+class Slow:
+    """A way that takes its time."""
+
+    def __init__(self, inner: FrameChannel) -> None:
+        self._inner = inner
+
+    async def send(self, frame: bytes) -> None:
+        await asyncio.sleep(0.004)
+        await self._inner.send(frame)
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        await self._inner.deliver(to)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def plain(text: str, max_tokens: int) -> Request:
+    """Without guesses: what is computed for nothing reaches some runs only."""
+    return replace(request(text, max_tokens), guesses=False)
+
+
+def before_each_forgetting(told: list[Op], common: set[Op]) -> dict[tuple[Op, int], list[Op]]:
+    """For each FORGET, and which of its like it is: the steps before it."""
+    found: dict[tuple[Op, int], list[Op]] = {}
+    steps: list[Op] = []
+    for op in told:
+        if op[0] == "step":
+            steps += [op] if op in common else []
+        elif op in common:
+            found[op, sum(key[0] == op for key in found)] = list(steps)
+    return found
+
+
+@pytest.mark.long
+async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(
+    told: dict[str, list[Op]],
+) -> None:
+    """Answers of other lengths share their cells, and leave while others are under way."""
+    form = shape(slots=4, kv_cells=512, context=256, chunk_rows=16)
+    async with pool(2, 2, 2, 2, form=form, wrap=Slow) as built:
+        asked = [plain("x" * (3 + 11 * n), 5 + 6 * n) for n in range(7)]
+        await asyncio.gather(*(answer(built.pipeline, one) for one in asked))
+        async with asyncio.timeout(30):  # nothing is put off for ever
+            while min(sum(op[0] == "forget" for op in one) for one in told.values()) < len(asked):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert len(told) == 4
+    common = set.intersection(*map(set, told.values()))
+    first, *others = (before_each_forgetting(one, common) for one in told.values())
+    assert len(first) >= len(asked)
+    for other in others:
+        assert list(other) == list(first)
+        for op in first:
+            assert other[op] == first[op], op
+    assert any(steps != list(first.values())[-1] for steps in first.values())
+
+
+def test_what_came_behind_a_step_goes_behind_it() -> None:
+    course = Course()
+    first, last = Passage(course), Passage(course, is_first=False)
+    number = first.enter(0)
+    last.put_off(1, 5)
+    assert list(last.due()) == list(last.due(number)) == []
+    assert last.enter(number) == number
+    last.put_off(2, 0)
+    assert list(last.due()) == [(1, 5), (2, 0)]
+    dropped = first.enter(0)  # it never comes to the last run
+    last.put_off(3, 0)
+    assert list(last.due()) == []
+    assert last.is_behind
+    assert list(last.due(dropped + 1)) == [(3, 0)]
+    assert not last.is_behind

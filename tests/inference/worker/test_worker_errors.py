@@ -1,0 +1,59 @@
+"""A worker's last lines: the one that says why it ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.errors import BadInput
+from app.core.reasons import said
+from app.inference.worker.worker_errors import refused, telling
+from backends.orders import Failed
+
+ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["loading", ASSERTED], "ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed."),
+        ([ASSERTED, "after it"], "ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed."),
+        ([r"C:\b\ggml.c:7: fatal error"], "ggml.c:7: fatal error."),
+        (["a", "b", "c", "d"], "b\nc\nd"),
+        (["Traceback: see x.py:3: why"], "Traceback: see x.py:3: why"),
+        ([], ""),
+    ],
+)
+def test_what_is_told_of_the_last_lines(lines: list[str], told: str) -> None:
+    assert telling(lines) == told
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "llama.cpp cannot load it: unknown model architecture: 'martian'",
+            (
+                "Models of the family martian need a newer engine than this Poolhouse has. Update Poolhouse, "
+                "or choose another model."
+            ),
+        ),
+        (
+            "llama.cpp cannot load it: key not found in model: a.b",
+            (
+                "The model could not be loaded by den: llama.cpp cannot load it: key not found in model: a.b. "
+                "Take another file of it, or another model."
+            ),
+        ),
+        (
+            "llama.cpp cannot be loaded: no file",
+            (
+                "The engine cannot be used by den: llama.cpp cannot be loaded: no file. "
+                "Run `make run` in its Poolhouse folder: it compiles the engine."
+            ),
+        ),
+    ],
+)
+def test_a_model_that_is_not_loaded_is_told_with_its_cure(words: str, sentence: str) -> None:
+    error = refused(Failed(request=1, code="model_not_loaded", text=words), "den")
+    assert isinstance(error, BadInput)
+    assert said(error) == sentence

@@ -1,0 +1,83 @@
+"""A node that systemd starts: what is written, what is read back, and what of others stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import Refused
+from app.machine.autostart import autostart
+from app.machine.autostart.autostart_systemd import NAME, UserUnit, folder, unit_text
+from app.machine.paths import Home
+
+BY_HAND = "[Service]\nExecStart=/opt/poolhouse node --lend 4GiB\n"
+
+
+def test_the_unit_goes_and_comes_and_leaves_nothing(tmp_path: Path) -> None:
+    units, home = tmp_path / "systemd" / "user", Home.at(tmp_path / "home")
+    entry = UserUnit(units)
+    assert not autostart.state(entry).on
+    assert autostart.choose(True, home, entry, headless=True).on
+    text = (units / NAME).read_text()
+    assert f'poolhouse" "node" "--home" "{home.root}"\n' in text
+    assert (units / "default.target.wants" / NAME).resolve() == units / NAME
+    assert autostart.choose(True, home, entry, headless=True).on  # once more
+    assert not autostart.choose(False, home, entry).on
+    assert not list(units.iterdir())
+    assert not autostart.choose(False, home, entry).on  # once more harms nothing
+
+
+def test_a_unit_that_a_person_wrote_is_never_changed(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text(BY_HAND)
+    entry, home = UserUnit(tmp_path), Home.at(tmp_path / "home")
+    assert not entry.is_on()
+    assert autostart.choose(True, home, entry, headless=True).on
+    assert not autostart.choose(False, home, entry).on
+    assert (tmp_path / NAME).read_text() == BY_HAND
+
+
+def test_what_others_start_stays_enabled(tmp_path: Path) -> None:
+    other = tmp_path / "default.target.wants" / "backup.service"
+    other.parent.mkdir()
+    other.symlink_to("/etc/backup.service")
+    entry = UserUnit(tmp_path)
+    autostart.choose(True, Home.at(tmp_path / "home"), entry, headless=True)
+    autostart.choose(False, Home.at(tmp_path / "home"), entry)
+    assert other.is_symlink()
+
+
+def test_arguments_are_taken_as_they_are() -> None:
+    line = 'ExecStart="/opt/a b/50%%/poolhouse" "node" "--home" "/x/$$HOME/\\"q\\""\n'
+    assert line in unit_text(["/opt/a b/50%/poolhouse", "node", "--home", '/x/$HOME/"q"'])
+
+
+def test_where_units_lie() -> None:
+    assert folder({}, Path("/me")) == Path("/me/.config/systemd/user")
+    assert folder({"XDG_CONFIG_HOME": "/cfg"}, Path("/me")) == Path("/cfg/systemd/user")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_takes_it(tmp_path: Path) -> None:
+    """Where it has no folder to run in, it looks at no unit, and says nothing of it."""
+    unit, around = tmp_path / NAME, os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
+    unit.write_text(unit_text([sys.executable, "node", "--home", str(tmp_path / "a b")]))
+    done = subprocess.run(
+        ["systemd-analyze", "--user", "verify", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=around,
+    )
+    assert (done.returncode, NAME in done.stderr) == (0, False), done.stderr
+
+
+def test_another_system_has_no_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(Refused) as refused:
+        autostart.unit_here()
+    assert refused.value.reason.code == "autostart_no_unit"

@@ -1,0 +1,88 @@
+"""Which graphics cards a computer has, from the files in which Linux tells them; and that none of them is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.machine.hardware import graphics
+from app.machine.hardware.engines import Device, Engine
+
+CPU = Device("CPU", "A CPU", "cpu", "CPU")
+GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
+IN_PROCESSOR = Device("Vulkan0", "Radeon 680M", "igpu", "Vulkan")
+IDS = """# a comment
+10dd  Another
+\t2503  Not this one
+10de  NVIDIA Corporation
+\t2503  GA106 [GeForce RTX 3060]
+\t\t1043 8810  A board of it
+\t2504  GA107
+1a03  ASPEED
+"""
+
+
+def device(bus: Path, address: str, **told: str) -> None:
+    folder = bus / address
+    folder.mkdir(parents=True)
+    for name, text in told.items():
+        (folder / name.replace("kind", "class")).write_text(f"{text}\n")
+
+
+@pytest.fixture
+def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    ids = tmp_path / "pci.ids"
+    ids.write_text(IDS)
+    monkeypatch.setattr(graphics, "NAMES", (tmp_path / "none", ids))
+    monkeypatch.setattr(graphics, "NVIDIA_CARDS", tmp_path / "nvidia")
+    return tmp_path / "bus"
+
+
+def test_a_card_has_the_name_it_is_sold_under_also_without_its_driver(bus: Path) -> None:
+    device(bus, "0000:01:00.0", vendor="0x10de", device="0x2503", kind="0x030000")
+    device(bus, "0000:02:00.0", vendor="0x10de", device="0x2504", kind="0x030200")
+    device(bus, "0000:03:00.0", vendor="0x10de", device="0x9999", kind="0x030200")
+    device(bus, "0000:01:00.1", vendor="0x10de", device="0x2503", kind="0x040300")  # its sound
+    assert graphics.on_bus(bus) == ["NVIDIA GeForce RTX 3060", "NVIDIA GA107", "NVIDIA"]
+    told = graphics.NVIDIA_CARDS / "0000:03:00.0" / "information"
+    told.parent.mkdir(parents=True)
+    told.write_text("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 5\n")
+    assert graphics.on_bus(bus)[-1] == "NVIDIA H100 80GB HBM3"
+
+
+def test_what_belongs_to_a_processor_or_a_server_is_no_card(bus: Path) -> None:
+    device(bus, "0000:00:02.0", vendor="0x8086", device="0x9a49", kind="0x030000")
+    device(
+        bus, "0000:05:00.0", vendor="0x1002", kind="0x030000", mem_info_vram_total=str(512 << 20)
+    )
+    device(bus, "0000:06:00.0", vendor="0x1a03", device="0x2000", kind="0x030000")
+    device(bus, "0000:07:00.0")
+    assert graphics.on_bus(bus) == []
+    device(bus, "0000:03:00.0", vendor="0x8086", device="0x56a0", kind="0x030000")
+    device(bus, "0000:08:00.0", vendor="0x1002", kind="0x030000", mem_info_vram_total=str(8 << 30))
+    assert graphics.on_bus(bus) == ["Intel", "AMD"]
+
+
+def test_a_system_that_tells_nothing_has_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(graphics, "PCI", tmp_path / "none")
+    assert graphics.listed() == []
+
+
+@pytest.mark.parametrize(
+    ("found", "listed", "cards"),
+    [
+        ([Engine("llamacpp", devices=[CPU])], [], None),
+        ([Engine("llamacpp", devices=[CPU, IN_PROCESSOR])], [], None),
+        ([Engine("llamacpp", devices=[CPU])], ["NVIDIA", "AMD"], "AMD, NVIDIA"),
+        ([Engine("llamacpp", missing="no libgomp")], ["NVIDIA"], "NVIDIA"),
+        ([Engine("llamacpp", devices=[CPU, GPU])], ["NVIDIA GA106"], "NVIDIA RTX 3060"),
+    ],
+)
+def test_every_card_is_one_that_is_not_used(
+    found: list[Engine], listed: list[str], cards: str | None
+) -> None:
+    why = graphics.unused(found, listed)
+    assert (why and why.facts["cards"]) == cards

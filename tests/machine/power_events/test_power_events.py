@@ -1,0 +1,143 @@
+"""What the system says of sleep and shutdown, over a bus of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from app.machine.power_events.keep_awake import started
+from app.machine.power_events.power_event import Going
+from app.machine.power_events.power_events import DELAY, Delay, listen
+from tests.machine.logind import Logind, bus, has_bus, has_tool, system_bus
+
+LIVES = (sys.executable, "-c", "import sys; sys.stdin.read()")
+linux = pytest.mark.skipif(not has_bus(), reason="needs a D-Bus daemon")
+
+
+class Tools:
+    """Starts another program in place of the system's."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self.made: list[subprocess.Popen[bytes]] = []
+
+    def __call__(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        self.asked.append(tuple(command))
+        self.made.append(started(LIVES))
+        return self.made[-1]
+
+    @property
+    def n_alive(self) -> int:
+        return sum(tool.poll() is None for tool in self.made)
+
+
+def test_sleep_is_held_up_by_one_tool_until_it_is_released() -> None:
+    tools = Tools()
+    delay = Delay(tools)
+    delay.hold()
+    delay.hold()
+    assert tools.asked == [DELAY]
+    delay.release()
+    delay.release()
+    assert tools.n_alive == 0
+
+
+def test_where_there_is_no_such_tool_nothing_is_held_up() -> None:
+    def none(_: Sequence[str]) -> subprocess.Popen[bytes]:
+        raise FileNotFoundError("systemd-inhibit")
+
+    delay = Delay(none)
+    delay.hold()
+    delay.release()
+
+
+@pytest.fixture
+def own_bus(tmp_path: Path) -> Iterator[None]:
+    with bus(tmp_path) as address, system_bus(address):
+        yield
+
+
+@pytest.fixture
+async def heard() -> AsyncGenerator[tuple[list[Going], Tools]]:
+    told: list[Going] = []
+    tools = Tools()
+
+    async def tell(going: Going) -> None:
+        assert tools.n_alive == 1  # the system waits until it was said
+        told.append(going)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(listen(tell, Delay(tools)), name="listen")
+        yield told, tools
+        task.cancel()
+    assert tools.n_alive == 0
+
+
+@linux
+async def test_sleep_and_its_end_and_a_shutdown_are_told(
+    own_bus: None, heard: tuple[list[Going], Tools]
+) -> None:
+    told, tools = heard
+    with Logind() as logind:
+        await until(lambda: tools.n_alive == 1)
+        logind.say("PrepareForSleep", True)
+        await until(lambda: told == [Going.SLEEPS])
+        await until(lambda: tools.n_alive == 0)  # now it may sleep
+        logind.say("PrepareForSleep", False)
+        await until(lambda: told == [Going.SLEEPS, Going.STAYS])
+        logind.say("SessionNew", True)
+        logind.say("PrepareForShutdown", True)
+        await until(lambda: told[2:] == [Going.ENDS])
+
+
+@linux
+async def test_others_than_the_system_are_not_believed(
+    own_bus: None, heard: tuple[list[Going], Tools]
+) -> None:
+    told, tools = heard
+    with Logind() as logind, Logind(named=False) as other:
+        await until(lambda: tools.n_alive == 1)
+        other.say("PrepareForSleep", True)
+        logind.say("PrepareForShutdown", True)
+        await until(lambda: bool(told))
+    assert told == [Going.ENDS]
+
+
+async def test_without_a_bus_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, heard: tuple[list[Going], Tools]
+) -> None:
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nowhere")
+    await asyncio.sleep(0.1)
+    assert heard[0] == []
+    assert heard[1].asked == []
+
+
+@pytest.mark.skipif(not has_tool(), reason="needs systemd-inhibit")
+async def test_the_system_s_own_tool_asks_logind_for_the_delay(own_bus: None) -> None:
+    """As it is installed, with the words that it is given; logind's part is played."""
+    delays: list[bool] = []
+
+    async def tell(going: Going) -> None:
+        delays.append(logind.delayed)
+
+    with Logind() as logind:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(listen(tell), name="listen")
+            await until(lambda: logind.delayed)
+            logind.say("PrepareForSleep", True)
+            await until(lambda: delays == [True] and not logind.delayed)
+            logind.say("PrepareForSleep", False)
+            await until(lambda: len(delays) == 2 and logind.delayed)
+            task.cancel()
+        await until(lambda: not logind.delayed)  # its tool ends, and the bus lets go of the pipe
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.01)

@@ -1,0 +1,251 @@
+"""What Windows says of sleep and of the session's end: over functions as they are played here, and its own there."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import sys
+import time
+from ctypes import POINTER, Structure, c_int, c_ssize_t, c_void_p, wintypes
+from typing import Any
+
+import pytest
+
+from app.machine.power_events import windows_sleep
+from app.machine.power_events.event_callbacks import Heard, hear
+from app.machine.power_events.power_event import Going
+from app.machine.power_events.power_events import listen
+from app.machine.power_events.windows_session import (
+    ASKED_FIRST,
+    CLASS,
+    CLOSE,
+    END,
+    FUNCTION,
+    LIBRARY,
+    NO_RETRY,
+    QUERY_END,
+    WAIT_FAILED,
+    SessionWindow,
+)
+from app.machine.power_events.windows_sleep import BY_CALLBACK, RESUMED, SUSPEND, sleep_told
+from tests.machine.foreign import library
+from tests.machine.power_events.test_event_callbacks import LONG, until
+
+RESUMED_BY_USER, POWER_CHANGED = 0x07, 0x0A  # PBT_APMRESUMESUSPEND, PBT_APMPOWERSTATUSCHANGE
+LOGOFF = -0x80000000  # ENDSESSION_LOGOFF
+SETTING_CHANGE = 0x001A  # WM_SETTINGCHANGE: one that is not ours to answer
+HANDLE, WINDOW, MODULE = 0x7F00_0000_1000, 0x7F00_0000_2000, 0x7F00_0000_3000
+DEFAULT_ANSWER = 42
+
+here = pytest.mark.skipif(sys.platform != "win32", reason="needs Windows")
+elsewhere = pytest.mark.skipif(sys.platform == "win32", reason="there the real one is")
+ROUTINE = FUNCTION(wintypes.ULONG, c_void_p, wintypes.ULONG, c_void_p)
+PROCEDURE = FUNCTION(c_ssize_t, c_void_p, wintypes.UINT, wintypes.WPARAM, wintypes.LPARAM)
+
+
+class Subscription(Structure):
+    """DEVICE_NOTIFY_SUBSCRIBE_PARAMETERS, by its header."""
+
+    _fields_ = (("callback", ROUTINE), ("context", c_void_p))
+
+
+class Powrprof:
+    """Calls back when it is told to."""
+
+    def __init__(self, refused: int = 0) -> None:
+        self._refused, self.ended = refused, 0
+        self.callback: Any = None
+        dword = wintypes.DWORD
+        self.dll = library(
+            PowerRegisterSuspendResumeNotification=(
+                self._register, dword, (dword, POINTER(Subscription), POINTER(c_void_p)),
+            ),
+            PowerUnregisterSuspendResumeNotification=(self._unregister, dword, (c_void_p,)),
+        )  # fmt: skip
+
+    def _register(self, flags: int, asked: Any, handle: Any) -> int:
+        assert flags == BY_CALLBACK
+        assert asked[0].context is None
+        handle[0] = HANDLE
+        callback = ctypes.cast(asked[0].callback, c_void_p)
+        self.callback = ROUTINE(callback.value or 0)  # copied, as there
+        return self._refused
+
+    def _unregister(self, handle: int) -> int:
+        assert handle == HANDLE
+        self.ended += 1
+        return 0
+
+
+class WindowClass(Structure):
+    """WNDCLASSW, by its header."""
+
+    _fields_ = (
+        ("style", wintypes.UINT), ("procedure", PROCEDURE), ("class_extra", c_int), ("window_extra", c_int),
+        ("instance", c_void_p), ("icon", c_void_p), ("cursor", c_void_p), ("background", c_void_p),
+        ("menu", ctypes.c_wchar_p), ("name", ctypes.c_wchar_p),
+    )  # fmt: skip
+
+
+class Desktop:
+    """One window and its messages. `asks`: to be sent to it at the next look; `answers`: what it said."""
+
+    def __init__(self, *, wait: int = 0, window: int = WINDOW) -> None:
+        self._wait, self._window = wait, window
+        self.asks: list[tuple[int, int, int]] = []
+        self.answers: list[int] = []
+        self.done: list[str] = []
+        self._procedure: Any = None
+        dword, uint, flag, text = wintypes.DWORD, wintypes.UINT, wintypes.BOOL, wintypes.LPCWSTR
+        message = (c_void_p, uint, wintypes.WPARAM, wintypes.LPARAM)
+        self.user32 = library(
+            RegisterClassW=(self._register, wintypes.ATOM, (POINTER(WindowClass),)),
+            CreateWindowExW=(self._create, c_void_p, (
+                dword, text, text, dword, c_int, c_int, c_int, c_int, c_void_p, c_void_p, c_void_p, c_void_p,
+            )),
+            DefWindowProcW=(lambda *_: DEFAULT_ANSWER, c_ssize_t, message),
+            MsgWaitForMultipleObjects=(self._look, dword, (dword, c_void_p, flag, dword, dword)),
+            PeekMessageW=(lambda *_: 0, flag, (POINTER(wintypes.MSG), c_void_p, uint, uint, uint)),
+            DispatchMessageW=(lambda _: 0, c_ssize_t, (POINTER(wintypes.MSG),)),
+            DestroyWindow=(self._destroy, flag, (c_void_p,)),
+            UnregisterClassW=(self._unregister, flag, (text, c_void_p)),
+        )  # fmt: skip
+        self.kernel32 = library(
+            GetModuleHandleW=(lambda name: MODULE if name is None else 0, c_void_p, (text,)),
+            SetProcessShutdownParameters=(self._order, flag, (dword, dword)),
+        )
+
+    def opened(self, heard: Heard) -> SessionWindow:
+        return SessionWindow(heard, self.user32, self.kernel32)
+
+    def _order(self, level: int, flags: int) -> int:
+        assert (level, flags) == (ASKED_FIRST, NO_RETRY)
+        return 1
+
+    def _register(self, made: Any) -> int:
+        assert (made[0].name, made[0].instance, made[0].style) == (CLASS, MODULE, 0)
+        procedure = ctypes.cast(made[0].procedure, c_void_p)
+        self._procedure = PROCEDURE(procedure.value or 0)  # copied, as there
+        return 1
+
+    def _create(self, *given: Any) -> int:
+        style, parent, instance = given[3], given[8], given[10]
+        assert (given[1], style, parent, instance) == (CLASS, 0, None, MODULE)  # of top level
+        assert self._procedure(self._window, 0x81, 0, 0) == DEFAULT_ANSWER  # WM_NCCREATE
+        return self._window
+
+    def _look(self, n: int, _handles: None, _all: int, milliseconds: int, mask: int) -> int:
+        assert (n, mask) == (0, 0x4FF)
+        assert 0 < milliseconds < 5000
+        time.sleep(0.001)
+        while self.asks:
+            self.answers.append(self._procedure(self._window, *self.asks.pop(0)))
+        return self._wait
+
+    def _destroy(self, window: int) -> int:
+        assert window == WINDOW
+        self.done.append("destroy")
+        return 1
+
+    def _unregister(self, name: str, instance: int) -> int:
+        assert (name, instance) == (CLASS, MODULE)
+        self.done.append("unregister")
+        return 1
+
+
+async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
+    told: list[Going] = []
+    before_sleep: list[Going] = []
+
+    async def tell(going: Going) -> None:
+        told.append(going)
+
+    system = Powrprof()
+    with sleep_told(Heard(asyncio.get_running_loop(), tell, LONG), system.dll):
+
+        def sleep() -> None:
+            assert system.callback(None, POWER_CHANGED, None) == 0
+            assert system.callback(None, SUSPEND, None) == 0
+            before_sleep.extend(told)
+            system.callback(None, RESUMED, None)
+            system.callback(
+                None, RESUMED_BY_USER, None
+            )  # said after the other, where a person woke it
+
+        await asyncio.to_thread(sleep)
+        await until(lambda: told == [Going.SLEEPS, Going.STAYS])
+    assert before_sleep == [Going.SLEEPS]
+    assert system.ended == 1
+
+
+async def test_the_session_ends_once_the_others_were_told() -> None:
+    told: list[Going] = []
+
+    async def tell(going: Going) -> None:
+        told.append(going)
+
+    desktop, heard = Desktop(), Heard(asyncio.get_running_loop(), tell, LONG)
+    desktop.asks = [
+        (QUERY_END, 0, LOGOFF), (END, 0, LOGOFF),  # it may end; and somebody else had it go on
+        (SETTING_CHANGE, 0, 0), (CLOSE, 0, 0),
+    ]  # fmt: skip
+    async with asyncio.TaskGroup() as tasks:
+        hearing = tasks.create_task(hear(lambda: desktop.opened(heard)), name="hear")
+        await until(lambda: desktop.answers == [1, 0, DEFAULT_ANSWER, 0])
+        assert told == []
+        desktop.asks = [(QUERY_END, 0, 0), (END, 1, 0)]
+        await until(lambda: desktop.answers[4:] == [1, 0])
+        assert told == [Going.ENDS]
+        hearing.cancel()
+    assert desktop.done == ["destroy", "unregister"]
+
+
+async def test_refusals_are_errors_and_leave_nothing_behind() -> None:
+    async def tell(_: Going) -> None:
+        raise AssertionError
+
+    heard = Heard(asyncio.get_running_loop(), tell, LONG)
+    with pytest.raises(OSError, match="error 5"), sleep_told(heard, Powrprof(5).dll):
+        pass
+    without = Desktop(window=0)
+    with pytest.raises(OSError, match="CreateWindowExW"):
+        without.opened(heard)
+    assert without.done == ["unregister"]
+    deaf = Desktop(wait=WAIT_FAILED)
+    with pytest.raises(OSError, match="MsgWait"):
+        await hear(lambda: deaf.opened(heard))
+    assert deaf.done == ["destroy", "unregister"]
+
+
+@elsewhere
+async def test_where_there_is_no_windows_the_node_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def tell(_: Going) -> None:
+        raise AssertionError
+
+    caplog.set_level("INFO", windows_sleep.__name__)
+    await listen(tell, platform="win32")
+    assert "nothing says when this computer sleeps" in caplog.text
+    assert "nothing says when this session ends" in caplog.text
+
+
+@here
+async def test_windows_itself_tells_the_window_that_the_session_ends() -> None:
+    """As the system sends it, without the end. To see a sleep told, send the computer to sleep while it lends."""
+    told: list[Going] = []
+
+    async def tell(going: Going) -> None:
+        told.append(going)
+
+    user32 = LIBRARY("user32")
+    user32.FindWindowW.restype, user32.FindWindowW.argtypes = c_void_p, (wintypes.LPCWSTR,) * 2
+    user32.SendMessageW.argtypes = (c_void_p, wintypes.UINT, wintypes.WPARAM, wintypes.LPARAM)
+    async with asyncio.TaskGroup() as tasks:
+        hearing = tasks.create_task(listen(tell), name="listen")
+        await until(lambda: bool(user32.FindWindowW(CLASS, CLASS)))
+        window = user32.FindWindowW(CLASS, CLASS)
+        assert await asyncio.to_thread(user32.SendMessageW, window, QUERY_END, 0, 0) == 1
+        assert told == []
+        await asyncio.to_thread(user32.SendMessageW, window, END, 1, 0)
+        assert told == [Going.ENDS]
+        hearing.cancel()
+    assert not user32.FindWindowW(CLASS, CLASS)

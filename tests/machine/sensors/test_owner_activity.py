@@ -1,0 +1,390 @@
+"""What the computer senses: each system's own words read, slow sources asked rarely, hangs survived."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from app.core.household.link import LinkKind
+from app.core.lending.policy import Battery, Rules
+from app.machine.sensors import (
+    gpu_load,
+    linux_activity,
+    macos_activity,
+    metered_network,
+    owner_activity,
+    windows_activity,
+    x11_fullscreen,
+    x11_idle,
+)
+from app.machine.sensors.owner_activity import Senser
+from tests.private_bus import Answer, needs_a_bus, private_bus, service
+
+SEAT_ACTIVE = "ActiveSession=2 \nIdleHint=no\nIdleSinceHintMonotonic=0\n"
+SEAT_IDLE = "ActiveSession=2\nIdleHint=yes\nIdleSinceHintMonotonic=940000000\n"
+SEAT_EMPTY = "ActiveSession=\nIdleHint=yes\nIdleSinceHintMonotonic=12000000\n"
+
+IOREG = """\
++-o IOHIDSystem  <class IOHIDSystem, id 0x1000003d2, registered, matched, active, busy 0 (1 ms)>
+    {
+      "IOClass" = "IOHIDSystem"
+      "HIDIdleTime" = 7258330208
+      "HIDParameters" = {"HIDClickTime"=500000000,"HIDIdleTimeoutInterval"=0}
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [(SEAT_ACTIVE, 0.0), (SEAT_IDLE, 60.0), (SEAT_EMPTY, None), ("", None), ("garbage", None),
+     ("ActiveSession=2\nIdleHint=yes\nIdleSinceHintMonotonic=soon", 0.0)],
+)  # fmt: skip
+def test_the_login_manager_of_linux(text: str, seconds: float | None) -> None:
+    assert linux_activity.seat_seconds(text, now_s=1000.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("(uint64 12345,)\n", 12.345), ("(uint64 -1,)", None), ("", None), ("(uint32 1,)", None)],
+)
+def test_gnome(text: str, seconds: float | None) -> None:
+    assert linux_activity.mutter_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("948\n", 0.948), ("no display", None), ("", None)])
+def test_x11(text: str, seconds: float | None) -> None:
+    assert linux_activity.x11_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "seconds"), [(IOREG, 7.258330208), ("", None), ("{}", None)])
+def test_ioreg_of_macos(text: str, seconds: float | None) -> None:
+    assert macos_activity.hid_seconds(text) == seconds
+    assert macos_activity.idle_seconds(lambda command: text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("now", "last", "seconds"), [(5000, 2000, 3.0), (500, (1 << 32) - 500, 1.0), (100, 101, 0.0)]
+)
+def test_the_tick_counter_of_windows_begins_anew(now: int, last: int, seconds: float) -> None:
+    assert windows_activity.idle_of(now, last) == seconds
+
+
+ANSWERS: dict[str, Answer] = {"GetSessionIdleTime": ("u", (61500,))}
+
+
+class Tools:
+    """Stands for the tools of the system: what each prints, and which were asked."""
+
+    def __init__(self, **printed: str) -> None:
+        self.printed, self.asked = printed, list[str]()
+
+    def __call__(self, command: Sequence[str]) -> str | None:
+        own: dict[tuple[str, ...], str] = {
+            linux_activity.X11: "x11",
+            linux_activity.X11_SCREEN: "screen",
+        }
+        own[linux_activity.SAVER] = "saver"
+        name = own.get(tuple(command)) or os.path.basename(command[0])
+        self.asked.append(name)
+        return self.printed.get(name)
+
+    def wayland(self) -> float | None:
+        self.asked.append("wayland")
+        return float(self.printed["wayland"]) if "wayland" in self.printed else None
+
+
+X11 = {"DISPLAY": ":0"}
+KDE = {"WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP": "KDE"}
+GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP": "ubuntu:GNOME"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "printed", "seconds", "asked"),
+    [
+        (GNOME, {"gdbus": "(uint64 4000,)"}, 4.0, ["gdbus"]),
+        (
+            GNOME,
+            {"loginctl": SEAT_ACTIVE},
+            0.0,
+            ["gdbus", "wayland", "saver", "loginctl"],
+        ),  # never X11 on Wayland
+        (X11, {"x11": "7000"}, 7.0, ["x11"]),
+        (X11, {"loginctl": SEAT_ACTIVE}, 0.0, ["x11", "saver", "loginctl"]),
+        (X11, {"saver": "(uint32 90,)"}, 90.0, ["x11", "saver"]),
+        (KDE, {"wayland": "70"}, 70.0, ["wayland"]),
+        (KDE, {"wayland": "0"}, 0.0, ["wayland"]),  # somebody is there
+        (KDE, {"saver": "(uint32 90000,)"}, 90.0, ["wayland", "saver"]),
+        (
+            KDE,
+            {"saver": "(uint32 0,)", "loginctl": SEAT_EMPTY},
+            None,
+            ["wayland", "saver", "loginctl"],
+        ),
+        (KDE, {"saver": "()"}, None, ["wayland", "saver", "loginctl"]),
+        ({}, {}, None, ["loginctl"]),
+    ],
+)
+def test_the_first_source_that_answers(
+    environment: dict[str, str], printed: dict[str, str], seconds: float | None, asked: list[str]
+) -> None:
+    tools = Tools(**printed)
+    assert linux_activity.idle_seconds(tools, environment, lambda _: tools.wayland()) == seconds
+    assert tools.asked == asked
+
+
+@needs_a_bus
+@pytest.mark.skipif(shutil.which("gdbus") is None, reason="needs gdbus")
+def test_the_screen_saver_is_asked_over_the_bus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with private_bus(tmp_path) as address:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        assert owner_activity.output_of(linux_activity.SAVER) is None, "nobody is there"
+        with service(address, "org.freedesktop.ScreenSaver", lambda member, _: ANSWERS.get(member)):
+            told = owner_activity.output_of(linux_activity.SAVER)
+    assert linux_activity.saver_seconds(told or "", in_milliseconds=True) == 61.5
+
+
+def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", x11_idle.__file__],
+        capture_output=True, text=True, env=environment, timeout=20, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr
+
+
+@pytest.mark.parametrize(
+    ("busy", "apps", "percent"),
+    [
+        ("37\n5\n", "", 37.0),
+        ("37\n", "4242\n", 37.0),
+        ("37\n", "4242\n77\n", None),  # 77 is ours: whose share is whose is not told
+        ("0\n", "77\n", 0.0),
+        ("[N/A]\n", "", None),
+        ("", "", None),
+    ],
+)
+def test_nvidia_s_own_tool(
+    monkeypatch: pytest.MonkeyPatch, busy: str, apps: str, percent: float | None
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    printed: dict[tuple[str, ...], str] = {gpu_load.BUSY: busy, gpu_load.APPS: apps}
+    assert gpu_load.percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
+
+
+def test_without_nvidia_s_tool_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert gpu_load.percent_of_others(lambda command: "99", ()) is None
+
+
+@pytest.mark.parametrize(
+    ("reading", "battery"),
+    [
+        (None, None),
+        (SimpleNamespace(percent=48.2, power_plugged=False), Battery(48.2, False)),
+        (SimpleNamespace(percent=48, power_plugged=True), Battery(48.0, True)),
+        (SimpleNamespace(percent=48, power_plugged=None), Battery(48.0, True)),
+    ],
+)
+def test_the_battery(
+    monkeypatch: pytest.MonkeyPatch, reading: Any, battery: Battery | None
+) -> None:
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: reading, raising=False)
+    assert owner_activity.battery() == battery
+
+
+def test_a_battery_that_cannot_be_read_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(psutil, "sensors_battery", fails, raising=False)
+    assert owner_activity.battery() is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a `sleep` to copy")
+def test_a_program_that_runs_is_found_and_gone_when_it_ends(tmp_path: Any) -> None:
+    """A real process under a name of its own, longer than the kernel keeps."""
+    program = tmp_path / "a-game-with-a-long-name"
+    shutil.copy(shutil.which("sleep") or "", program)
+    asked = frozenset({program.name, "nothing-like-it"})
+    process = subprocess.Popen([str(program), "30"])
+    try:
+        assert owner_activity.running(asked) == {program.name}
+    finally:
+        process.kill()
+        process.wait()
+    assert owner_activity.running(asked) == frozenset()
+
+
+def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def says(name: str, value: Any) -> Callable[..., Any]:
+        def say(*_: Any) -> Any:
+            asked.append(name)
+            return value
+
+        return say
+
+    monkeypatch.setattr(owner_activity, "running", says("programs", frozenset({"game"})))
+    monkeypatch.setattr(owner_activity, "idle_seconds", says("idle", 1.0))
+    monkeypatch.setattr(gpu_load, "percent_of_others", says("gpu", 5.0))
+    monkeypatch.setattr(owner_activity, "full_screen", says("screen", False))
+    monkeypatch.setattr(metered_network, "network", says("network", "vpn"))
+    now = [100.0]
+    senser = Senser(clock=lambda: now[0])
+    assert senser.look(Rules(gpu=False, screen=False)).gpu_percent is None
+    assert asked == []
+    rules = Rules(idle_s=60, programs=("Game.exe",), network=True)
+    for now[0] in (100.0, 101.0, 104.9):
+        seen = senser.look(rules)
+        assert (seen.idle_s, seen.programs, seen.gpu_percent) == (1.0, frozenset({"game"}), 5.0)
+        assert (seen.full_screen, seen.network) == (False, "vpn")
+    assert sorted(asked) == ["gpu", "idle", "network", "programs", "screen"]
+    for now[0] in (105.0, 110.0, 129.9):
+        senser.look(rules)
+    assert (asked.count("idle"), asked.count("programs"), asked.count("gpu")) == (4, 3, 1)
+    senser.look(Rules(programs=("other",)))  # changed: asked at once
+    assert asked.count("programs") == 4
+
+
+@pytest.mark.parametrize(
+    ("environment", "printed", "filled", "asked"),
+    [
+        (X11, {"screen": "1\n"}, True, ["screen"]),
+        (X11, {"screen": "0\n"}, False, ["screen"]),
+        (X11, {"screen": ""}, None, ["screen"]),
+        (GNOME, {"screen": "1\n"}, None, []),  # Wayland hides other programs' windows
+        ({}, {}, None, []),
+    ],
+)
+def test_a_filled_screen_of_linux(
+    environment: dict[str, str], printed: dict[str, str], filled: bool | None, asked: list[str]
+) -> None:
+    tools = Tools(**printed)
+    assert linux_activity.full_screen(tools, environment) is filled
+    assert tools.asked == asked
+
+
+def test_without_a_display_nothing_tells_of_the_screen() -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", x11_fullscreen.__file__],
+        capture_output=True, text=True, env=environment, timeout=20, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr
+
+
+PMSET = """\
+Assertion status system-wide:
+   PreventUserIdleDisplaySleep    {}
+   PreventUserIdleSystemSleep     1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"), [(PMSET.format(1), True), (PMSET.format(0), False), ("", None)]
+)
+def test_a_kept_display_of_macos(text: str, filled: bool | None) -> None:
+    assert macos_activity.full_screen(lambda command: text) is filled
+    assert macos_activity.full_screen(lambda command: None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "metered"),
+    [("(<uint32 1>,)\n", True), ("(<uint32 3>,)", True), ("(<uint32 2>,)", False),
+     ("(<uint32 4>,)", False), ("(<uint32 0>,)", None), ("Error: no such name", None), ("", None)],
+)  # fmt: skip
+def test_what_network_manager_says(text: str, metered: bool | None) -> None:
+    assert metered_network.network_manager_says(text) is metered
+
+
+@pytest.mark.parametrize(
+    ("text", "metered"),
+    [("Unrestricted\r\n", False), ("Fixed", True), ("Variable", True), ("Unknown", None)],
+)
+def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> None:
+    assert metered_network.windows_says(text) is metered
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks NetworkManager")
+@pytest.mark.parametrize(
+    ("way", "manager", "told"),
+    [
+        (LinkKind.VPN, "(<uint32 2>,)", "vpn"),
+        (LinkKind.WIFI, "(<uint32 1>,)", "metered"),
+        (LinkKind.WIFI, "(<uint32 4>,)", "free"),
+        (LinkKind.ETHERNET, "", "free"),
+        (None, "", None),
+    ],
+)
+def test_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None
+) -> None:
+    monkeypatch.setattr(metered_network, "_way_out", lambda: way)
+    assert metered_network.network(lambda command: manager) == told
+
+
+class Heat:
+    """As psutil tells it."""
+
+    def __init__(self, current: float | None) -> None:
+        self.current = current
+
+
+@pytest.mark.parametrize(
+    ("sensors", "hottest"),
+    [
+        ({"coretemp": [Heat(61.0), Heat(67.5)], "nvme": [Heat(80.0)]}, 67.5),
+        ({"k10temp": [Heat(None), Heat(55.0)]}, 55.0),
+        ({"cpu_thermal": [Heat(-273.0), Heat(1000.0)]}, None),  # broken ones
+        ({"nvme": [Heat(80.0)]}, None),  # no processor's
+        ({}, None),
+    ],
+)
+def test_the_heat_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch, sensors: dict[str, list[Heat]], hottest: float | None
+) -> None:
+    monkeypatch.setattr(psutil, "sensors_temperatures", lambda: sensors, raising=False)
+    assert owner_activity.hottest_celsius() == hottest
+
+
+def test_a_system_that_tells_no_heat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(psutil, "sensors_temperatures", raising=False)
+    assert owner_activity.hottest_celsius() is None
+
+
+def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(owner_activity, "TOOL_SECONDS", 0.2)
+    began = time.monotonic()
+    assert owner_activity.output_of([sys.executable, "-c", "import time; time.sleep(30)"]) is None
+    assert time.monotonic() - began < 20
+    assert owner_activity.output_of([sys.executable, "-c", "print(1); raise SystemExit(3)"]) is None
+    assert owner_activity.output_of(["no-such-tool-anywhere"]) is None
+    monkeypatch.setattr(owner_activity, "TOOL_SECONDS", 20.0)
+    assert owner_activity.output_of([sys.executable, "-c", "print('x')"]) == "x\n"
+
+
+def test_a_look_on_this_very_machine() -> None:
+    seen = Senser().look(Rules(idle_s=1.0, programs=("no-such-program",)))
+    assert seen.programs == frozenset()
+    assert 0 <= seen.weekday <= 6
+    assert 0 <= seen.minute < 1440
+    assert seen.idle_s is None or seen.idle_s >= 0

@@ -1,0 +1,110 @@
+"""What the page "This computer" asks of the node: the switch, since when, hardware, programs, speed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.client import NodeClient
+from app.core.errors import BadInput
+from app.core.scheduler.threads import Threads
+from app.machine.hardware import engines, graphics
+from app.machine.hardware.engines import Device, Engine
+from app.machine.models_folders import ModelsFolders
+from app.machine.paths import Home
+from app.node.control import this_machine
+from app.node.control.this_machine import system
+from app.node.hardware import Hardware
+from tests.node.pool import TestNode, node
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def den(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with node(tmp_path_factory.mktemp("this") / "den", "den") as made:
+        yield made
+
+
+@pytest.fixture
+async def client(den: TestNode) -> AsyncGenerator[NodeClient, None]:
+    async with den.client() as made:
+        yield made
+
+
+async def test_the_switch_keeps_the_limit_and_says_since_when(client: NodeClient) -> None:
+    lending = (await client.get("/lending"))["lending"]
+    assert (lending["state"], lending["code"]) == ("ready", None)
+    assert 0 < lending["reserve_bytes"] < lending["total_bytes"]
+    assert lending["own_bytes"] == 0
+    shown = await client.post("/lending", {"on": False})
+    assert (shown["lending"]["state"], shown["lending"]["code"]) == ("off", "lend_off")
+    assert abs(shown["lending"]["since"] - time.time()) < 60
+    assert shown["rules"]["memory_bytes"] == 1 << 30
+    shown = await client.post("/lending", {"memory_bytes": 2 << 30, "on": False})
+    assert shown["lending"]["state"] == "off"
+    shown = await client.post("/lending", {"memory_bytes": 1 << 30})  # who says how much wants it
+    assert (shown["lending"]["state"], shown["rules"]["on"]) == ("ready", True)
+
+
+@pytest.mark.long
+async def test_a_switched_off_machine_stays_so(tmp_path: Path) -> None:
+    with node(tmp_path, "attic") as one:
+        async with one.client() as client:
+            await client.post("/lending", {"on": False})
+    with node(tmp_path, "attic") as one:
+        async with one.client() as client:
+            assert (await client.get("/lending"))["lending"]["state"] == "off"
+
+
+async def test_what_the_machine_has(client: NodeClient, den: TestNode) -> None:
+    told = await client.get("/machine")
+    assert told["system"] == system()
+    assert told["processor"]
+    assert 1 == told["threads"] <= told["cores"]
+    assert 0 < told["memory"]["free_bytes"] <= told["memory"]["total_bytes"]
+    assert 0 < told["disk"]["free_bytes"] <= told["disk"]["total_bytes"]
+    assert told["disk"]["folder"] == str(den.root / "models" / "files")
+    assert [engine["name"] for engine in told["engines"]] == ["llamacpp"]
+    assert not told["engines"][0]["missing"]
+    assert told["unused_graphics"] is None or "graphics card" in told["unused_graphics"]["reason"]
+    told = await client.get("/programs")
+    assert isinstance(told["programs"], list)
+    assert all(set(game) == {"name", "program"} for game in told["games"])
+
+
+async def test_a_card_is_told_with_why_it_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer() -> list[Engine]:
+        return [Engine("llamacpp", "0.3", devices=[Device("CPU", kind="cpu")])]
+
+    monkeypatch.setattr(engines, "probe_all", answer)
+    monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
+    hardware, home = Hardware(Threads(1), lambda: None), Home.at(tmp_path).create()
+    told = await this_machine.told(hardware, home, ModelsFolders(home.downloaded))
+    unused = told["unused_graphics"]
+    assert unused["reason"].startswith("This computer has a graphics card (NVIDIA GA106), but ")
+    assert unused["cure"].endswith("Smaller models answer faster.")
+    monkeypatch.setattr(graphics, "listed", list)
+    told = await this_machine.told(hardware, home, ModelsFolders(home.downloaded))
+    assert told["unused_graphics"] is None
+
+
+async def test_a_speed_is_told_without_measuring_it(client: NodeClient) -> None:
+    ident = (await client.get("/status"))["node"]["id"]
+    known: Json = {"model": "guide", "only_here": True, "known_only": True}
+    shown = await client.work("POST", "/speeds", known)
+    assert shown["speeds"] == {ident: None}
+    assert shown["n_layers"] == 8
+    assert shown["batch_rows"] > 0
+
+
+async def test_sign_in_is_asked_for_in_one_way(client: NodeClient) -> None:
+    assert set(await client.get("/autostart")) == {"on", "where"}
+    with pytest.raises(BadInput):
+        await client.post("/autostart", {"on": "yes"})

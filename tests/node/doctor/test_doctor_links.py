@@ -1,0 +1,89 @@
+"""The link test of the doctor: measured now, a slow one named with its cure, and nothing in the way of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from app.core.check import likeliest
+from app.core.errors import Busy
+from app.core.household.link import Link, LinkKind
+from app.core.ids import MachineId
+from app.node.doctor import doctor_links
+from app.node.doctor.doctor_links import TESTED, checks, judged
+
+FAST = Link(0.0005, 0.001, 0.0001, 117e6, 117e6, "eth0", LinkKind.ETHERNET, 1500, 1_000_000_000)
+SLOW = replace(FAST, out_bytes_per_s=2.5e6)
+ATTIC = MachineId("a" * 64)
+
+
+@dataclass
+class Book:
+    """Measures `then` when it is asked; until then it knows `link_now`."""
+
+    then: Link | None
+    link_now: Link | None = None
+    refuses: bool = False
+    hangs: bool = False
+    asked: list[MachineId | None] = field(default_factory=list)
+
+    async def measure_now(self, only: MachineId | None = None) -> Any:
+        self.asked.append(only)
+        if self.refuses:
+            raise Busy("link_busy")
+        if self.hangs:
+            await asyncio.sleep(60)
+        self.link_now = self.then
+
+    def link(self, machine: MachineId) -> Link | None:
+        return self.link_now
+
+
+@pytest.mark.parametrize(
+    ("link", "ok", "code", "cure"),
+    [
+        (FAST, True, "", ""),
+        (SLOW, None, "link_slow", "another cable"),
+        (replace(SLOW, kind=LinkKind.WIFI), None, "link_slow", "Wi-Fi"),
+        (replace(SLOW, far_kind=LinkKind.WIFI), None, "link_slow", "Wi-Fi"),
+        (replace(FAST, round_trip_s=0.05, kind=LinkKind.VPN), None, "link_slow", "VPN"),
+        (replace(SLOW, limit_bytes_per_s=2.5e6), True, "", ""),  # its owner wants it so
+    ],
+)
+def test_what_is_slow_and_why(link: Link, ok: bool | None, code: str, cure: str) -> None:
+    found = judged("attic-pc", link)
+    assert (found.ok, found.code, found.machine) == (ok, code, "attic-pc")
+    assert cure in found.cure
+    assert "attic-pc" in found.cause
+
+
+def test_a_quick_link_has_a_number_that_can_be_read() -> None:
+    link = replace(FAST, out_bytes_per_s=276_012_345.0, in_bytes_per_s=300e6)
+    assert "carries 2,208 Mbit/s" in judged("attic-pc", link).cause
+
+
+async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
+    book = Book(SLOW, FAST)
+    [found] = await checks(book, [(ATTIC, "attic-pc")], busy=False)
+    assert book.asked == [ATTIC]
+    assert "20 Mbit/s" in found.cause
+    assert likeliest([found]) == found
+    many = [(MachineId(str(n) * 64), f"pc-{n}") for n in range(9)]
+    assert len(await checks(book, many, busy=False)) == TESTED
+
+
+async def test_an_answer_goes_first_and_what_was_not_measured_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    book = Book(FAST)
+    [found] = await checks(book, [(ATTIC, "attic-pc")], busy=True)
+    assert not found.tested
+    assert not book.asked
+    monkeypatch.setattr(doctor_links, "SECONDS", 0.01)
+    for unwilling in (Book(FAST, refuses=True), Book(FAST, hangs=True)):
+        [found] = await checks(unwilling, [(ATTIC, "attic-pc")], busy=False)
+        assert (found.tested, found.code) == (False, "link_untested")
+        assert likeliest([found]) is None

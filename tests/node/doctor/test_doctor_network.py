@@ -1,0 +1,126 @@
+"""What the doctor says of this computer's network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from app.core.household.link import LinkKind
+from app.core.ids import MachineId
+from app.core.reasons import in_words
+from app.machine.interfaces import Interface
+from app.network.messages import PROTOCOL, Called
+from app.network.sockets import Address
+from app.node.doctor.doctor_network import (
+    from_outside,
+    ipv6,
+    outside,
+    same_network,
+    same_protocol,
+    virtual,
+    vpn,
+)
+
+CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
+FAR, AT = MachineId("far"), Address("10.0.0.9", 4242)
+BRIDGE = Interface("docker0", LinkKind.VIRTUAL, True, ("172.17.0.1",))
+DOWN = Interface("docker1", LinkKind.VIRTUAL, False, ("172.18.0.1",))
+TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
+
+
+def test_another_protocol_nearby_is_named_with_who_is_older() -> None:
+    assert not same_protocol([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbours can talk
+    assert "Update this one." in same_protocol([1, 99])[0].cure
+    assert "Update the older one." in same_protocol([0])[0].cure
+
+
+def test_a_machine_that_was_met_elsewhere() -> None:
+    assert not same_network([CABLE], {"attic-pc": ["10.0.0.9"]})
+    assert not same_network([CABLE], {"attic-pc": ["192.168.7.9", "10.0.0.9"]})
+    assert not same_network([CABLE], {"attic-pc": []})
+    assert not same_network([], {"attic-pc": ["192.168.7.9"]})  # on no network: said elsewhere
+    found = same_network([CABLE], {"attic-pc": ["192.168.7.9"]})
+    assert [(one.code, one.machine) for one in found] == [("other_network", "attic-pc")]
+
+
+def test_whether_others_get_in_is_known_only_when_one_did() -> None:
+    assert not from_outside([]).tested
+    assert not from_outside([True]).tested
+    assert from_outside([True, False]).ok
+
+
+@dataclass
+class Far:
+    """A machine that was dialled, and what it says when it is asked to call back."""
+
+    name: str
+    says: bool | None
+    dialled: bool = True
+    hears: bool | None = None
+    peer: MachineId = FAR
+    address: Address = AT
+
+    @property
+    def call_back(self) -> Far:
+        return self
+
+    async def ask(self) -> Called | None:
+        known = self.says is not None or self.hears is not None
+        return Called(request=1, reached=self.says, hears=self.hears) if known else None
+
+
+@pytest.mark.parametrize(
+    ("others", "ok", "code", "machine"),
+    [
+        ([], None, "port_untested", ""),
+        ([Far("den", None), Far("attic", True)], True, "", "attic"),
+        ([Far("den", False), Far("attic", True)], False, "port_closed", ""),
+        ([Far("den", None)], None, "port_untested", ""),
+        ([Far("den", False), Far("attic", False, dialled=False)], True, "", ""),  # one came in
+    ],
+)
+async def test_where_nobody_came_in_others_are_asked_to(
+    others: list[Far], ok: bool | None, code: str, machine: str
+) -> None:
+    (found,) = await outside(others, lambda _: True)
+    assert (found.ok, found.code, found.machine) == (ok, code, machine)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "found"),
+    [
+        (True, True, [(True, "", "den", "")]),
+        (False, True, [(None, "one_way_there", "den", "10.0.0.9:4242")]),
+        (True, False, [(None, "one_way_here", "", "")]),  # the command is for this computer
+        (False, False, [(None, "no_way_nearby", "den", "")]),
+        (None, True, []),  # an older version, or its discovery is off
+        (True, None, []),  # ours is
+    ],
+)
+async def test_discovery_that_goes_one_way_is_named(
+    theirs: bool | None, ours: bool | None, found: list[tuple[bool | None, str, str, str]]
+) -> None:
+    checks = (await outside([Far("den", True, hears=theirs)], lambda _: ours))[1:]
+    assert [(one.ok, one.code, one.machine, one.address) for one in checks] == found
+    assert all("den" in one.cause for one in checks)
+
+
+def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:
+    assert vpn([CABLE], frozenset())[0].ok
+    assert vpn([CABLE, TUNNEL], frozenset())[0].code == "vpn_up"
+    assert vpn([CABLE, TUNNEL], frozenset(["tun0"]))[0].ok
+
+
+def test_networks_inside_this_computer_are_left_alone_unless_one_was_chosen() -> None:
+    assert virtual([CABLE], frozenset()).cause == in_words("check_no_virtual")
+    inner = virtual([CABLE, BRIDGE, DOWN], frozenset())
+    assert (inner.ok, inner.cause) == (True, in_words("check_virtual", names="docker0"))
+    chosen = virtual([CABLE, BRIDGE, DOWN], frozenset(["docker0", "docker1", "eth0"]))
+    assert (chosen.ok, chosen.code) == (None, "virtual_chosen")
+    assert "`--interface docker0`" in chosen.cure
+
+
+def test_ipv4_alone_is_enough() -> None:
+    assert ipv6([CABLE]).ok
+    assert ipv6([TUNNEL]).ok is None

@@ -1,0 +1,15 @@
+"""What a download tells of its last check."""
+
+from __future__ import annotations
+
+from app.node.downloads.download_state import Live
+
+
+def test_a_check_has_a_pace_of_its_own() -> None:
+    live = Live(100)
+    live.checking(100)
+    live.checked(0, 100)
+    live.checked(50, 100)
+    assert (live.bytes_per_s() or 0) > 0
+    live.finished(100)
+    assert live.bytes_per_s() is None

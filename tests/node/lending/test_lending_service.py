@@ -1,0 +1,403 @@
+"""What hosts may do on a lender: offers, transfers, runs, and that all of it is given back once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from app.catalog.stages.cut import Cut
+from app.core.errors import DoesNotFit, Reason, Refused
+from app.core.household.household import About
+from app.core.household.operations import Role as HouseholdRole
+from app.core.ids import MachineId
+from app.core.reasons import said
+from app.core.scheduler.threads import Threads
+from app.inference.stages.stage_host import Lender
+from app.network import messages
+from app.network.peer.channel import MemoryChannel
+from app.node import status_broadcaster
+from app.node.lending import lending_service as lending_module
+from app.node.lending.lending_service import Lending
+from app.node.node import Node
+from tests.node.lending_bench import OPEN, Bench, Terms, member, new
+from tests.node.pool import node, pair
+
+
+class Few(Terms):
+    """An owner who lends two threads."""
+
+    def threads(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize(("of_worker", "used"), [(8, 2), (1, 1)])
+async def test_the_owner_says_how_many_threads_others_get(
+    bench: Bench, of_worker: int, used: int
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        home, lender = bench.home, bench.lender
+        lender.may_open.set()
+        bench.lending = Lending(
+            lender, home.shelf, home.stages, Few(), Threads(of_worker, 8), group, bench.changed
+        )
+        pipeline = new()
+        await bench.bring(pipeline)
+        await bench.open(pipeline)
+        await bench.answered(1)
+        assert lender.held[pipeline].config.threads == used
+        await bench.lending.close(member().id, pipeline)
+
+
+@pytest.mark.parametrize(("kv_cells", "context"), [(256, 128), (512, 256)])
+async def test_layers_come_compute_and_are_given_back(
+    bench: Bench, kv_cells: int, context: int
+) -> None:
+    """With a real worker and the real engine."""
+    async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
+        home = bench.home
+        bench.lending = Lending(
+            lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
+        )
+        pipeline = new()
+        await bench.bring(pipeline)
+        await bench.open(pipeline, kv_cells=kv_cells, context=context)
+        [ready] = await bench.answered(1)
+        assert isinstance(ready, messages.StageReady), ready
+        assert ready.fetched_bytes == sum(piece.n_bytes for piece in bench.cut.manifest.pieces)
+        assert lender.runs[0].config.threads == 3
+        assert lender.runs[0].config.apart is (kv_cells == 512)  # of two slots
+        assert bench.lending.borrowers() == {member().id}
+        assert bench.is_kept()
+        with pytest.raises(Refused):
+            await bench.lending.data(member("b"), pipeline, MemoryChannel.pair()[0])
+        await bench.lending.close(member("b").id, pipeline)  # another's: nothing happens
+        assert lender.used_bytes
+        await bench.lending.close(member().id, pipeline)
+        assert (lender.used_bytes, bench.lending.borrowers(), bench.is_kept()) == (0, set(), False)
+        bench.lending.end()
+
+
+async def test_a_run_is_opened_once_and_its_file_released_once(bench: Bench) -> None:
+    first, second = new(), new()
+    await bench.bring(first)
+    for _ in range(20):
+        await bench.open(first)
+    assert bench.codes() == ["lend_twice"] * 19
+    bench.lender.may_open.set()
+    await bench.answered(20)
+    assert bench.codes()[19] == "ready"
+    assert bench.lender.n_opened == 1
+    assert bench.lending.borrowers() == {member().id}
+
+    await bench.offer(second)
+    bench.lender.fails = DoesNotFit("lend_too_large", needed_bytes=2, free_bytes=1, lent_bytes=1)
+    await bench.open(second)
+    await bench.answered(21)
+    await bench.lending.close(member().id, second)  # as hosts do after a failure
+    assert bench.codes()[20] == "lend_too_large"
+    assert bench.is_kept()  # by the first
+    await bench.lending.close(member().id, first)
+    assert not bench.is_kept()
+
+
+async def test_no_offer_under_the_name_of_an_open_run(bench: Bench) -> None:
+    pipeline = new()
+    await bench.bring(pipeline)
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    with pytest.raises(Refused):
+        await bench.offer(pipeline)
+    await bench.offer(other := new())
+    with pytest.raises(Refused):
+        await bench.offer(other, member("b"))
+    await bench.open(other, member("b"))
+    assert bench.codes()[1] == "stage_not_offered"
+    await bench.open(other, manifest="0" * 64)
+    assert bench.codes()[2] == "manifest_odd"
+
+
+async def test_what_the_owner_does_not_allow_no_host_gets(bench: Bench) -> None:
+    wants = await bench.offer(pipeline := new())
+    bench.terms.why = "pause_battery"
+    for asked in (
+        bench.offer(new()),
+        bench.lending.pieces(member(), pipeline, bench.chunks(wants)),
+    ):
+        with pytest.raises(Refused) as refused:
+            await asked
+        assert (
+            said(refused.value)
+            == "attic: Paused: it runs on battery. Resumes when it is plugged in."
+        )
+    bench.terms.why = None
+    await bench.bring(pipeline := new())
+    bench.terms.why = "pause_battery"
+    await bench.open(pipeline)
+    assert bench.codes() == ["pause_battery"]
+    assert bench.lender.n_opened == 0
+    bench.terms.why = None
+    await bench.open(pipeline)
+    bench.terms.why = "pause_hours"  # while the stage file is read
+    await bench.answered(2)
+    assert bench.codes() == ["pause_battery", "pause_hours"]
+    assert (bench.lender.n_opened, bench.is_kept()) == (0, False)
+
+
+async def test_a_pause_in_the_middle_of_a_transfer_ends_it(bench: Bench) -> None:
+    wants = await bench.offer(pipeline := new())
+
+    async def chunks() -> AsyncIterator[bytes]:
+        async for chunk in bench.chunks(wants):
+            yield chunk[:1000]
+            bench.terms.why = "pause_owner"
+            yield chunk[1000:]
+
+    with pytest.raises(Refused):
+        await bench.lending.pieces(member(), pipeline, chunks())
+    bench.terms.why = None
+    await bench.bring(new())  # it goes on where it broke off
+
+
+async def test_who_may_use_others_no_more_keeps_nothing(bench: Bench) -> None:
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    bench.lending.follow({member().id: member()})
+    await asyncio.sleep(0.05)
+    assert bench.lending.borrowers() == {member().id}
+    bench.lending.follow({member().id: replace(member(), roles=frozenset({HouseholdRole.LENDER}))})
+    await until(lambda: not bench.lending.borrowers())
+    assert not bench.is_kept()
+
+
+async def test_a_member_loads_only_a_few_runs_at_once(bench: Bench) -> None:
+    for _ in range(lending_module.MAX_OPENINGS):
+        await bench.bring(pipeline := new())
+        await bench.open(pipeline)
+    assert bench.codes() == []
+    await bench.bring(more := new())
+    await bench.open(more)
+    assert bench.codes() == ["lend_busy"]
+    await bench.bring(theirs := new(), member("b"))
+    bench.lender.may_open.set()
+    await bench.open(theirs, member("b"))
+    await bench.answered(6)
+    assert bench.codes()[1:] == ["ready"] * 5
+    await bench.open(more)
+    await bench.answered(7)
+    assert bench.codes()[6] == "ready"
+
+
+@pytest.mark.parametrize("turns", [0, 1, 100])
+async def test_a_member_removed_while_it_loads_keeps_nothing(bench: Bench, turns: int) -> None:
+    await bench.bring(pipeline := new())
+    await bench.offer(left := new())
+    await bench.open(pipeline)
+    for _ in range(turns):
+        await asyncio.sleep(0.001)
+    await asyncio.wait(bench.lending.close_soon(member().id))
+    bench.lender.may_open.set()
+    await asyncio.sleep(0.05)
+    assert (bench.lending.borrowers(), bench.lender.used_bytes, bench.is_kept()) == (
+        set(),
+        0,
+        False,
+    )
+    await bench.open(left)
+    assert bench.codes() == ["stage_not_offered"]
+
+
+async def test_a_run_that_ends_by_itself_is_forgotten_and_told(bench: Bench) -> None:
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    before = len(bench.changes)
+    bench.lender.held.clear()
+    bench.lender.on_ended(pipeline)
+    assert (bench.lending.borrowers(), bench.is_kept()) == (set(), False)
+    assert len(bench.changes) == before + 1
+
+
+async def test_offers_do_not_disturb_what_is_being_loaded(bench: Bench) -> None:
+    """Once they gave back all runs that the lender did not have yet."""
+    await bench.bring(pipeline := new())
+    await bench.open(pipeline)
+    await bench.offer(new(), member("b"))
+    await bench.offer(new())
+    bench.lender.may_open.set()
+    await bench.answered(1)
+    assert bench.codes() == ["ready"]
+
+
+async def test_giving_back_is_carried_out_though_the_link_ends(bench: Bench) -> None:
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    bench.lender.may_close.clear()
+    closing = asyncio.gather(bench.lending.close(member().id, pipeline))
+    await asyncio.sleep(0.01)
+    closing.cancel()
+    with suppress(asyncio.CancelledError):
+        await closing
+    assert bench.is_kept()
+    bench.lender.may_close.set()
+    await until(lambda: not bench.is_kept())
+    assert (bench.lender.used_bytes, bench.lending.borrowers(), bench.is_kept()) == (
+        0,
+        set(),
+        False,
+    )
+
+
+async def test_a_fault_of_ours_ends_one_run_and_not_the_node(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    bench.lender.fails = KeyError("a bug")
+    await bench.open(pipeline)
+    await bench.answered(1)
+    assert bench.codes() == ["bug"]
+    assert "a bug" in caplog.text
+    assert not bench.is_kept()
+    bench.lender.fails = None
+    await bench.offer(again := new())
+
+    async def fail(message: messages.Message) -> None:
+        raise RuntimeError("another bug")
+
+    await bench.lending.open(member(), bench.order(again), fail)
+    await until(lambda: "another bug" in caplog.text)
+    assert bench.lending.borrowers() == {member().id}
+
+
+async def test_only_families_that_are_proved_to_split_are_lent(bench: Bench) -> None:
+    manifest = bench.cut.manifest
+    strange = replace(manifest, header=manifest.header.replace(b"llama", b"alpha"))
+    bench.cut = Cut(strange, bench.cut.sources)
+    await bench.bring(pipeline := new())
+    await bench.open(pipeline)
+    await bench.answered(1)
+    assert bench.codes() == ["whole_family"]
+    assert bench.lender.n_opened == 0
+
+
+def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
+    status = messages.Status(
+        name="den\u202e\x1b[31m", device="CPU\n\x07 2", total_bytes=1, lendable_bytes=1, used_bytes=0,
+        state="ready", hottest_c=61, used_by=["ab" * 32], engine="llama\x1b cpp 1", watts=46,
+        link_mbit=50,
+    )  # fmt: skip
+    link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
+    told = status_broadcaster.told(link, status)  # type: ignore[arg-type]
+    assert (told.name, told.device, told.hottest_c) == ("den[31m", "CPU 2", 61)
+    assert told.about == About((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
+
+
+@pytest.mark.long
+async def test_a_host_that_starts_anew_leaves_no_layers_behind(tmp_path: Path) -> None:
+    with node(tmp_path / "guest", "guest") as guest:
+        with node(tmp_path / "host", "host") as host:
+            pair(host, guest)
+            assert host.run("load", "guide", "--split", "2,4,2").returncode == 0
+            assert guest.workers()
+            host.process.kill()
+            host.process.wait()
+        assert guest.workers()  # they wait for its return
+        with node(tmp_path / "host", "host"):
+            await until(lambda: not guest.workers())
+        status = json.loads(guest.run("status", "--json").stdout)
+        assert status["node"]["lending"]["used_bytes"] == 0
+
+
+async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connections seem to live for ever; the link that is asked each second does not."""
+    await bench.bring(pipeline := new())
+    bench.lender.may_open.set()
+    await bench.open(pipeline)
+    await bench.answered(1)
+    bench.lending.host_left(member().id)
+    timers = [bench.lending._unlinked[member().id]]
+    bench.lending.host_left(member().id)  # of two links at once the later one counts
+    timers.append(bench.lending._unlinked[member().id])
+    assert [one.cancelled() for one in timers] == [True, False]
+    assert timers[1].when() > asyncio.get_running_loop().time() + 500
+    assert not bench.lending.host_came(member().id, "1")  # in time
+    assert (timers[1].cancelled(), bench.lending._unlinked) == (True, {})
+    monkeypatch.setattr(lending_module, "KEEP_S", 0.0)
+    bench.lending.host_left(member("b").id)  # who holds nothing
+    assert bench.lending.borrowers() == {member().id}
+    bench.lending.host_left(member().id)
+    await until(lambda: not bench.lending.borrowers())
+    assert not bench.is_kept()
+    bench.lending.host_left(member().id)
+    waiting = bench.lending._unlinked[member().id]
+    bench.lending.end()
+    assert waiting.cancelled()
+
+
+async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
+    """What the node is told by its network; the rest of it has no part in that."""
+    nobody = SimpleNamespace(gone=lambda *_: None, lender_left=lambda _: None)
+    household = SimpleNamespace(tell=lambda _: None)
+    node = SimpleNamespace(_answers=nobody, measuring=nobody, hosting=nobody, household=household)
+    node.lent = bench.lending
+    link = SimpleNamespace(peer=member().id, name="den", ended=None)
+    await Node.disconnected(cast("Any", node), cast("Any", link))
+    assert list(bench.lending._unlinked) == [member().id]
+    bench.lending.end()
+
+
+async def until(holds: Callable[[], bool], within_s: float = 60) -> None:
+    async with asyncio.timeout(within_s):
+        while not holds():  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.1)
+
+
+async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: Bench) -> None:
+    """Its layers stay loaded; nothing is offered or sent again."""
+    async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
+        home = bench.home
+        bench.lending = Lending(
+            lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
+        )
+        pipeline = new()
+        await bench.bring(pipeline)
+        await bench.open(pipeline)
+        await bench.answered(1)
+        worker = lender._open[pipeline].carried()
+        odd: list[dict[str, Any]] = [
+            {"epoch": 1},
+            {"epoch": 2, "slots": 3},
+            {"epoch": 2, "first": 3},
+        ]
+        for changes in odd:
+            await bench.open(pipeline, **changes)
+        await bench.open(pipeline, member("b"), epoch=2)
+        await bench.answered(5)
+        assert bench.codes() == ["ready", *["lend_twice"] * 4]
+        await bench.open(pipeline, epoch=2)
+        again = (await bench.answered(6))[-1]
+        assert isinstance(again, messages.StageReady)
+        assert (again.epoch, again.fetched_bytes) == (2, 0)
+        assert lender._open[pipeline].carried() is worker
+        assert lender.runs[0].run.epoch == 2
+        worker.kill(Reason("worker_closed", {"worker": "it"}))
+        await worker.wait_dead()
+        await bench.open(pipeline, epoch=3)
+        assert (await bench.answered(7))[-1].code != "ready"  # type: ignore[union-attr]
+        bench.lending.end()

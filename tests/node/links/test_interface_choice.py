@@ -1,0 +1,166 @@
+"""A person prefers an interface for a link: it is dialled, kept, and a better one is named."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.core.errors import BadInput
+from app.core.household.link import LinkKind
+from app.core.ids import MachineId
+from app.core.reasons import said
+from app.machine.interfaces import Interface, interfaces
+from app.network.peer.peer_client import PeerClient
+from app.network.probe import measured_paths
+from app.network.probe.probe import RoundTrips
+from app.network.sockets import Address
+from app.node.links.interface_choice import Preferred
+from app.node.links.link_registry import LinkBook
+from tests.network.nodes import Node, Nodes, opened
+
+LOOPBACK = next(one.name for one in interfaces() if one.kind is LinkKind.LOOPBACK)
+CHOSEN = Interface(LOOPBACK, LinkKind.ETHERNET, True, ("127.0.0.2",))
+ASTRAY = Interface("nowhere9", LinkKind.ETHERNET, True, ("127.0.0.3",))
+DOWN = Interface("down9", LinkKind.ETHERNET, False, ())
+pytestmark = pytest.mark.skipif(
+    sys.platform == "darwin", reason="macOS has only one address of its loopback"
+)
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+def test_a_damaged_list_of_choices_is_told_and_put_aside(tmp_path: Path) -> None:
+    file, told = tmp_path / "preferred_interfaces.json", list[str]()
+    file.write_bytes(b'{"a": 3}')
+    assert Preferred(file, lambda why: told.append(said(why))).of(MachineId("a")) is None
+    (sentence,) = told
+    aside = tmp_path / "preferred_interfaces.damaged"
+    assert str(aside) in sentence
+    assert aside.read_bytes() == b'{"a": 3}'
+
+
+async def measured(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *found: Interface
+) -> tuple[Node, MachineId, LinkBook]:
+    """den, paired with attic that it has measured, where den has these interfaces."""
+    monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: found)
+    den, attic = await nodes.paired("den", "attic")
+    book = LinkBook(den.network, tmp_path / "links.json", lambda: None)
+    await book._measure(attic.network.id)
+    return den, attic.network.id, book
+
+
+async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, ASTRAY, DOWN)
+    link = den.network.link(far)
+    found = await book.prefer(far, LOOPBACK)
+    told = [found[key] for key in ("preferred", "preferred_reason", "reason")]
+    assert told == [LOOPBACK, None, None]
+    member = den.network.members[far]
+    context = den.network.dialling_context(member)
+    client = PeerClient(member, link.address, context, link.through)
+    channel, own = await client.open_probe()
+    await channel.close()
+    await client.close()
+    assert own == "127.0.0.2"
+    again = LinkBook(den.network, tmp_path / "links.json", lambda: None)  # as after a restart
+    assert again.json()[far]["preferred"] == LOOPBACK
+    assert (await book.prefer(far, None))["preferred"] is None
+    assert link.through is None
+
+
+async def test_a_preferred_interface_that_does_not_lead_there_is_named_and_another_used(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    den, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, ASTRAY, DOWN)
+    for name, code in (("eth77", "interface_unknown"), ("down9", "interface_down")):
+        with pytest.raises(BadInput) as refused:
+            await book.prefer(far, name)
+        assert refused.value.reason.code == code
+    found = await book.prefer(far, "nowhere9")
+    assert found["reason"] is None
+    assert "nowhere9 was chosen" in found["preferred_reason"]
+    assert "does not lead to attic" in found["preferred_reason"]
+    assert den.network.link(far).through is None
+    assert book.link(far) is not None
+    monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: (CHOSEN,))
+    await book._look()
+    assert "not connected now" in book.json()[far]["preferred_reason"]
+
+
+async def test_a_link_by_a_vpn_beside_a_cable_names_the_cable_that_leads_there(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vpn = Interface("wg7", LinkKind.VPN, True, ("127.0.0.1",))
+    _, far, book = await measured(nodes, tmp_path, monkeypatch, ASTRAY, CHOSEN, vpn)
+    known = book._known[far]
+    wrong = replace(known.link, kind=LinkKind.VPN, interface="wg7")
+    book._known[far] = msgspec.structs.replace(known, link=wrong)
+    await book._look()
+    await book._try_better_interfaces()
+    told = book.json()[far]
+    assert told["better_interface"] == LOOPBACK  # not the other one, which leads nowhere
+    assert "through a VPN (wg7)" in told["better_reason"]
+    await book.prefer(far, LOOPBACK)
+    await book._try_better_interfaces()
+    assert book.json()[far]["better_interface"] is None
+
+
+async def test_a_link_that_ends_during_a_trial_of_another_interface_harms_nobody(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vpn = Interface("wg7", LinkKind.VPN, True, ("127.0.0.1",))
+    den, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, vpn)
+    known = book._known[far]
+    wrong = replace(known.link, kind=LinkKind.VPN, interface="wg7")
+    book._known[far] = msgspec.structs.replace(known, link=wrong)
+    await book._look()
+    tried = measured_paths.round_trips
+    up = dict(den.network.calls.up)
+
+    async def and_ends(*way: Any) -> RoundTrips:
+        found = await tried(*way)
+        den.network.calls.up.clear()  # as when its cable is pulled
+        return found
+
+    monkeypatch.setattr(measured_paths, "round_trips", and_ends)
+    await book._try_better_interfaces()
+    assert not book._better.found
+    den.network.calls.up.update(up)
+
+
+async def test_what_leads_nowhere_within_seconds_is_no_better_way_and_not_tried_again(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vpn = Interface("wg7", LinkKind.VPN, True, ("127.0.0.1",))
+    _, far, book = await measured(nodes, tmp_path, monkeypatch, CHOSEN, vpn)
+    wrong = replace(book._known[far].link, kind=LinkKind.VPN, interface="wg7")
+    tries: list[object] = []
+
+    async def silent(*way: object) -> None:
+        tries.append(way)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(measured_paths, "round_trips", silent)
+    monkeypatch.setattr("app.node.links.better_interfaces.TRY_SECONDS", 0.05)
+    ways = [Address("127.0.0.1", 1)]
+    async with asyncio.timeout(10):
+        for _ in range(2):
+            await book._better.look(far, wrong, (CHOSEN, vpn), ways)
+    assert len(tries) == 1
+    assert not book._better.found
+    book.keep_only([])
+    assert not book._better._tried

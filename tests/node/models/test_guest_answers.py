@@ -1,0 +1,201 @@
+"""A guest with several hosts: whom it asks, what it lists, and what it makes of odd answers; no network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from app.core.errors import BadInput, Refused, Unreachable
+from app.core.household.membership import Member
+from app.core.household.operations import Role
+from app.core.ids import machine_id
+from app.node.control import requests as asked
+from app.node.models.guest_answers import MOST_BYTES, Guesting
+from app.node.rights import Rights
+
+ME = machine_id("a" * 64)
+GUEST = {ME: Member(ME, b"", "visitor", frozenset({Role.GUEST}))}
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The household as the log of this machine has it."""
+
+    members: Any
+    id: Any = ME
+
+
+class Content:
+    """A body that comes in these chunks."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = [*chunks, b""]
+
+    async def readany(self) -> bytes:
+        return self._chunks.pop(0)
+
+
+class Host:
+    """Stands in for a GuestClient: says what it has, or is not there; answers with these bytes."""
+
+    def __init__(
+        self, name: str, offers: Any = None, answer: bytes = b"", status: int = 200
+    ) -> None:
+        self.host = SimpleNamespace(name=name)
+        self._offers, self._answer, self._status = offers, answer, status
+        self.bodies: list[Any] = []
+
+    @asynccontextmanager
+    async def asked(
+        self, method: str, path: str, body: bytes = b"", headers: object = None
+    ) -> AsyncIterator[Any]:
+        if path == "/models" and self._offers is None:
+            raise Unreachable("peer_offline", name=self.host.name)
+        raw = self._answer if path == "/ask" else msgspec.json.encode(self._offers)
+        self.bodies.append(msgspec.json.decode(body) if body else None)
+        yield SimpleNamespace(content=Content(raw), content_length=len(raw), status=self._status)
+
+    async def chunks(self, answer: Any) -> AsyncGenerator[bytes, None]:
+        while chunk := await answer.content.readany():
+            yield chunk
+
+
+def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
+    return {"models": [{"name": name} for name in names], "loaded": loaded}
+
+
+def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> Guesting:
+    hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[own] if own else [])))
+    made = Guesting(cast("Any", None), Rights(Members(members)), hosting)
+    made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
+    return made
+
+
+async def lines(one: Guesting) -> list[dict[str, Any]]:
+    return [line async for line in one.ask(asked.Ask(prompt="Hello", conversation="c"))]
+
+
+@pytest.mark.parametrize(
+    ("model", "who"),
+    [("", "attic"), ("default", "attic"), ("big", "attic"), ("small", "den"), ("other", "barn")],
+)
+async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(
+    model: str, who: str
+) -> None:
+    hosts = Host("barn"), Host("den", has("big", "small")), Host("attic", has("big", loaded="big"))
+    found = await guest(*hosts).host_for(model)
+    assert found.host.name == who
+
+
+def test_only_members_that_may_host_and_are_linked_answer() -> None:
+    """In the order of their names; who only lends, or is no member any more, is asked nothing."""
+    roles = {
+        "den": {Role.HOST}, "attic": {Role.HOST, Role.LENDER}, "barn": {Role.LENDER},
+        "visitor": {Role.GUEST}, "loft": {Role.HOST},
+    }  # fmt: skip
+    ids = {name: machine_id(f"{n:064x}") for n, name in enumerate((*roles, "stranger"))}
+    members = {
+        ids[name]: Member(ids[name], b"", name, frozenset(may)) for name, may in roles.items()
+    }
+    linked = [name for name in ids if name != "loft"]  # that one is away
+    network: Any = SimpleNamespace(
+        members=members,
+        links={
+            ids[name]: SimpleNamespace(
+                name=name, peer=ids[name], address="", finished=asyncio.Event(), guest_session=None
+            )
+            for name in linked
+        },
+    )
+    hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
+    made = Guesting(network, Rights(Members(GUEST)), hosting)
+    assert [client.host.name for client in made.hosts()] == ["attic", "den"]
+    assert made.json() == {"hosts": ["attic", "den"]}
+
+
+async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    listed = await guest(Host("barn"), Host("den", has("a", "b")), Host("loft", has("b"))).listed()
+    assert [(one["name"], one["machine"]) for one in listed] == [("a", "den"), ("b", "den")]
+    with pytest.raises(Unreachable, match="guest_no_host"):
+        await guest().host_for("a")
+    assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
+
+
+async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
+    """A model on two hosts is that of the one that has it loaded, as the question goes there."""
+    hosts = Host("attic", has("a", "b")), Host("den", has("a", "b", loaded="b"))
+    one = guest(*hosts)
+    listed = {each["name"]: each["machine"] for each in await one.listed()}
+    assert listed == {"a": "attic", "b": "den"}
+    for name, machine in listed.items():
+        assert (await one.host_for(name)).host.name == machine
+
+
+async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.node.models.guest_answers.OFFERS_SECONDS", 0.05)
+    silent = Host("barn", has("b"))
+    silent.asked = lambda *_: _silence()  # type: ignore[method-assign]
+    one = guest(silent, Host("den", has("a")))
+    async with asyncio.timeout(30):
+        assert [offer["name"] for offer in await one.listed()] == ["a"]
+        assert (await one.host_for("a")).host.name == "den"
+
+
+@asynccontextmanager
+async def _silence() -> AsyncIterator[Any]:
+    await asyncio.Event().wait()
+    yield
+
+
+def test_only_a_guest_passes_on_and_not_what_it_has_loaded_itself() -> None:
+    assert guest().passes("")
+    assert not guest(own="guide").passes("")
+    assert not guest(own="guide").passes("guide")
+    assert guest(own="guide").passes("other")
+    both = {ME: Member(ME, b"", "x", frozenset({Role.GUEST, Role.HOST}))}
+    assert not guest(members=both).passes("")
+    assert not guest(members={}).passes("")
+    assert guest(Host("den")).json() == {"hosts": ["den"]}
+    assert guest(Host("den"), own="guide").json() == {"hosts": None}
+
+
+async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> None:
+    delta, done = {"delta": {"text": "a"}}, {"done": {"text": "a"}}
+    whole = b"\n".join(map(msgspec.json.encode, (delta, done))) + b"\n"
+    den = Host("den", answer=whole)
+    assert await lines(guest(den)) == [delta, done]
+    assert den.bodies[0]["conversation"] == "c"
+    facts = {"name": "x", "there": "y"}
+    error = {"kind": "BadInput", "code": "model_unknown", "facts": facts, "message": "?"}
+    with pytest.raises(BadInput) as told:
+        await lines(guest(Host("den", answer=msgspec.json.encode({"error": error}) + b"\n")))
+    assert told.value.reason.code == "model_unknown"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "kind"),
+    [
+        (b"no JSON\n", 200, Refused),
+        (b'{"delta": "\xff"}\n', 200, Refused),
+        (b'{"delta": ' + b"[" * 100_000 + b"\n", 200, Refused),
+        (b"[]\n", 200, Refused),
+        (b"x" * (MOST_BYTES + 1), 200, Refused),
+        (b'{"delta":' + b"[" * 200_000 + b"\n", 200, Refused),
+        (b'{"delta": {}}\n', 200, Unreachable),  # it ended in the middle
+        (b"<html>", 404, Refused),
+    ],
+)
+async def test_what_is_no_answer_is_an_error_with_a_sentence(
+    answer: bytes, status: int, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        await lines(guest(Host("den", answer=answer, status=status)))

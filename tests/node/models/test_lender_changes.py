@@ -1,0 +1,43 @@
+"""Of what lenders tell again and again, what a plan may depend on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.core.household.household import About, Told
+from app.core.ids import MachineId
+from app.node.models.lender_changes import LenderNews
+
+DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
+TOLD = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
+
+
+@pytest.mark.parametrize(
+    ("told", "is_new"),
+    [
+        (TOLD, False),
+        (replace(TOLD, hottest_c=61), False),
+        (replace(TOLD, about=About(watts=41, used_by=(DEN,))), False),
+        (replace(TOLD, lends_bytes=1 << 30), True),
+        (replace(TOLD, used_bytes=1), True),
+        (replace(TOLD, lending="draining"), True),
+        (replace(TOLD, name="loft"), True),
+        (replace(TOLD, about=About(engine="another")), True),
+    ],
+)
+def test_what_is_news(told: Told, is_new: bool) -> None:
+    news = LenderNews()
+    assert news.is_new(TOLD)
+    assert news.is_new(told) is is_new
+    assert not news.is_new(told)
+
+
+def test_whoever_left_is_news_when_it_comes_again() -> None:
+    news = LenderNews()
+    assert news.is_new(TOLD)
+    news.left(ATTIC)
+    assert news.is_new(TOLD)
+    news.left(DEN)
+    assert not news.is_new(TOLD)

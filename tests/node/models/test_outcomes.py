@@ -1,0 +1,60 @@
+"""The end of an answer says when a part of it came from a machine whose numbers were found wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from app.core.errors import Reason
+from app.core.planner.plan import Workload, plan
+from app.core.recovery.recovery import Recovered
+from app.inference.pipeline.completion import Summary
+from app.inference.pipeline.speed_measurement import StageMeter
+from app.node.models.outcomes import Outcomes
+from app.node.planning.forecast_history import Lessons
+from app.node.verification.quarantine import Doubts
+from testbed.households import MIB, link, machine, model, speed
+
+DEN = machine("den", 1600, speed(0.002))
+ATTIC = machine("attic", 1600, speed(0.002), link())
+
+
+async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
+    chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
+    doubts = Doubts(tmp_path / "doubts.json")
+    lessons = SimpleNamespace(
+        learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None
+    )
+    outlook: Any = SimpleNamespace(doubts=doubts, lessons=lessons)
+    entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
+    running: Any = SimpleNamespace(entry=entry, plan=chosen)
+    figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
+    summary = Summary("a", (5,), 30, 0, 0.0, 0.0, 0.1, 9.0, "stop", None, figures)
+    async with asyncio.TaskGroup() as group:
+        outcomes = Outcomes(outlook, group, lambda: None)
+        assert outcomes.ended(summary, running, alone=True)["doubted"] == []
+        await doubts.differs(ATTIC.id, "attic")
+        (said,) = outcomes.ended(summary, running, alone=True)["doubted"]
+    assert said.startswith("attic computed a part of it, and gave wrong numbers")
+
+
+async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(
+    tmp_path: Path,
+) -> None:
+    made = model([100 * MIB] * 8)
+    chosen = plan(DEN, [ATTIC], made, Workload(context=1024), [1, 6, 1])
+    lessons = Lessons(tmp_path / "forecasts.json")
+    outlook: Any = SimpleNamespace(doubts=Doubts(tmp_path / "doubts.json"), lessons=lessons)
+    entry = SimpleNamespace(model=made, name="m")
+    running: Any = SimpleNamespace(entry=entry, plan=chosen, outcome=None)
+    figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
+    lost = Recovered("attic", Reason("stage_lost", {"machine": "attic"}), 0.1, 1.5)
+    summary = Summary("a", (5,) * 20, 64, 0, 0.0, 0.0, 1.6, 9.0, "stop", None, figures)
+    async with asyncio.TaskGroup() as group:
+        outcomes = Outcomes(outlook, group, lambda: None)
+        outcomes.ended(replace(summary, recoveries=(lost,)), running, alone=True)
+    assert (running.outcome.output_tokens, running.outcome.interruptions) == (20, 1)
+    assert lessons.json()["answers"] == 0

@@ -1,0 +1,133 @@
+"""Placing a model anew: when it is looked at again whether it fits, and what is said before a machine leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from app.core.errors import DoesNotFit, Reason
+from app.core.ids import MachineId
+from app.core.planner.plan import Plan, PlannedStage
+from app.core.recovery.recovery import Loss
+from app.node.placement import failover
+from app.node.placement.failover import Rebuilding
+from app.node.placement.idle import Quiet
+from app.node.placement.placement_state import PlacementState
+from tests.node.placement.test_standby import ATTIC, KITCHEN, MODEL, STUDY, spread
+
+NOTHING: Any = None  # not asked for here
+
+
+@pytest.mark.parametrize("said", [True, False])
+async def test_it_is_looked_again_also_without_news(
+    said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory that this machine itself gets back is no news of the household."""
+    monkeypatch.setattr(failover, "LEAST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(failover, "LONGEST_PAUSE_SECONDS", 30.0 if said else 0.1)
+    state = PlacementState(MODEL, spread(ATTIC, sizes=[2, 4, 2]), {}, None, Quiet())
+    made = Rebuilding(NOTHING, NOTHING, state, 0)
+    if said:
+        state.household_changed()
+    began = time.monotonic()
+    async with asyncio.timeout(10):
+        await made.changed()
+    assert time.monotonic() - began >= (0.01 if said else 0.1)
+
+
+class Placing:
+    """Where the layers of one plan lie; what others are to take is noted."""
+
+    def __init__(self, now: Plan, spare: Sequence[PlannedStage] = ()) -> None:
+        self._held, self.prepared = {*now.stages, *spare}, list[str]()
+
+    def moving(self, then: Plan) -> list[PlannedStage]:
+        return [stage for stage in then.stages if stage not in self._held]
+
+    def was_sent(self, _: PlannedStage) -> bool:
+        return False
+
+    def lost(self) -> frozenset[Any]:
+        return frozenset()
+
+    async def prepare(self, stage: PlannedStage, *, load: bool) -> None:
+        assert load
+        self.prepared.append(stage.name)
+
+
+@pytest.mark.parametrize("has_spare", [True, False])
+async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spare: bool) -> None:
+    """At once, and with how long it takes: the answer goes on meanwhile. What lies there already is no wait."""
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    then = spread(STUDY, KITCHEN, sizes=[2, 2, 2, 2])
+    placing = Placing(now, then.stages if has_spare else ())
+    told: list[tuple[list[str], float, int]] = []
+
+    async def replan(_: object) -> list[Any]:
+        return [(then, {})]
+
+    def say(others: Sequence[str], seconds: float) -> None:
+        told.append((list(others), seconds, len(placing.prepared)))
+
+    made = Rebuilding(placing, replan, NOTHING, 0)  # type: ignore[arg-type]
+    await made.hand_over(frozenset({ATTIC.id}), say)
+    assert made.intends
+    if has_spare:
+        assert told == []
+        return
+    [(others, seconds, n_before)] = told
+    assert others == ["study"] == placing.prepared
+    assert seconds > 0
+    assert n_before == 0
+
+
+DIED = Reason("worker_died")
+
+
+async def chosen(made: Rebuilding) -> set[str]:
+    """Who shall hold layers now."""
+    plan, _ = (await made.options(frozenset()))[0]
+    return {stage.name for stage in plan.stages[1:-1]}
+
+
+@pytest.mark.parametrize("has_other", [True, False])
+async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: bool) -> None:
+    """So neither a recovery nor a move for speed gives it layers back."""
+    with_it, without_it = spread(ATTIC, sizes=[2, 4, 2]), spread(KITCHEN, sizes=[2, 4, 2])
+
+    async def replan(without: frozenset[MachineId]) -> list[Any]:
+        if ATTIC.id not in without:
+            return [(with_it, {})]
+        if not has_other:
+            raise DoesNotFit("memory_short", worker="all", cause="a test")
+        return [(without_it, {})]
+
+    made = Rebuilding(NOTHING, replan, NOTHING, 0)
+    loss = Loss(ATTIC.id, "attic", DIED, 0.0)
+    made.failed(loss)
+    assert await chosen(made) == {"attic"}
+    made.failed(loss)
+    assert await chosen(made) == ({"kitchen"} if has_other else {"attic"})
+
+
+@pytest.mark.parametrize("fits", [True, False])
+async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool) -> None:
+    split, alone = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2]), spread(sizes=[8])
+    asked: list[frozenset[MachineId]] = []
+
+    async def replan(without: frozenset[MachineId]) -> list[Any]:
+        asked.append(without)
+        if not {ATTIC.id, KITCHEN.id} <= without:
+            return [(split, {})]
+        if not fits:
+            raise DoesNotFit("memory_short", worker="all", cause="a test")
+        return [(alone, {})]
+
+    made = Rebuilding(NOTHING, replan, NOTHING, 0)
+    assert await made.alone() is fits
+    assert made.intends is fits
+    assert len(asked) == 2

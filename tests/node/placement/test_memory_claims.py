@@ -1,0 +1,105 @@
+"""What placements have of a machine's memory, and which of two that choose at once gets it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.core.errors import DoesNotFit
+from app.core.ids import MachineId
+from app.core.planner.placement import Plan, Workload
+from app.core.planner.plan import plan
+from app.node.placement.failover import Option, Rebuilding
+from app.node.placement.idle import Quiet
+from app.node.placement.memory_claims import Holds, bytes_on
+from app.node.placement.placement_state import PlacementState
+from app.node.placement.reservation import Room
+from testbed.households import MIB, machine, model
+
+DEN, ATTIC = machine("den", 4000, None), machine("attic", 4000, None)
+MODEL, WORK = model([100 * MIB] * 8), Workload(256)
+SPLIT = plan(DEN, [ATTIC], MODEL, WORK, [1, 6, 1])
+WHOLE = plan(DEN, [], MODEL, WORK)
+
+
+class Placed:
+    """In place of what opens stages."""
+
+    def __init__(self, room: Room, held: Plan) -> None:
+        self.room, self.stages = room, list(held.stages)
+        self.claimed: Plan | None = held
+
+    def held(self) -> list[Any]:
+        return self.stages
+
+    def ahead(self, _: Plan) -> list[Any]:
+        return []
+
+    def moving(self, wanted: Plan) -> list[Any]:
+        return list(wanted.stages)
+
+    def was_sent(self, _: Any) -> bool:
+        return False
+
+    def lost(self) -> frozenset[MachineId]:
+        return frozenset()
+
+
+async def nothing_goes(_: Plan) -> None:
+    """There is room."""
+
+
+def holds(placed: Any, now: Plan) -> Holds:
+    made = Holds(PlacementState(MODEL, now, {}, None, Quiet()))
+    made.placings.append(placed)
+    made.is_loaded = True
+    return made
+
+
+def test_what_is_held_and_what_is_claimed_count_once() -> None:
+    placed = Placed(Room(nothing_goes), SPLIT)
+    made = holds(placed, SPLIT)
+    ends, whole = (bytes_on(DEN.id, one.stages) for one in (SPLIT, WHOLE))
+    assert made.here(DEN.id) == (ends, 0)
+    placed.claimed = WHOLE  # it is about to take all
+    assert made.here(DEN.id) == (whole, whole - ends)
+    assert made.released(SPLIT.stages, over=False)[DEN.id] == whole
+    placed.claimed = None  # nothing came of it
+    assert made.here(DEN.id) == (ends, 0)
+    placed.stages, placed.claimed = [], SPLIT  # its worker died: its place is still its own
+    assert made.here(DEN.id) == (ends, ends)
+    assert made.released(SPLIT.stages, over=False) == {DEN.id: ends}
+    made.is_loaded = False
+    assert made.here(DEN.id) == (ends, ends)
+    assert made.released(SPLIT.stages, over=False).keys() == {DEN.id, ATTIC.id}
+
+
+async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> None:
+    room = Room(nothing_goes)
+    placed = [Placed(room, SPLIT) for _ in range(2)]
+    every = [holds(one, SPLIT) for one in placed]
+    most = bytes_on(DEN.id, WHOLE.stages) + bytes_on(DEN.id, SPLIT.stages)
+
+    def rebuilding(own: int) -> Rebuilding:
+        async def replan(_: frozenset[MachineId]) -> list[Option]:
+            others = sum(one.here(DEN.id)[0] for one in every if one is not every[own])
+            await asyncio.sleep(0.01)  # as a plan takes its time
+            if others + bytes_on(DEN.id, WHOLE.stages) > most:
+                raise DoesNotFit("beside_no_room", model="m")
+            return [(WHOLE, {})]
+
+        given: Any = placed[own]
+        return Rebuilding(given, replan, PlacementState(MODEL, SPLIT, {}, None, Quiet()), 0)
+
+    plans = [rebuilding(n).plan(frozenset()) for n in range(2)]
+    first, second = await asyncio.gather(*plans, return_exceptions=True)
+    assert not isinstance(first, BaseException)
+    assert isinstance(second, DoesNotFit)
+    assert [one.claimed for one in placed] == [WHOLE, None]
+    assert sum(one.here(DEN.id)[0] for one in every) == most
+    placed[0].claimed = None  # it could not be opened
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placed[1], "claimed", None)
+        await rebuilding(1).plan(frozenset())

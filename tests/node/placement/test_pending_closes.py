@@ -1,0 +1,73 @@
+"""A lender is told to give layers back, whatever happens to the link in between."""
+
+from __future__ import annotations
+
+import asyncio
+
+from app.core.errors import Unreachable
+from app.core.ids import MachineId, PipelineId
+from app.inference.stages.stage_host import KEEP_S
+from app.network import messages
+from app.node.placement import pending_closes
+from app.node.placement.pending_closes import Closings
+
+ATTIC = MachineId("a" * 64)
+ONE, TWO = PipelineId(b"1" * 16), PipelineId(b"2" * 16)
+
+
+class Link:
+    """Remembers what was sent; `works` says whether that reaches anybody."""
+
+    def __init__(self, works: bool = True, hangs: bool = False) -> None:
+        self.sent: list[str] = []
+        self.works, self.hangs = works, hangs
+
+    async def send(self, message: messages.Message) -> None:
+        if self.hangs:
+            await asyncio.sleep(60)
+        if not self.works:
+            raise Unreachable("link_lost", name="attic")
+        assert isinstance(message, messages.CloseStage)
+        self.sent.append(message.pipeline)
+
+
+def nobody(machine: MachineId) -> Link:
+    raise Unreachable("peer_offline", name="attic")
+
+
+async def test_a_lender_without_a_link_hears_it_first_when_it_returns() -> None:
+    told = Closings(nobody)
+    await told.close(ATTIC, ONE)
+    back = Link()
+    await told.linked(ATTIC, back)
+    assert back.sent == [ONE.hex()]
+    await told.linked(MachineId("b" * 64), other := Link())
+    assert other.sent == []
+
+
+async def test_a_dying_link_that_took_it_is_not_believed() -> None:
+    dying, back = Link(), Link()
+    told = Closings(lambda machine: dying)
+    await told.close(ATTIC, ONE)
+    await told.linked(ATTIC, Link(works=False))
+    await told.linked(ATTIC, back)
+    assert (dying.sent, back.sent) == ([ONE.hex()], [ONE.hex()])
+
+
+async def test_what_the_lender_has_given_back_by_itself_is_forgotten() -> None:
+    now = [0.0]
+    told = Closings(nobody, lambda: now[0])
+    await told.close(ATTIC, ONE)
+    now[0] = KEEP_S + 1
+    await told.close(ATTIC, TWO)
+    await told.linked(ATTIC, back := Link())
+    assert back.sent == [TWO.hex()]
+
+
+async def test_a_link_that_takes_nothing_holds_nobody_up() -> None:
+    pending_closes.TELL_SECONDS, before = 0.05, pending_closes.TELL_SECONDS
+    try:
+        async with asyncio.timeout(30):
+            await Closings(lambda machine: Link(hangs=True)).close(ATTIC, ONE)
+    finally:
+        pending_closes.TELL_SECONDS = before

@@ -1,0 +1,219 @@
+"""Several pipelines of one placement: where a split of them goes when it loses a machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from app.core.errors import StageLost, Unreachable
+from app.core.ids import MachineId
+from app.core.planner.placement import Candidate, PlannedStage
+from app.core.planner.placement_change import kept_runs
+from app.core.planner.plan import Plan, Shape, Workload, plan
+from app.core.recovery.recovery import Loss
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.replica_set import Replicas
+from app.inference.stages.stage_client import StageClient
+from app.node.placement import replica_supervisor, standby
+from app.node.placement.failover import Option, Rebuilding
+from app.node.placement.idle import Quiet
+from app.node.placement.pipeline_opener import Opener
+from app.node.placement.placement_state import PlacementState
+from app.node.placement.replica_supervisor import Keeper
+from app.node.placement.reservation import Room
+from app.node.placement.stages import Placing
+from testbed.households import MIB, machine, model
+from tests.inference.pool import pool
+
+HOST, ATTIC, SHED = (machine(name, 4000, None) for name in ("den", "attic", "shed"))
+MODEL = model([100 * MIB] * 8)
+WORK = Workload(256, users=2)
+MIXED = plan(HOST, [ATTIC, SHED], MODEL, WORK, [2, 4, 2], shapes=frozenset({Shape.REPLICAS}))
+ALONE = plan(HOST, [], MODEL, WORK)
+LONG_AGO = -1e6  # by the monotonic clock
+
+
+async def nothing_goes(_: Plan) -> None:
+    """There is room."""
+
+
+@dataclass
+class Placed:
+    """In place of what opens stages: what it was asked for."""
+
+    prepared: list[PlannedStage] = field(default_factory=list)
+    opened: list[Plan] = field(default_factory=list)
+    room: Room = field(default_factory=lambda: Room(nothing_goes))
+    claimed: Plan | None = None
+
+    def moving(self, wanted: Plan) -> list[PlannedStage]:
+        return list(wanted.stages)
+
+    def was_sent(self, stage: PlannedStage) -> bool:
+        return stage in self.prepared
+
+    async def prepare(self, stage: PlannedStage, *, load: bool) -> None:
+        self.prepared.append(stage)
+
+    async def open(self, wanted: Plan) -> list[StageClient]:
+        self.opened.append(wanted)
+        return []
+
+
+@dataclass
+class Opened:
+    """In place of an opener: pipelines of fake engines, and how each would be placed anew."""
+
+    parts: list[Plan] = field(default_factory=list)
+    rebuilders: list[Rebuilding] = field(default_factory=list)
+    placed: Placed = field(default_factory=Placed)
+
+    async def open(
+        self, part: Plan, stack: AsyncExitStack, rebuilding: Callable[[Placing], Rebuilding]
+    ) -> Pipeline:
+        self.parts.append(part)
+        placing = cast("Placing", self.placed)
+        self.rebuilders.append(rebuilding(placing))
+        return (await stack.enter_async_context(pool(8))).pipeline
+
+
+@dataclass
+class Scene:
+    """A keeper of a split beside a whole one, whose split can only go to this machine alone."""
+
+    opened: Opened = field(default_factory=Opened)
+    without: list[frozenset[MachineId]] = field(default_factory=list)
+    there: list[Candidate] = field(default_factory=list)
+    state: PlacementState = field(
+        default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], Quiet())
+    )
+    asked_s: float | None = None  # None: just now, so it is not quiet
+
+    def __post_init__(self) -> None:
+        self.state.placed_s = LONG_AGO
+        if self.asked_s is not None:
+            self.state.made_s = self.state.idle.since_s = self.asked_s
+
+    @property
+    def replicas(self) -> Replicas:
+        return self.state.pipelines
+
+    async def replan(
+        self, without: frozenset[MachineId], part: Plan | None = None, /
+    ) -> list[Option]:
+        self.without.append(without)
+        assert part is not None
+        there = [one for one in self.there if one.id not in without]
+        best = plan(HOST, there, MODEL, WORK, [2, 4, 2] if there else None)
+        return [(one, {}) for one in (best, *kept_runs(part, best, MODEL))]
+
+    def keeper(self) -> Keeper:
+        return Keeper(self.state, cast("Opener", self.opened), self.replan, lambda: None)
+
+
+async def until(so: Callable[[], Any]) -> None:
+    async with asyncio.timeout(60):
+        while not so():  # noqa: ASYNC110  nobody tells
+            await asyncio.sleep(0.01)
+
+
+async def test_under_answers_a_split_goes_to_machines_that_no_other_pipeline_has() -> None:
+    scene = Scene()
+    keeper = scene.keeper()
+    async with asyncio.TaskGroup() as group:
+        await keeper.begin(group)
+        split, whole = scene.opened.rebuilders
+        [(found, _)] = await split.options(frozenset({ATTIC.id}))
+        assert scene.without == [{ATTIC.id, SHED.id}]
+        assert found.stages == ALONE.stages
+        with pytest.raises(Unreachable):  # a whole one is there again, or its answers go elsewhere
+            await whole.options(frozenset({SHED.id}))
+        scene.state.place(0, ALONE, {})
+        assert scene.state.part(0) == ALONE
+        assert [one.machines for one in scene.replicas.held] == [{HOST.id}, {SHED.id}]
+        keeper.end()
+
+
+async def test_a_split_that_was_lost_is_opened_again_where_it_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replica_supervisor, "LEAST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(replica_supervisor, "LONGEST_PAUSE_SECONDS", 0.02)
+    scene = Scene()
+    keeper = scene.keeper()
+    async with asyncio.TaskGroup() as group:
+        await keeper.begin(group)
+        scene.replicas.held[0].pipeline.end(StageLost("stage_lost", machine="attic"))
+        await until(lambda: keeper.is_lost(ATTIC.id))
+        assert keeper.is_lost(HOST.id)
+        assert not keeper.is_lost(SHED.id)
+        await until(lambda: len(scene.opened.parts) == 3)
+        assert scene.opened.parts[2].stages == ALONE.stages
+        assert scene.without == [{SHED.id}]
+        await until(lambda: scene.replicas.n_serving == 2)
+        assert not keeper.is_lost(HOST.id)
+        keeper.end()
+
+
+@asynccontextmanager
+async def shrunk(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Rebuilding, list[Loss]]]:
+    """Its split went to the host alone, and attic has come back; how it is placed anew, and why it breaks off."""
+    monkeypatch.setattr(standby, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(standby, "LEAST_BETWEEN_SECONDS", 0.0)
+    keeper, why = scene.keeper(), list[Loss]()
+    async with asyncio.TaskGroup() as group:
+        await keeper.begin(group)
+        split = scene.opened.rebuilders[0]
+        monkeypatch.setattr(scene.replicas.held[0].pipeline, "break_off", why.append)
+        placed_s = scene.state.placed_s
+        scene.state.place(0, ALONE, {})
+        scene.state.placed_s = placed_s
+        scene.there = [ATTIC, SHED]
+        scene.state.household_changed()
+        yield split, why
+        keeper.end()
+
+
+async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its layers lie there before anything is let go; the whole replica keeps its own machine."""
+    scene = Scene(asked_s=LONG_AGO)
+    async with shrunk(scene, monkeypatch) as (split, why):
+        await until(lambda: why)
+        assert [(one.machine, one.why.code, one.is_gone) for one in why] == [
+            ("", "recovery_joining", False)
+        ]
+        assert [(one.machine, len(one.layers)) for one in scene.opened.placed.prepared] == [
+            (ATTIC.id, 4)
+        ]
+        assert split.wanted()  # else a pipeline that nobody asks would end here
+        await split.plan(frozenset())
+        assert not split.wanted()
+        await split.build()
+        assert [len(one.layers) for one in scene.state.part(0).stages] == [2, 4, 2]
+        assert [one.machines for one in scene.replicas.held] == [{HOST.id, ATTIC.id}, {SHED.id}]
+        scene.state.household_changed()
+        await asyncio.sleep(0.1)
+        assert len(why) == 1  # as it was ordered: nothing more to go to
+
+
+@pytest.mark.parametrize("cause", ["somebody asks", "placed just now", "not clearly better"])
+async def test_a_split_stays_small(monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
+    scene = Scene() if cause == "somebody asks" else Scene(asked_s=LONG_AGO)
+    if cause == "placed just now":
+        scene.state.placed_s = time.monotonic()
+    if cause == "not clearly better":
+        scene.state.split = None  # nobody ordered it, and nothing was measured
+    async with shrunk(scene, monkeypatch) as (_, why):
+        await asyncio.sleep(0.2)
+        assert why == []
+        assert scene.opened.placed.prepared == []

@@ -1,0 +1,35 @@
+"""What is remembered of machines that became slow."""
+
+from __future__ import annotations
+
+from app.core.ids import MachineId
+from app.core.recovery.slow_machines import SLOW_FOR_S
+from app.node.placement.slowness import Slowness
+
+DEN, ATTIC = MachineId("den"), MachineId("attic")
+
+
+def test_who_is_slow_is_known_until_it_is_quick_again() -> None:
+    slowness = Slowness()
+    slowness.look({DEN: 0.02, ATTIC: 0.02}, 0.0, 1.0)
+    slowness.look({DEN: 0.02, ATTIC: 0.2}, 0.0, 2.0)
+    assert slowness.slow == {ATTIC: 10.0}
+    slowness.look({DEN: 0.02, ATTIC: 0.03}, 0.0, 3.0)
+    assert slowness.slow == {}
+
+
+def test_who_was_replaced_is_left_alone_for_a_while() -> None:
+    slowness = Slowness()
+    slowness.look({DEN: 0.02, ATTIC: 0.02}, 0.0, 1.0)
+    slowness.look({DEN: 0.02, ATTIC: 0.2}, 0.0, 2.0)
+    slowness.look({DEN: 0.02}, 5.0, 6.0)  # placed anew, without it
+    assert slowness.slow == {ATTIC: 10.0}
+    slowness.look({DEN: 0.02}, 5.0, 2.0 + SLOW_FOR_S)
+    assert slowness.slow == {}
+
+
+def test_layers_that_were_placed_anew_are_measured_anew() -> None:
+    slowness = Slowness()
+    slowness.look({DEN: 0.02, ATTIC: 0.01}, 0.0, 1.0)
+    slowness.look({DEN: 0.02, ATTIC: 0.09}, 5.0, 6.0)  # it holds nine times as many now
+    assert slowness.slow == {}

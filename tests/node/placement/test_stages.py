@@ -1,0 +1,305 @@
+"""How stages get to their machines: cut here, sent there, and nothing left behind when that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.catalog.shelf import Shelf
+from app.catalog.stages import stage_store
+from app.catalog.stages.cut import read_pieces
+from app.catalog.stages.stage_store import StageStore
+from app.core.errors import StageLost, Unreachable
+from app.core.ids import MachineId, PipelineId
+from app.core.planner.plan import Candidate, Plan, PlannedStage, Workload, plan
+from app.core.scheduler.threads import Threads
+from app.inference.stages.stage_client import FrameChannel
+from app.network import messages
+from app.node.placement import stage_sender
+from app.node.placement.reservation import Room
+from app.node.placement.stage_answers import StageAnswers
+from app.node.placement.stages import Placing
+from app.node.planning.sizes import Sizes
+from backends.contract import Number
+from testbed import tiny
+
+DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
+SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
+Json = dict[str, Any]
+
+
+class Lender:
+    """Links and answers of one lender, which may not read, or not be there."""
+
+    def __init__(self, reads: bool = True, hears: bool = True) -> None:
+        self.reads, self.hears = reads, hears
+        self.closed: list[PipelineId] = []
+        self.answers = StageAnswers()
+
+    def link(self, machine: MachineId) -> Lender:
+        return self
+
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> Any:
+        return self.answers.expect(machine, pipeline)
+
+    async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
+        self.closed.append(pipeline)
+
+    async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes:
+        n_pieces = len(msgspec.json.decode(body)["pieces"])
+        return msgspec.json.encode([{"piece": n, "start": 0} for n in range(n_pieces)])
+
+    async def upload_pieces(
+        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
+    ) -> bytes:
+        async for _ in chunks:
+            if not self.reads:
+                await asyncio.sleep(60)
+        return b"{}"
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        raise Unreachable("peer_hung_up", name="attic", address="")
+
+    async def inquire(self) -> None:
+        raise AssertionError("nothing is asked while a placement opens")
+
+    def computes(self) -> bool:
+        return False
+
+    def is_down(self, machine: MachineId) -> bool:
+        return False
+
+    async def send(self, message: messages.Message) -> None:
+        if not self.hears:
+            raise Unreachable("link_lost", name="attic")
+        assert isinstance(message, messages.OpenStage)
+        ready = messages.StageReady(
+            pipeline=message.pipeline, epoch=1, memory_bytes=1, fetched_bytes=0
+        )
+        self.answers.heard(ATTIC, "attic", ready)
+
+
+class Place:
+    """A model of four layers on the shelf of `den`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stages = StageStore(folder / "stages", 1 << 30)
+        self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
+        path = tiny.llama(folder / "m.gguf", layers=4, width=256, ffn=512)
+        self.entry = self.shelf.import_file(path)
+        self.told: list[tuple[Json, threading.Thread]] = []
+        self.begun = asyncio.Event()
+
+    def plan(self, *split: int) -> Plan:
+        room = Candidate(DEN, "den", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)]
+        return plan(*room, self.entry.model, Workload(512), split)
+
+    def placing(self, lender: Lender, stack: AsyncExitStack) -> Placing:
+        def tell(progress: Json) -> None:
+            self.told.append((progress, threading.current_thread()))
+            self.begun.set()
+
+        return Placing(
+            self.entry, self.shelf, self.stages, lender, SIZES, stack, tell, Room(self.make_room)
+        )
+
+    async def make_room(self, plan: Plan) -> None:
+        """Nothing has to go for it."""
+
+    async def cut_out(self, stage: PlannedStage) -> str:
+        async with AsyncExitStack() as stack:
+            path = await self.placing(Lender(), stack)._cut_out(stage, stack)
+            assert self.stages._held
+            return path
+
+    async def open_there(self, lender: Lender, stack: AsyncExitStack) -> None:
+        await self.placing(lender, stack)._open_there(self.plan(1, 2, 1).stages[1], stack)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*wanted: Any) -> Iterator[bytes]:
+        for chunk in read_pieces(*wanted):
+            time.sleep(0.02)
+            yield chunk
+
+    monkeypatch.setattr(stage_store, "read_pieces", slow)
+
+
+async def test_slots_are_kept_apart_where_there_are_cells_for_each(place: Place) -> None:
+    stage = place.plan(2, 1, 1).stages[0]
+    for sizes, apart in ((SIZES, False), (replace(SIZES, kv_cells=4 * 512), True)):
+        assert sizes.config(stage, place.entry, "x").apart is apart
+
+
+@pytest.mark.usefixtures("slow_cuts")
+async def test_a_cancelled_cut_leaves_room_for_the_next(place: Place) -> None:
+    stage = place.plan(2, 1, 1).stages[0]
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(place.cut_out(stage), name="cancelled")
+        await place.begun.wait()
+        task.cancel()
+        await asyncio.wait({task})
+    assert task.cancelled()
+    assert not place.stages._held
+    assert not place.stages._receiving  # else: "received already"
+    assert Path(await place.cut_out(stage)).exists()  # noqa: ASYNC240
+    assert not place.stages._held
+
+
+async def test_progress_of_a_cut_is_told_on_the_loop(place: Place) -> None:
+    stage = place.plan(2, 1, 1).stages[0]
+    await place.cut_out(stage)
+    assert {thread for _, thread in place.told} == {threading.main_thread()}
+    last = place.told[-1][0]
+    assert last["step"] == "cutting"
+    assert 0 < last["done"] <= last["total"]
+
+
+async def test_a_lender_that_takes_nothing_ends_the_load(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_sender, "TAKEN_SECONDS", 0.3)
+    monkeypatch.setattr(stage_sender, "ANSWER_SECONDS", 0.1)
+    async with asyncio.timeout(30), AsyncExitStack() as stack:
+        with pytest.raises(StageLost) as caught:
+            await place.open_there(Lender(reads=False), stack)
+    assert caught.value.reason.code == "stage_not_taken"
+    assert caught.value.reason.facts["machine"] == "attic"
+
+
+async def test_an_order_that_may_have_arrived_is_taken_back(place: Place) -> None:
+    lender = Lender(hears=False)
+    async with AsyncExitStack() as stack:
+        with pytest.raises(Unreachable):
+            await place.open_there(lender, stack)
+    assert len(lender.closed) == 1
+    assert not lender.answers._waiting
+
+
+async def test_layers_that_were_opened_are_closed_when_their_channel_fails(place: Place) -> None:
+    lender = Lender()
+    async with AsyncExitStack() as stack:
+        with pytest.raises(Unreachable):
+            await place.open_there(lender, stack)
+        assert not lender.closed
+    assert len(lender.closed) == 1
+
+
+async def test_a_planned_stage_has_room_for_all_of_its_file(place: Place) -> None:
+    for stage in place.plan(1, 2, 1).stages:
+        cut = place.shelf.cut(place.entry, stage.layers, stage.role)
+        assert stage.weight_bytes >= cut.manifest.total_bytes  # what a lender counts
+
+
+class Channel:
+    """To a machine that hangs: what is closed is so once it may be."""
+
+    def __init__(self) -> None:
+        self.closing, self.may_close = asyncio.Event(), asyncio.Event()
+
+    async def send(self, frame: bytes) -> None: ...
+
+    async def deliver(self, to: Callable[[bytes], None]) -> None:
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        self.closing.set()
+        await self.may_close.wait()
+
+
+class Connected(Lender):
+    """Two machines, to which each data connection opens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.machine, self.channels = ATTIC, dict[MachineId, Channel]()
+        self.hears_at: asyncio.Event | None = None
+
+    async def send(self, message: messages.Message) -> None:
+        if self.hears_at is not None:
+            await self.hears_at.wait()
+        await super().send(message)
+
+    def link(self, machine: MachineId) -> Lender:
+        self.machine = machine
+        return self
+
+    async def open_data(self, pipeline: PipelineId) -> FrameChannel:
+        return self.channels.setdefault(self.machine, Channel())
+
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> Any:
+        return self.answers.expect(ATTIC, pipeline)
+
+
+async def test_nobody_waits_for_the_end_on_a_machine_that_hangs(place: Place) -> None:
+    middle = place.plan(1, 2, 1).stages[1]
+    there = replace(place.plan(1, 2, 1), stages=(middle,))
+    elsewhere = replace(there, stages=(replace(middle, machine=MachineId("c" * 64)),))
+    lender = Connected()
+    async with asyncio.timeout(30), AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        placing = place.placing(lender, stack)
+        await placing.open(there)
+        hangs = lender.channels[ATTIC]
+        await placing.open(elsewhere)
+        await hangs.closing.wait()
+        assert not lender.closed
+        again = group.create_task(placing.open(there), name="open there again")
+        lender.channels[elsewhere.stages[0].machine].may_close.set()
+        await asyncio.sleep(0.05)
+        assert len(lender.closed) == 1
+        assert not again.done(), "its memory is wanted again: first it is given back"
+        hangs.may_close.set()
+        await again
+        assert len(lender.closed) == 2
+    assert len(lender.closed) == 3
+
+
+async def test_what_goes_wrong_above_a_placement_is_told_as_it_is(place: Place) -> None:
+    middle, lender = place.plan(1, 2, 1).stages[1], Connected()
+    stack = AsyncExitStack()
+    await place.placing(lender, stack).open(replace(place.plan(1, 2, 1), stages=(middle,)))
+    lender.channels[ATTIC].may_close.set()
+    why = StageLost("stage_gone")
+    assert not await stack.__aexit__(StageLost, why, None)  # no group of errors is raised
+    assert len(lender.closed) == 1
+
+
+async def test_what_is_opened_ahead_is_given_back_when_the_placement_ends(place: Place) -> None:
+    middle, lender = place.plan(1, 2, 1).stages[1], Connected()
+    spare = replace(middle, machine=MachineId("c" * 64))
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with AsyncExitStack() as stack:
+            placing = place.placing(lender, stack)
+            await placing.open(replace(place.plan(1, 2, 1), stages=(middle,)))
+            lender.channels[ATTIC].may_close.set()
+            await placing.prepare(spare)
+            lender.channels[spare.machine].may_close.set()
+            assert placing.ahead(replace(place.plan(1, 2, 1), stages=(middle,))) == [spare]
+            lender.hears_at = asyncio.Event()
+            other = replace(spare, machine=MachineId("e" * 64))
+            late = group.create_task(_fails(placing.prepare(other)), name="opened ahead")
+            await asyncio.sleep(0.05)
+        lender.hears_at.set()
+        assert await late == "pipeline_closed"
+    assert len(lender.closed) == 3  # the late one's, too: it may have been opened there
+
+
+async def _fails(work: Awaitable[None]) -> str:
+    with pytest.raises(StageLost) as found:
+        await work
+    return found.value.reason.code

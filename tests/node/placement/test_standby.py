@@ -1,0 +1,391 @@
+"""What is done for a loss that may come, and for a machine that came back: only while nobody asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from app.core.errors import DoesNotFit, StageLost
+from app.core.ids import MachineId
+from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
+from app.core.planner.placement_change import QUIET_S, SETTLED_S, kept_runs
+from app.core.planner.plan import plan
+from app.core.recovery.recovery import Loss
+from app.node.placement import standby
+from app.node.placement.idle import Quiet
+from app.node.placement.placement_state import PlacementState
+from app.node.placement.standby import LEAST_BETWEEN_SECONDS, Ahead
+from testbed.households import MIB, link, machine, model, speed
+
+WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
+DEN = machine("den", 1600, speed(0.002))
+ATTIC, KITCHEN, STUDY = (
+    machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study")
+)
+SLOW = machine("slow", 1600, speed(0.02), link())
+Json = dict[str, Any]
+
+
+def spread(*lenders: Candidate, sizes: Sequence[int]) -> Plan:
+    return plan(DEN, lenders, MODEL, WORK, list(sizes))
+
+
+class Scene(PlacementState):
+    """A placement, and what is asked of whoever can place it anew, and of its pipeline."""
+
+    def __init__(self, now: Plan, *lenders: Candidate, split: list[int] | None = None) -> None:
+        super().__init__(MODEL, now, {}, split, Quiet(), self.note)
+        self.lenders = lenders
+        self.clock_s = self.asked_at_s = self.placed_s = 1000.0
+        self.moved: list[Plan] = []
+        self.steps: dict[MachineId, float] = {}
+        self.told: list[MachineId | None] = []  # that this one is replaced, or none any more
+        self.prepared: list[tuple[str, bool]] = []
+        self.checks: Any = None  # of samples
+        self.failed: frozenset[MachineId] = frozenset()  # again and again
+        self.ahead = Ahead(self, 0, self, self, lambda: self.clock_s)  # type: ignore[arg-type]
+
+    def steps_s(self) -> dict[MachineId, float]:
+        return self.steps
+
+    def note(self) -> None:
+        self.told.append(next(iter(self.replaced), None))
+
+    @property
+    def asked_s(self) -> float:
+        return self.asked_at_s
+
+    def looked(self, **steps: float) -> Scene:
+        self.steps = {MachineId(f"{name:0>64}"): step_s for name, step_s in steps.items()}
+        self.ahead._slowness.look(self.steps, self.placed_s, self.clock_s)
+        return self
+
+    def intend(self, option: tuple[Plan, Json]) -> None:
+        self.moved.append(option[0])
+
+    def break_off(self, loss: Loss) -> None:
+        self.is_moving = False  # at once
+
+    def left_out(self) -> frozenset[MachineId]:
+        return self.failed
+
+    async def options(self, without: frozenset[MachineId]) -> list[tuple[Plan, Json]]:
+        there = [one for one in self.lenders if one.id not in without]
+        sizes = self.split if self.split and len(self.split) - 2 <= len(there) else None
+        best = plan(DEN, there, MODEL, WORK, sizes)
+        return [(one, {}) for one in (best, *kept_runs(self.plan, best, MODEL))]
+
+    async def soonest(self, without: frozenset[MachineId]) -> tuple[Plan, Json]:
+        return (await self.options(without))[-1]
+
+    def missing(self, wanted: Plan) -> list[PlannedStage]:
+        held = {(stage.machine, stage.layers) for stage in self.plan.stages}
+        return [stage for stage in wanted.stages[1:-1] if (stage.machine, stage.layers) not in held]
+
+    async def prepare(
+        self, wanted: Plan, only: PlannedStage | None = None, *, load: bool = True
+    ) -> None:
+        for stage in [only] if only else self.missing(wanted):
+            run = f"{stage.name} {stage.layers.first}-{stage.layers.last}"
+            self.prepared.append((run, load))
+
+    def waits(self, seconds: float) -> Scene:
+        self.clock_s += seconds
+        return self
+
+
+async def test_each_lenders_layers_are_placed_ahead_on_a_spare_machine() -> None:
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
+    await scene.ahead.look()
+    assert sorted(scene.prepared) == [("study 2-4", True), ("study 4-6", True)]
+    assert scene.moved == []
+
+
+async def test_the_others_are_covered_while_one_is_slow_and_while_one_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slow is better than not at all; and what fits nowhere keeps nothing else from being covered."""
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
+    scene.ahead._slowness._slow = {STUDY.id: (scene.clock_s, 9.0)}
+    soonest = scene.soonest
+
+    async def picky(without: frozenset[MachineId]) -> tuple[Plan, Json]:
+        if STUDY.id in without or ATTIC.id in without:
+            raise DoesNotFit("nothing_fits")
+        return await soonest(without)
+
+    monkeypatch.setattr(scene, "soonest", picky)
+    await scene.ahead.look()
+    assert scene.prepared == [("study 4-6", True)]
+
+
+async def test_where_memory_is_scarce_the_disk_alone_is_taken() -> None:
+    little = machine("study", 400, speed(0.002), link())
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, little, split=[2, 2, 2, 2])
+    await scene.ahead.look()
+    assert {load for _, load in scene.prepared} == {False}
+
+
+async def test_a_machine_that_came_back_is_used_again_once_it_is_quiet() -> None:
+    scene = Scene(spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
+    for seconds, moves in ((0.0, 0), (QUIET_S, 0), (SETTLED_S, 1)):
+        scene.waits(seconds)
+        await scene.ahead.look()
+        assert len(scene.moved) == moves
+    [better] = scene.moved
+    assert "attic" in {stage.name for stage in better.stages}
+    assert any(run.startswith("attic") for run, _ in scene.prepared)  # before anything is let go
+
+
+async def test_a_machine_that_became_far_slower_is_replaced_once_it_is_quiet() -> None:
+    """Told while it is, and not gone back to as soon as it is no more part of the placement."""
+    now = spread(ATTIC, sizes=[1, 6, 1])
+    scene = Scene(now, ATTIC, KITCHEN).looked(den=0.02, attic=0.06)
+    scene.looked(den=0.02, attic=0.6)
+    await scene.waits(QUIET_S).ahead.look()
+    assert scene.moved == []  # its layers came just now
+    await scene.waits(SETTLED_S).ahead.look()
+    [better] = scene.moved
+    assert {stage.name for stage in better.stages} == {"den", "kitchen"}
+    assert [machine for machine in scene.told if machine] == [ATTIC.id]
+    assert scene.told[-1] is None
+    assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
+    scene.plan, scene.placed_s = better, scene.clock_s
+    scene.looked(den=0.02, kitchen=0.06)
+    await scene.waits(SETTLED_S).ahead.look()
+    assert len(scene.moved) == 1
+
+
+async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(globals(), "DEN", machine("den", 600, speed(0.002)))  # too small for all
+    now = spread(ATTIC, sizes=[1, 6, 1])
+    slower = machine("kitchen", 1600, speed(0.2), link())
+    for others in ([slower], []):
+        scene = Scene(now, ATTIC, *others).looked(den=0.02, attic=0.06)
+        scene.looked(den=0.02, attic=0.36)
+        assert await scene.waits(SETTLED_S).ahead._without_slow() is None
+        assert not any(scene.told)
+
+
+async def test_nothing_is_moved_for_little_or_for_what_is_not_known() -> None:
+    best = plan(DEN, [ATTIC, KITCHEN], MODEL, WORK)
+    scene = Scene(best, ATTIC, KITCHEN).waits(SETTLED_S)
+    await scene.ahead.look()
+    unknown = [machine(name, 1600, None) for name in ("attic", "kitchen")]
+    scene_unknown = Scene(spread(*unknown[:1], sizes=[1, 6, 1]), *unknown).waits(SETTLED_S)
+    await scene_unknown.ahead.look()
+    assert scene.moved == scene_unknown.moved == []
+
+
+async def test_a_split_that_was_ordered_is_gone_back_to() -> None:
+    scene = Scene(spread(KITCHEN, sizes=[1, 6, 1]), ATTIC, KITCHEN, split=[2, 2, 2, 2])
+    await scene.waits(SETTLED_S).ahead.look()
+    assert [[len(stage.layers) for stage in one.stages] for one in scene.moved] == [[2, 2, 2, 2]]
+
+
+async def test_it_looks_when_something_is_new_and_nobody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(standby, "LOOK_SECONDS", 0.01)
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run())
+        await asyncio.sleep(0.1)
+        assert scene.prepared == []  # somebody asked just now
+        scene.waits(QUIET_S)
+        await until(lambda: len(scene.prepared) == 2)
+        scene.waits(LEAST_BETWEEN_SECONDS)
+        await asyncio.sleep(0.1)
+        assert len(scene.prepared) == 2  # nothing is new
+        scene.n_changes += 1
+        await until(lambda: len(scene.prepared) == 4)
+        task.cancel()
+
+
+async def test_a_question_ends_it_and_it_is_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standby, "LOOK_SECONDS", 0.01)
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2]).waits(QUIET_S)
+    begun: list[bool] = []
+
+    async def slow(*_: Any, **__: Any) -> None:
+        begun.append(True)
+        await asyncio.sleep(60 if len(begun) == 1 else 0)
+
+    monkeypatch.setattr(scene, "prepare", slow)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run())
+        await until(lambda: bool(begun))
+        scene.asked.set()
+        scene.asked_at_s = scene.waits(LEAST_BETWEEN_SECONDS).clock_s
+        await asyncio.sleep(0.1)
+        assert len(begun) == 1
+        scene.asked.clear()
+        scene.waits(QUIET_S)
+        await until(lambda: len(begun) == 3)
+        task.cancel()
+
+
+async def test_what_was_refused_is_tried_again_and_keeps_nothing_else_from_being_covered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though nothing is new: a machine need not say that it has memory again. Less and less often."""
+    now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
+    scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2]).waits(SETTLED_S)
+    prepare, tries = scene.prepare, list[float]()
+
+    async def refused(wanted: Plan, only: PlannedStage | None = None, **how: bool) -> None:
+        if only is not None and only.layers.first == 2 and len(tries) < 3:
+            tries.append(scene.clock_s)
+            raise StageLost("stage_unreachable", machine="study")
+        await prepare(wanted, only, **how)
+
+    monkeypatch.setattr(scene, "prepare", refused)
+    for _ in range(20):
+        await scene.waits(LEAST_BETWEEN_SECONDS).ahead.turn()
+        assert ("study 4-6", True) in scene.prepared
+    assert [after - before for before, after in pairwise(tries)] == [30.0, 60.0]
+    assert scene.prepared.count(("study 2-4", True)) == 1  # then it rests
+
+
+async def test_what_fits_nowhere_else_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standby, "LOOK_SECONDS", 0.01)
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), ATTIC).waits(QUIET_S)
+    n_tries: list[int] = []
+
+    async def none(*_: Any) -> Any:
+        n_tries.append(1)
+        raise DoesNotFit("memory_short", worker="all", cause="a test")
+
+    monkeypatch.setattr(scene, "soonest", none)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run())
+        await until(lambda: bool(n_tries))
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        task.cancel()
+
+
+async def until(holds: Any) -> None:
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.01)
+
+
+class Checking:
+    """In place of node/checking.py: who is doubted, and whether a sample waits."""
+
+    def __init__(self, *doubts: MachineId, is_due: bool = False) -> None:
+        self.doubts, self.is_due, self.looked = set(doubts), is_due, 0
+        self.begun = asyncio.Event()
+        self.until = asyncio.Event()
+
+    async def look(self, plan: Plan) -> None:
+        self.begun.set()
+        await self.until.wait()
+        self.looked += 1
+        self.is_due = False
+
+
+async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_for_a_better_speed() -> (
+    None
+):
+    now = spread(ATTIC, sizes=[1, 6, 1])
+    scene = Scene(now, KITCHEN)  # the planner has left it out already
+    scene.checks = Checking(ATTIC.id)
+    await scene.ahead.look()
+    [right] = scene.moved
+    assert {stage.name for stage in right.stages} == {"den", "kitchen"}
+    assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
+
+
+async def test_where_nobody_can_replace_it_the_placement_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]))
+    scene.checks = Checking(ATTIC.id)
+
+    async def short(_: frozenset[MachineId]) -> Any:
+        raise DoesNotFit("nothing_fits")
+
+    monkeypatch.setattr(scene, "soonest", short)
+    await scene.ahead.look()
+    assert scene.moved == []
+
+
+async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the usual pauses, though nothing else is new."""
+    monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN).waits(QUIET_S)
+    scene.checks, prepare, n_tries = Checking(ATTIC.id), scene.prepare, 0
+
+    async def fails_first(*given: Any, **how: Any) -> None:
+        nonlocal n_tries
+        n_tries += 1
+        if n_tries == 1:
+            raise StageLost("stage_unreachable", machine="kitchen")
+        await prepare(*given, **how)
+
+    monkeypatch.setattr(scene, "prepare", fails_first)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(scene.ahead.run(), name="ahead")
+        await until(lambda: n_tries == 1)
+        await asyncio.sleep(0.05)
+        assert (n_tries, scene.moved) == (1, [])
+        scene.waits(LEAST_BETWEEN_SECONDS)
+        await until(lambda: scene.moved)
+        task.cancel()
+
+
+async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN)
+    checks = scene.checks = Checking(ATTIC.id)
+
+    async def used_again(*_: Any, **__: Any) -> None:
+        checks.doubts.clear()
+
+    monkeypatch.setattr(scene, "prepare", used_again)
+    await scene.ahead.look()
+    assert scene.moved == []
+
+
+async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The order of events, not their times: asked, answered, and only then is the check done, another time."""
+    monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
+    scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), ATTIC)
+    checks = scene.checks = Checking(is_due=True)
+    scene.ahead._seen = (0, True, frozenset())
+    scene.asked_at_s = scene.clock_s - QUIET_S
+    scene.placed_s = scene.clock_s - SETTLED_S
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        running = group.create_task(scene.ahead.run(), name="ahead")
+        await checks.begun.wait()
+        scene.asked.set()  # somebody asks; what is answered needs nothing of the check
+        await asyncio.sleep(0.05)
+        assert (checks.looked, checks.is_due) == (0, True)
+        checks.begun.clear()
+        scene.asked_at_s = scene.clock_s  # it was answered
+        scene.asked.clear()
+        await asyncio.sleep(0.05)
+        assert not checks.begun.is_set()  # not so soon after an answer
+        scene.clock_s += QUIET_S
+        checks.until.set()
+        await checks.begun.wait()
+        running.cancel()
+    assert checks.looked == 1

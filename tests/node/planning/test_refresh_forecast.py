@@ -1,0 +1,101 @@
+"""A forecast that was made from numbers which do not hold is mended by itself, while the model stays loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.core.planner.plan import Workload, plan
+from app.node.planning import refresh_forecast
+from app.node.planning.refresh_forecast import measure_again, reckon
+from testbed.households import MIB, link, machine, model, speed
+from tests.node.pool import BUSY, node
+
+MODEL = model([100 * MIB] * 8)
+DEN = machine("den", 1600, speed(0.002))
+ATTIC = machine("attic", 1600, speed(0.002), link())
+SLOWER = 30.0
+
+
+def running() -> Any:
+    chosen = plan(DEN, [ATTIC], MODEL, Workload(context=1024), [1, 6, 1])
+    return SimpleNamespace(
+        plan=chosen, state=SimpleNamespace(described={"model": "m", "forecast": None}),
+        entry=SimpleNamespace(model=MODEL, name="m"), asked_s=time.monotonic(),
+    )  # fmt: skip
+
+
+def test_a_machine_that_is_quicker_than_it_was_makes_the_forecast_better() -> None:
+    one = running()
+    reckon(one, [DEN, replace(ATTIC, speed=speed(0.001), lends_bytes=1)])
+    assert one.state.plan.stages == one.plan.stages
+    assert one.state.plan.forecast.decode_tok_s > 1.2 * one.plan.forecast.decode_tok_s
+    assert one.state.described["forecast"]["decode_tok_s"] == one.state.plan.forecast.decode_tok_s
+    assert one.state.plan.machines[1].lends_bytes == ATTIC.lends_bytes  # what it was decided from
+
+
+def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
+    one = running()
+    reckon(one, [DEN, replace(ATTIC, speed=None)])
+    assert one.state.described["forecast"] is None
+    assert vars(one.state).keys() == {"described"}
+
+
+async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(refresh_forecast, "REST_S", 0.05)
+    one, tries = running(), list[int]()
+
+    async def speeds(*_: Any) -> dict[str, Any]:
+        tries.append(1)
+        return {DEN.id: DEN.speed, ATTIC.id: ATTIC.speed if len(tries) > 1 else None}
+
+    outlook: Any = SimpleNamespace(speeds=speeds, machines=lambda *_: (DEN, [ATTIC]))
+
+    async def asks() -> None:
+        for _ in range(10):
+            one.asked_s = time.monotonic()
+            await asyncio.sleep(0.02)
+        assert not tries
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asks())
+        assert await measure_again(one, outlook)
+    assert len(tries) == 2
+    assert one.state.described["forecast"] is not None
+
+
+@pytest.mark.long
+async def test_a_measurement_of_a_busy_minute_is_made_again_after_an_answer(tmp_path: Path) -> None:
+    with node(tmp_path, "den") as first:
+        async with first.client() as client:
+            await client.work("POST", "/speeds", {"model": "guide"})
+    book = tmp_path / "speeds.json"
+    kept = json.loads(book.read_text())
+    for entry in kept["entries"].values():
+        for name in set(entry) - {"measured_at", "disturbed"}:
+            entry[name] *= SLOWER
+        entry["disturbed"] = False
+    book.write_text(json.dumps(kept))
+    with node(tmp_path, "den") as again:
+        async with again.client() as client:
+            loaded = (await client.work("POST", "/load", {"model": "guide"}))["loaded"]
+            slow = loaded["forecast"]["decode_tok_s"]
+            order = {"prompt_ids": [5] * 70, "max_tokens": 60, "ignore_end": True, "guesses": False}
+            await client.work("POST", "/ask", order)
+            late = time.monotonic() + 15 * BUSY
+            while (now := (await client.get("/status"))["loaded"])["forecast"][
+                "decode_tok_s"
+            ] < SLOWER / 6 * slow:
+                assert time.monotonic() < late, f"{slow} -> {now['forecast']}, {now['last_answer']}"
+                await asyncio.sleep(0.2)
+            found = await client.work("POST", "/plan", {"model": "guide", "shape": "one"})
+    assert found["forecast"]["decode_tok_s"] > SLOWER / 6 * slow

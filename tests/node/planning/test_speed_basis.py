@@ -1,0 +1,129 @@
+"""What is measured for a model, and what is said of one whose layers cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog.families.effort_reader import stand_in, stand_in_effort
+from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.model_reader import model_of
+from app.catalog.stages import synthetic_stage
+from app.core.errors import BadInput, Reason
+from app.core.ids import MachineId
+from app.core.planner.machine_speed import Speed
+from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Plan, Workload
+from app.core.reasons import said
+from app.inference.worker.trial_run import DEPTH
+from app.node.planning.planning import said_why, why_unmeasured
+from app.node.planning.speed_basis import Basis, basis_of
+
+FAMILIES = Path(__file__).parents[2] / "families"
+PACE = Bottleneck(Part.MACHINE, MachineId("0"), "den", 0.9)
+SPEED = Speed(0.003, 0.001, 1e-6, 0.06, 2e-5, 0.0002, 0.005, 0.002)
+
+
+def basis(name: str) -> Basis:
+    header = read_header(FAMILIES / f"{name}.gguf")
+    return basis_of(header, model_of(header, "m", "0" * 64))
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3-moe", "phi3"])
+def test_plain_layers_are_measured_themselves(name: str) -> None:
+    found = basis(name)
+    assert not found.is_estimate
+    assert found.shape.architecture != "llama" or name == "llama"
+    assert found.speed(SPEED, 64) is SPEED
+
+
+@pytest.mark.parametrize("name", ["gemma3", "gpt-oss", "cohere2"])
+def test_layers_with_a_window_are_measured_themselves_and_look_back_no_further(name: str) -> None:
+    found = basis(name)
+    assert not found.is_estimate
+    speed = found.speed(SPEED, 64)
+    assert speed is not None
+    assert not speed.estimated
+    assert speed.layer_s == SPEED.layer_s
+    assert 0 < speed.window < DEPTH  # as these tiny models have it
+    seen_s = DEPTH * speed.position_s + speed.window * speed.window_position_s
+    assert seen_s == pytest.approx(DEPTH * SPEED.position_s)  # what was measured
+    chunk_s = DEPTH * speed.chunk_position_s + speed.window * speed.window_chunk_position_s
+    assert chunk_s == pytest.approx(DEPTH * SPEED.chunk_position_s)
+
+
+@pytest.mark.parametrize(
+    "name", ["qwen3-5", "deepseek-v3", "deepseek-v32", "llama4", "lfm2", "glm4"]
+)
+def test_layers_that_need_their_place_are_measured_themselves(name: str) -> None:
+    found = basis(name)
+    assert not found.is_estimate
+    speed = found.speed(SPEED, 64)
+    assert speed is not None
+    assert not speed.estimated
+    assert speed.layer_s == SPEED.layer_s
+    assert found.speed(None, 64) is None
+
+
+@pytest.mark.parametrize("name", ["qwen3-5", "llama"])
+def test_for_layers_too_large_a_plain_layer_of_their_number_type_stands(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    own = basis(name)
+    monkeypatch.setattr(synthetic_stage, "MAX_LAYER_BYTES", 1 << 10)
+    found = basis(name)
+    assert found.is_estimate
+    assert found == own.instead
+    assert found.shape == stand_in("F16")
+    speed = found.speed(SPEED, 64)
+    assert speed is not None
+    assert speed.estimated
+    assert 0 < speed.layer_s < SPEED.layer_s  # they are tiny
+    assert found.speed(None, 64) is None
+
+
+def test_why_nothing_is_said_comes_from_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic_stage, "MAX_LAYER_BYTES", 1 << 10)
+    with pytest.raises(BadInput, match="unforecast_indexer"):
+        basis("deepseek-v32")
+
+
+def test_the_plan_says_it_in_place_of_what_was_not_measured() -> None:
+    why = Reason("unforecast_indexer", {"architecture": "deepseek32"})
+    missing = Reason("plan_unmeasured", {"machine": "den"})
+    placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), missing))
+    assert [one.code for one in said_why(placed, why).reasons] == ["plan_fits_host", why.code]
+    assert said_why(placed, None) == placed
+
+
+@pytest.mark.parametrize(
+    ("machines", "is_estimate", "code"),
+    [
+        (1, False, "plan_measured"), (2, False, "plan_measured_links"), (2, True, "plan_estimated"),
+    ],
+)  # fmt: skip
+def test_a_forecast_names_what_it_is_computed_from(
+    machines: int, is_estimate: bool, code: str
+) -> None:
+    forecast = Forecast(1.0, 9.0, 9.0, 9.0, (), PACE, is_estimate)
+    those = tuple(Candidate(MachineId(str(n)), "den", 1 << 30) for n in range(machines))
+    placed = Plan((), Workload(512), (), forecast=forecast, machines=those)
+    assert [one.code for one in said_why(placed, None).reasons] == [code]
+
+
+def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:
+    shape = stand_in("Q4_K")
+    found = Basis(shape, stand_in_effort(shape)).speed(SPEED, 64)
+    assert found is not None
+    assert found.layer_s == pytest.approx(SPEED.layer_s)
+
+
+def test_a_plan_by_memory_says_why_a_machine_could_not_be_measured() -> None:
+    missing = tuple(Reason("plan_unmeasured", {"machine": name}) for name in ("den", "attic"))
+    placed = Plan((), Workload(512), (Reason("plan_fits_host", {"machine": "den"}), *missing))
+    full = Reason("disk_failed", {"folder": "here", "why": "No space left on device"})
+    told = why_unmeasured(placed, {"den": full}.get).reasons
+    assert [one.code for one in told] == ["plan_fits_host", "plan_unmeasurable", "plan_unmeasured"]
+    assert "den could not be measured" in said(told[1])
+    assert "No space left on device" in said(told[1])
+    assert why_unmeasured(placed, lambda _: None) == placed

@@ -1,0 +1,70 @@
+"""A real node names the model its household begins with, and the sum behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from app.catalog.catalogue import shipped
+from app.core.ids import MachineId
+from app.core.planner.machine_speed import Speed
+from app.core.planner.placement import Candidate
+from app.node.planning.starters import starter
+from testbed.households import machine
+from tests.node.pool import node
+
+GIB = 1 << 30
+
+
+async def test_the_best_of_the_catalogue_that_fits_the_memory_of_today(tmp_path: Path) -> None:
+    """2 GiB hold the smallest of the starters with room to spare; the next one would be tight."""
+    with node(tmp_path, "den", lend="2GiB") as den:
+        async with den.client() as client:
+            found = (await client.get("/starter"))["starter"]
+    smallest = shipped().starters()[-1]
+    assert (found["id"], found["name"]) == (smallest.id, smallest.name)
+    assert found["file"] == smallest.files[0].file
+    assert found["size_bytes"] < found["needs_bytes"] < found["lends_bytes"] == 2 * GIB
+    assert found["tok_s"] is None  # nothing is measured to say so
+
+
+async def test_a_window_that_begins_asks_for_all_of_it_together(tmp_path: Path) -> None:
+    """Threads that read the catalogue for the first time together once ended the node, and no verdict came."""
+    with node(tmp_path, "den", lend="2GiB") as den:
+        async with den.client() as client:
+            plan = client.post("/plan", {"model": "guide", "measure": False})
+            shelf, offers, starter, planned = await asyncio.gather(
+                client.get("/models"), client.get("/catalogue"), client.get("/starter"), plan
+            )
+    assert [one["name"] for one in shelf["models"]] == ["guide"]
+    assert starter["starter"]["id"] in {one["id"] for one in offers["models"]}
+    assert planned["done"]["fits"]
+
+
+class Around:
+    """An outlook on three machines of which nothing is measured."""
+
+    def machines(self, released: object, speeds: object) -> tuple[Candidate, list[Candidate]]:
+        return machine("den", 768, None), [machine(name, 512, None) for name in ("attic", "loft")]
+
+    async def speeds_like(self, *_: object, **__: object) -> dict[MachineId, Speed]:
+        return {}
+
+
+async def test_where_no_first_model_fits_another_that_does_is_named() -> None:
+    """The window and `pull` else said that none fits, above a list in which one does."""
+    outlook: Any = Around()
+    found = await starter(outlook, {})
+    assert found is not None
+    assert found["id"] in {one.id for one in shipped().other_starters()}
+    sketch = {one.id: one for one in shipped().models}[found["id"]]
+    assert "chat" in sketch.good_at
+    assert not sketch.gated
+    assert found["needs_bytes"] < found["lends_bytes"] == 1792 << 20
+
+
+async def test_where_nothing_fits_with_room_none_is_named(tmp_path: Path) -> None:
+    with node(tmp_path, "den", lend="512MiB") as den:
+        async with den.client() as client:
+            assert await client.get("/starter") == {"starter": None}
