@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from app.core.errors import AppError, Reason, StageLost
 from app.core.reasons import said
 from app.node.journal import Journal
+from app.node.load_turn import LoadTurn
+from app.node.loaded import Loaded
 from app.node.stoppable import unless
 
 T = TypeVar("T")
@@ -25,10 +27,10 @@ class Load:
 
 
 class Loads:
-    """Of one host."""
+    """Of one host. `turn`: one load at a time."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, loaded: Loaded, journal: Journal) -> None:
+        self.turn, self._journal = LoadTurn(loaded), journal
         self._under_way: list[Load] = []
         self._closed = False
 

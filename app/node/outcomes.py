@@ -14,6 +14,7 @@ from app.core.reasons import said
 from app.core.recovery import Notice
 from app.inference.chats import Answerer, Delta, Question, Summary
 from app.node.asking import answer_json
+from app.node.company import Company
 from app.node.lessons import Outcome
 from app.node.outlook import Outlook
 from app.node.planning import BATCH_ROWS
@@ -53,12 +54,13 @@ async def counted(
 
 
 class Outcomes:
-    """Of all answers of this host. `group` outlives them."""
+    """Of all answers of this host. `group` outlives them; `company`: those that are made now."""
 
     def __init__(
         self, outlook: Outlook, group: asyncio.TaskGroup, changed: Callable[[], None]
     ) -> None:
         self._outlook, self._group, self._changed = outlook, group, changed
+        self.company = Company()
 
     def ended(self, summary: Summary, running: Running, alone: bool) -> Json:
         """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""

@@ -44,8 +44,9 @@ from app.node.holds import Holds
 from app.node.keeping import Keeper, Replan
 from app.node.lessons import Outcome
 from app.node.ndjson import Progress
-from app.node.opening import Opener, Sources
+from app.node.opening import Opener
 from app.node.placement_state import PlacementState
+from app.node.placing import Sources
 from app.node.quiet import Quiet
 from app.node.rebuilding import notice_json
 from app.node.sizes import Sizes
@@ -299,7 +300,7 @@ class Running:
         try:
             async with AsyncExitStack() as stack:
                 replicas, placings = self.state.pipelines, self.holds.placings
-                opener = Opener(self.entry, sources, self._sizes, tell, placings)
+                opener = Opener(self.entry, sources, self._sizes, tell, self.state, placings)
                 told = partial(self._told, changed)
                 keeper = Keeper(self.state, opener, replan, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())

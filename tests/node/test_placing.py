@@ -26,7 +26,7 @@ from app.inference.stage_client import FrameChannel
 from app.lan import messages
 from app.node import sending
 from app.node.answers import StageAnswers
-from app.node.placing import Placing
+from app.node.placing import Placing, Sources
 from app.node.room import Room
 from app.node.sizes import Sizes
 from backends.contract import Number
@@ -108,9 +108,9 @@ class Place:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
-        return Placing(
-            self.entry, self.shelf, self.stages, lender, SIZES, stack, tell, Room(self.make_room)
-        )
+        nobody: Any = None  # no sample is checked
+        sources = Sources(self.shelf, self.stages, lender, nobody, Room(self.make_room))
+        return Placing(self.entry, sources, SIZES, stack, tell)
 
     async def make_room(self, plan: Plan) -> None:
         """Nothing has to go for it."""
