@@ -7,7 +7,6 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
 from app import __version__
@@ -32,8 +31,6 @@ from app.lan.peer import PeerLink, Work
 from app.machine import cores, devices, paths
 from app.machine.settings import Choices, Settings
 from app.node import link_limits, pairings
-from app.node.answers import Ready, StageAnswers
-from app.node.closings import Closings
 from app.node.doubts import Doubts
 from app.node.events import Changes, Events
 from app.node.finding import Finding, choice_of
@@ -44,6 +41,7 @@ from app.node.hosting import Hosting
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold
 from app.node.lend_rules import LendRules
+from app.node.lenders import NetworkLenders
 from app.node.lending import Lending
 from app.node.lessons import Lessons
 from app.node.link_book import LinkBook
@@ -87,7 +85,7 @@ class Node:
         self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
         self._lessons = Lessons(home.household / "forecasts.json")
         self.network = Network(home, me, sock, self, self)
-        self._answers, self._closings = StageAnswers(), Closings(self.network.link)
+        self._lenders = NetworkLenders(self.network)
         sightings = Sightings(home.household / "seen.json")
         self.household = KnownHousehold(me.id, sightings, self.changed)
         self.rights = Rights(self.network)
@@ -137,11 +135,11 @@ class Node:
             self.lending.check_room,
         )
         self.hosting = Hosting(
-            shelf, stages, self, outlook, threads, group, self.journal, self.changed
+            shelf, stages, self._lenders, outlook, threads, group, self.journal, self.changed
         )
         self.guesting = Guesting(self.network, self.rights, self.hosting)
         here = Here(self.hardware, self.lent, self.hosting, self.lending)
-        self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.link, group)
+        self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
         self._telling = Telling(
             self._status, self.links.measured, self.network, self.hosting.loaded.asked_of
         )
@@ -217,7 +215,7 @@ class Node:
     # Handlers: what happens on the network
 
     async def connected(self, link: PeerLink) -> None:
-        await self._closings.linked(link.peer, link)
+        await self._lenders.closings.linked(link.peer, link)
         self.household.tell(facts.Came(link.peer, str(link.address)))
         self.household.tell(greeted(link))
         if ending := self.lent.host_came(link.peer, link.hello.instance):
@@ -241,7 +239,7 @@ class Node:
             case messages.Answering(now=now):
                 self.lent.host_answers(link.peer, now)
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
-                self._answers.heard(link.peer, link.name, message)
+                self._lenders.answers.heard(link.peer, link.name, message)
             case messages.MeasureSpeed():
                 if member := self.network.members.get(link.peer):
                     await self.measuring.asked(member, message, link.send)
@@ -251,7 +249,7 @@ class Node:
                 log.debug("%s from %s needs nothing done", type(message).__name__, link.name)
 
     async def disconnected(self, link: PeerLink) -> None:
-        self._answers.gone(link.peer, link.name)
+        self._lenders.answers.gone(link.peer, link.name)
         self.measuring.gone(link.peer, link.name)
         self.hosting.lender_left(link.peer)
         self.lent.host_left(link.peer)
@@ -303,18 +301,6 @@ class Node:
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         await self.lent.data(member, pipeline, channel)
-
-    def link(self, machine: MachineId) -> PeerLink:
-        return self.network.link(machine)
-
-    def is_down(self, machine: MachineId) -> bool:
-        return self.network.calls.is_down(machine)
-
-    def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
-        return self._answers.expect(machine, pipeline)
-
-    async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
-        await self._closings.close(machine, pipeline)
 
     # inside
 
