@@ -7,7 +7,6 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
 from app import __version__
@@ -22,7 +21,6 @@ from app.core.household.machine_names import unless_taken
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.plan import Candidate
-from app.core.reasons import with_reason
 from app.core.scheduler.threads import Threads
 from app.inference.stages.stage_host import Lender
 from app.machine import paths
@@ -53,14 +51,13 @@ from app.node.models.guest_answers import Guesting
 from app.node.models.model_manager import Hosting
 from app.node.models.waiting import line_json
 from app.node.options import NodeOptions
-from app.node.placement.pending_closes import Closings
-from app.node.placement.stage_answers import Ready, StageAnswers
+from app.node.placement.lenders import NetworkLenders
 from app.node.planning.forecast_history import Lessons
 from app.node.planning.measuring import Measuring
 from app.node.planning.own_speed import Here, OwnSpeed
 from app.node.planning.planner_inputs import Outlook, lenders_but
 from app.node.rights import Rights
-from app.node.snapshot import machines_json, with_names
+from app.node.snapshot import machines_json, sentence, with_names
 from app.node.status_broadcaster import Telling, about, greeted, status_of, told
 from app.node.verification.quarantine import Doubts
 
@@ -90,7 +87,7 @@ class Node:
         self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
         self._lessons = Lessons(home.household / "forecasts.json")
         self.network = Network(home, me, sock, self, self)
-        self._answers, self._closings = StageAnswers(), Closings(self.network.link)
+        self._lenders = NetworkLenders(self.network)
         sightings = Sightings(home.household / "seen.json")
         self.household = KnownHousehold(me.id, sightings, self.changed)
         self.rights = Rights(self.network)
@@ -140,11 +137,11 @@ class Node:
             self.lending.check_room,
         )
         self.hosting = Hosting(
-            shelf, stages, self, outlook, threads, group, self.journal, self.changed
+            shelf, stages, self._lenders, outlook, threads, group, self.journal, self.changed
         )
         self.guesting = Guesting(self.network, self.rights, self.hosting)
         here = Here(self.hardware, self.lent, self.hosting, self.lending)
-        self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.link, group)
+        self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
         self._telling = Telling(
             self._status, self.links.measured, self.network, self.hosting.loaded.asked_of
         )
@@ -183,7 +180,7 @@ class Node:
                 "name": self.settings.name,
                 "version": __version__,
                 "peer_address": str(self.network.address),
-                **with_reason("reason", dismissed),
+                "reason": sentence(dismissed),
                 "lending": self.lending.json(),
             },
             "machines": machines_json(self._with_layers(), self.network.id),
@@ -220,7 +217,7 @@ class Node:
     # Handlers: what happens on the network
 
     async def connected(self, link: PeerLink) -> None:
-        await self._closings.linked(link.peer, link)
+        await self._lenders.closings.linked(link.peer, link)
         self.household.tell(facts.Came(link.peer, str(link.address)))
         self.household.tell(greeted(link))
         if ending := self.lent.host_came(link.peer, link.hello.instance):
@@ -244,7 +241,7 @@ class Node:
             case messages.Answering(now=now):
                 self.lent.host_answers(link.peer, now)
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
-                self._answers.heard(link.peer, link.name, message)
+                self._lenders.answers.heard(link.peer, link.name, message)
             case messages.MeasureSpeed():
                 if member := self.network.members.get(link.peer):
                     await self.measuring.asked(member, message, link.send)
@@ -254,7 +251,7 @@ class Node:
                 log.debug("%s from %s needs nothing done", type(message).__name__, link.name)
 
     async def disconnected(self, link: PeerLink) -> None:
-        self._answers.gone(link.peer, link.name)
+        self._lenders.answers.gone(link.peer, link.name)
         self.measuring.gone(link.peer, link.name)
         self.hosting.lender_left(link.peer)
         self.lent.host_left(link.peer)
@@ -306,18 +303,6 @@ class Node:
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         await self.lent.data(member, pipeline, channel)
-
-    def link(self, machine: MachineId) -> PeerLink:
-        return self.network.link(machine)
-
-    def is_down(self, machine: MachineId) -> bool:
-        return self.network.calls.is_down(machine)
-
-    def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
-        return self._answers.expect(machine, pipeline)
-
-    async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
-        await self._closings.close(machine, pipeline)
 
     # inside
 

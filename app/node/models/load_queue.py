@@ -11,6 +11,8 @@ from app.core.errors import AppError, Reason, StageLost
 from app.core.reasons import said
 from app.node.cancellation import unless
 from app.node.journal import Journal
+from app.node.models.load_lock import LoadTurn
+from app.node.models.loaded_models import Loaded
 
 T = TypeVar("T")
 
@@ -25,10 +27,10 @@ class Load:
 
 
 class Loads:
-    """Of one host."""
+    """Of one host. `turn`: one load at a time."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, loaded: Loaded, journal: Journal) -> None:
+        self.turn, self._journal = LoadTurn(loaded), journal
         self._under_way: list[Load] = []
         self._closed = False
 

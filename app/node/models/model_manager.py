@@ -33,10 +33,8 @@ from app.node.control import requests as asked
 from app.node.control.asking import always, by_another, delta_json, question_of
 from app.node.control.ndjson import Progress, hashing, with_progress
 from app.node.journal import Journal
-from app.node.models.concurrent_answers import Company
 from app.node.models.embeddings import Embeddings
 from app.node.models.lender_changes import LenderNews, wants_back
-from app.node.models.load_lock import LoadTurn
 from app.node.models.load_queue import Load, Loads
 from app.node.models.load_retries import LoadTries
 from app.node.models.loaded_models import MOST_MODELS, Loaded, alive, releases, to_load, with_others
@@ -46,8 +44,8 @@ from app.node.placement.failover import notice_json
 from app.node.placement.host_memory import Rooms
 from app.node.placement.idle import Quiet
 from app.node.placement.lenders import Lenders
-from app.node.placement.pipeline_opener import Sources
 from app.node.placement.placement import Running
+from app.node.placement.stages import Sources
 from app.node.planning.planner_inputs import Outlook, Speeds
 from app.node.planning.planning import BATCH_ROWS, Planner, lends
 from app.node.snapshot import plan_json, reason_json, with_limits
@@ -85,18 +83,17 @@ class Hosting:
         self._elsewhere = Elsewhere(self._planner, outlook, self.loaded)
         self._outcomes, self._lender_news = Outcomes(outlook, group, changed), LenderNews()
         self._group, self._journal, self._changed = group, journal, changed
-        self._turn = LoadTurn(self.loaded)
-        self._loads = Loads(journal)
+        self._loads = Loads(self.loaded, journal)
         self._load_failed: Reason | None = None  # why what was to be loaded last is not
         self.n_asks = 0  # answers that are made or wanted
         self.rested: Callable[[], None] = lambda: None  # an answer is over
         self.ended: Callable[[Json], None] = lambda _: None  # it was made: its last line
-        self._company, self._n_measuring = Company(), 0  # plans and loads that measure now
+        self._n_measuring = 0  # plans and loads that measure now
 
     def busy(self) -> bool:
         """Whether an answer is made or wanted, or a model comes or goes; a load that only measures yet
         is no reason not to measure."""
-        wanted = self.n_asks > 0 or self._turn.locked() or self.embeddings.n_asks > 0
+        wanted = self.n_asks > 0 or self._loads.turn.locked() or self.embeddings.n_asks > 0
         return self.answering or (wanted and not self._n_measuring)
 
     @property
@@ -246,7 +243,7 @@ class Hosting:
         if running.answerer is None:
             raise BadInput("nothing_loaded")
         with (
-            self._company.joined() as guest,
+            self._outcomes.company.joined() as guest,
             self._journal.answering(running.entry.name, question.request, question.whose) as noted,
         ):
             self._changed()
@@ -270,7 +267,7 @@ class Hosting:
         running = self.loaded.named(wanted)
         if running is None or not running.is_ready:
             return None
-        if self._turn.concerns(running, by_name=bool(wanted)):
+        if self._loads.turn.concerns(running, by_name=bool(wanted)):
             return None
         use.enter_context(running.in_use())
         return running
@@ -290,7 +287,7 @@ class Hosting:
             load.model = (await self._meant(wanted)).name
             if (running := self._at_hand(load.model, use)) is not None:
                 return running
-        async with self._turn:
+        async with self._loads.turn:
             running = self.loaded.named(load.model if wanted else None)
             entry = running.entry if running else await self._meant(wanted)
             load.model = entry.name
@@ -298,7 +295,7 @@ class Hosting:
                 if not brings:
                     return None
                 stays = self.loaded.but(running) if running else ()
-                with self._turn.sparing(stays):
+                with self._loads.turn.sparing(stays):
                     for one in self.loaded.but(*stays):
                         if one.is_ready:
                             await one.state.unused.wait()
@@ -349,7 +346,7 @@ class Hosting:
         return self.loaded.but(self.loaded.of(entry.model.id)) if order.beside else ()
 
     async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
-        async with self._turn:
+        async with self._loads.turn:
             return await self._load(entry, order, self._stays(entry, order), report)
 
     async def _load(
@@ -358,7 +355,7 @@ class Hosting:
         """In place of all but those that stay. In its turn only."""
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
-        with self._turn.sparing(stays), self._quiet.broken(), self._company.joined():
+        with self._loads.turn.sparing(stays), self._quiet.broken(), self._outcomes.company.joined():
             # nothing is done ahead, or learnt
             running = await self._planned_and_placed(entry, order, stays, report)
         self._load_failed = None
@@ -398,10 +395,10 @@ class Hosting:
         tries: LoadTries,
     ) -> Running:
         async with self.rooms.choosing:
-            back = releases(gone, self._turn.spared)
+            back = releases(gone, self._loads.turn.spared)
             chosen = await self._chosen(entry, order, back, speeds, tries)
             tries.begin(chosen)
-            chosen = with_others(chosen, self._turn.spared)
+            chosen = with_others(chosen, self._loads.turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
             running = Running(entry, order, chosen, described, sizes, self._quiet)

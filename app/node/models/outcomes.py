@@ -10,11 +10,12 @@ from typing import Any
 
 from app.core.errors import Reason, StageLost
 from app.core.planner.plan import Plan
-from app.core.reasons import with_reasons
+from app.core.reasons import said
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Answerer, Delta, Question, Summary
 from app.node.cancellation import unless
 from app.node.control.asking import answer_json
+from app.node.models.concurrent_answers import Company
 from app.node.placement.placement import Running
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planner_inputs import Outlook
@@ -53,12 +54,13 @@ async def counted(
 
 
 class Outcomes:
-    """Of all answers of this host. `group` outlives them."""
+    """Of all answers of this host. `group` outlives them; `company`: those that are made now."""
 
     def __init__(
         self, outlook: Outlook, group: asyncio.TaskGroup, changed: Callable[[], None]
     ) -> None:
         self._outlook, self._group, self._changed = outlook, group, changed
+        self.company = Company()
 
     def ended(self, summary: Summary, running: Running, alone: bool) -> Json:
         """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
@@ -78,7 +80,7 @@ class Outcomes:
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._outlook.doubts]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
-        return told | with_reasons("doubted", why)
+        return told | {"doubted": [said(reason) for reason in why]}
 
     async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""

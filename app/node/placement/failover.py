@@ -39,12 +39,20 @@ USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 class Rebuilding:
     """For one pipeline of a placement, which is at `place` in it. `replan` says where it may go without machines."""
 
-    def __init__(self, placing: Placing, replan: Replan, state: PlacementState, place: int) -> None:
+    def __init__(
+        self,
+        placing: Placing,
+        replan: Replan,
+        state: PlacementState,
+        place: int,
+        failures: Failures | None = None,
+    ) -> None:
+        """failures: of machines; all models of a host share them."""
         self.placing, self._replan, self._state, self._place = placing, replan, state, place
+        self.failures = failures or Failures(time.monotonic)
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
         self.checks: Checks | None = None  # of what lenders compute for it
-        self.failures = Failures(time.monotonic)  # all models of a host share theirs
         self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 

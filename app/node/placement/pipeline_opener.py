@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
-from app.catalog.shelf import Entry, Shelf
-from app.catalog.stages.stage_store import StageStore
+from app.catalog.shelf import Entry
 from app.core.errors import AppError
 from app.core.planner.plan import Plan
 from app.core.recovery.recovery import Loss
@@ -20,53 +17,41 @@ from app.inference.pipeline.pipeline_config import Shape
 from app.inference.pipeline.recovering import loss_of
 from app.inference.stages.verification_samples import Samples
 from app.node.control.ndjson import Progress
-from app.node.placement.failover import Rebuilding
-from app.node.placement.lenders import Lenders
-from app.node.placement.reservation import Room
-from app.node.placement.stages import Placing
-from app.node.planning.planner_inputs import Outlook
+from app.node.placement.failover import Rebuilding, Replan
+from app.node.placement.placement_state import PlacementState
+from app.node.placement.stages import Placing, Sources
 from app.node.planning.sizes import Sizes
 from app.node.verification.recompute import ComputingAgain
 from app.node.verification.verifier import Checks
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where stages come from and go to, and whose are none. outlook: who is doubted, and what the checks of samples may
-    take; room: what has memory given up for what comes."""
-
-    shelf: Shelf
-    stages: StageStore
-    lenders: Lenders
-    outlook: Outlook
-    room: Room
 
 
 class Opener:
     """For one placement. What it opens is closed with the stack that it is given, and is in `placings` until then."""
 
     def __init__(
-        self, entry: Entry, sources: Sources, sizes: Sizes, tell: Progress, placings: list[Placing]
+        self,
+        entry: Entry,
+        sources: Sources,
+        sizes: Sizes,
+        tell: Progress,
+        state: PlacementState,
+        placings: list[Placing],
     ) -> None:
-        self._placings = placings
+        self._state, self._placings = state, placings
         self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
         self._known = Proof(entry.proof) if entry.proof else None
         self.fetched_bytes = 0  # weights that crossed the network
         self.failed: Loss | None = None  # what the last `open` that failed was about
 
     async def open(
-        self, plan: Plan, stack: AsyncExitStack, rebuilding: Callable[[Placing], Rebuilding]
-    ) -> Pipeline:
-        """Raises AppError."""
-        began, given, sizes = time.monotonic(), self._sources, self._sizes
-        placing = Placing(
-            self._entry, given.shelf, given.stages, given.lenders, sizes, stack, self._tell,
-            given.room,
-        )  # fmt: skip
+        self, place: int, stack: AsyncExitStack, replan: Replan
+    ) -> tuple[Pipeline, Rebuilding]:
+        """Open the pipeline that is at `place` in the placement, with its failover. Raises AppError."""
+        began, given, plan = time.monotonic(), self._sources, self._state.part(place)
+        placing = Placing(self._entry, given, self._sizes, stack, self._tell)
         self._placings.append(placing)
         stack.callback(self._placings.remove, placing)
-        rebuilder = rebuilding(placing)
-        rebuilder.failures = given.outlook.failures
+        rebuilder = Rebuilding(placing, replan, self._state, place, given.outlook.failures)
         try:
             pipeline = await self._opened(plan, stack, placing, rebuilder)
         except AppError:
@@ -74,8 +59,8 @@ class Opener:
             raise
         loaded_bytes = sum(stage.weight_bytes for stage in plan.stages)
         rebuilder.bytes_per_second = loaded_bytes / max(time.monotonic() - began, 0.1)
-        self.fetched_bytes += placing.fetched.bytes
-        return pipeline
+        self.fetched_bytes += placing.fetched_bytes
+        return pipeline, rebuilder
 
     async def _opened(
         self, plan: Plan, stack: AsyncExitStack, placing: Placing, rebuilder: Rebuilding

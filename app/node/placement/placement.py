@@ -45,9 +45,10 @@ from app.node.control.ndjson import Progress
 from app.node.placement.failover import notice_json
 from app.node.placement.idle import Quiet
 from app.node.placement.memory_claims import Holds
-from app.node.placement.pipeline_opener import Opener, Sources
+from app.node.placement.pipeline_opener import Opener
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.replica_supervisor import Keeper, Replan
+from app.node.placement.stages import Sources
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.sizes import Sizes
 from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json
@@ -299,7 +300,7 @@ class Running:
         try:
             async with AsyncExitStack() as stack:
                 replicas, placings = self.state.pipelines, self.holds.placings
-                opener = Opener(self.entry, sources, self._sizes, tell, placings)
+                opener = Opener(self.entry, sources, self._sizes, tell, self.state, placings)
                 told = partial(self._told, changed)
                 keeper = Keeper(self.state, opener, replan, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())

@@ -16,11 +16,10 @@ from app.core.recovery import blame
 from app.core.recovery.blame import Fault, Retry
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.replica_set import Replica
-from app.node.placement import failover
+from app.node.placement import failover as rebuilding
 from app.node.placement.failover import Option, Rebuilding
 from app.node.placement.pipeline_opener import Opener
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.stages import Placing
 from app.node.placement.standby import Ahead
 
 log = logging.getLogger(__name__)
@@ -61,7 +60,7 @@ class Keeper:
             for place in range(state.n_parts)
             if len(_machines(state.part(place))) > 1 and state.is_several
         }
-        self._rebuildings: dict[int, Rebuilding] = {}
+        self._failover: Rebuilding | None = None  # of the only pipeline
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
@@ -86,7 +85,7 @@ class Keeper:
     @property
     def only(self) -> Rebuilding | None:
         """What places the only pipeline anew; None where there are several, and others go on with its answers."""
-        return None if self._state.is_several else self._rebuildings.get(0)
+        return self._failover
 
     def is_lost(self, machine: MachineId) -> bool:
         """Whether the replica of that machine is gone, and its memory given back."""
@@ -97,19 +96,21 @@ class Keeper:
         while not self._replicas.drop_if_over():
             try:
                 async with AsyncExitStack() as stack:
-                    part = await self._placed(place, again=place in self._lost)
-                    made = partial(self._rebuilding, place)
-                    pipeline = await self._opener.open(part, stack, made)
+                    await self._place(place, again=place in self._lost)
+                    replan = self._replan_of(place)
+                    pipeline, failover = await self._opener.open(place, stack, replan)
+                    part = self._state.part(place)
                     first = part.stages[0]
                     here = first.machine == part.host
                     replica = Replica(first.name, pipeline, _machines(part), here)
                     self._replicas.put(place, replica)
+                    self._failover = None if self._state.is_several else failover
                     self._lost.discard(place)
                     pause_s = LEAST_PAUSE_SECONDS
                     if not opened.done():
                         opened.set_result(None)
                     self._changed()
-                    why = await self._until_lost(place, pipeline)
+                    why = await self._until_lost(place, pipeline, failover)
                     log.warning("the replica of %s is lost: %s", first.name, why.reason)
                     if self._replicas.drop_if_over():
                         return
@@ -130,11 +131,11 @@ class Keeper:
             await self._pause(place, pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
-    async def _until_lost(self, place: int, pipeline: Pipeline) -> StageLost:
+    async def _until_lost(self, place: int, pipeline: Pipeline, failover: Rebuilding) -> StageLost:
         """Why it ended. It is looked after meanwhile; a whole one of several has nothing to go to."""
         if self._state.is_several and place not in self._splits:
             return await pipeline.wait_lost()
-        ahead = Ahead(self._state, place, pipeline, self._rebuildings[place])
+        ahead = Ahead(self._state, place, pipeline, failover)
         async with asyncio.TaskGroup() as group:
             looking = group.create_task(ahead.run(), name="place layers ahead")
             try:
@@ -154,12 +155,11 @@ class Keeper:
                 async with asyncio.timeout(seconds if is_split else LONGEST_PAUSE_SECONDS):
                     await self._state.news.wait()
 
-    async def _placed(self, place: int, *, again: bool) -> Plan:
-        """Who shall compute this one; a split that was lost may go to other machines now. Raises AppError."""
+    async def _place(self, place: int, *, again: bool) -> None:
+        """Choose who shall compute that one: a split that was lost may go to other machines now. Raises AppError."""
         if again and place in self._splits:
             [(part, described), *_] = await self._elsewhere(place, frozenset())
             self._state.place(place, part, described)
-        return self._state.part(place)
 
     async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
         """Where a split may be on machines that hold nothing else. Raises AppError."""
@@ -167,12 +167,7 @@ class Keeper:
         others = [state.part(other) for other in range(state.n_parts) if other != place]
         return await self._replan(without.union(*map(_machines, others)), state.part(place))
 
-    def _rebuilding(self, place: int, placing: Placing) -> Rebuilding:
-        made = Rebuilding(placing, self._replan_of(place), self._state, place)
-        self._rebuildings[place] = made
-        return made
-
-    def _replan_of(self, place: int) -> failover.Replan:
+    def _replan_of(self, place: int) -> rebuilding.Replan:
         """Where that pipeline may be without some machines."""
         if not self._state.is_several:
             return self._replan

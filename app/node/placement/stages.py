@@ -30,16 +30,22 @@ from app.node.placement.lenders import Lenders
 from app.node.placement.reconnect import WayBack
 from app.node.placement.reservation import Room
 from app.node.placement.send_errors import send_or_explain
+from app.node.planning.planner_inputs import Outlook
 from app.node.planning.sizes import Sizes
 from app.node.verification.recompute import forwarded
 from backends.contract import Layers, Role
 
 
-@dataclass(slots=True)
-class Fetched:
-    """Weight bytes that crossed the network for this placement."""
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where stages come from and go to, and whose are none. outlook: who is doubted, and what the checks of samples may
+    take; room: what has memory given up for what comes."""
 
-    bytes: int = 0
+    shelf: Shelf
+    stages: StageStore
+    lenders: Lenders
+    outlook: Outlook
+    room: Room
 
 
 @dataclass(slots=True)
@@ -65,17 +71,14 @@ class Placing:
     def __init__(
         self,
         entry: Entry,
-        shelf: Shelf,
-        stages: StageStore,
-        lenders: Lenders,
+        sources: Sources,
         sizes: Sizes,
         stack: AsyncExitStack,
         report: Progress,
-        room: Room,
     ) -> None:
-        self.room = room
-        self._entry, self._shelf, self._stages = entry, shelf, stages
-        self._lenders, self._sizes, self._stack, self._report = lenders, sizes, stack, report
+        self.room = sources.room
+        self._entry, self._sources, self._sizes = entry, sources, sizes
+        self._stack, self._report = stack, report
         self._epoch = 0
         self._worker: Worker | None = None
         self._host: MachineId | None = None  # this machine, as the last plan has it
@@ -88,7 +91,7 @@ class Placing:
         self._left: dict[asyncio.Task[None], MachineId] = {}
         self._is_open = False
         self.claimed: Plan | None = None  # what it is about to take, or took; None: what it holds
-        self.fetched = Fetched()
+        self.fetched_bytes = 0  # weights that crossed the network
         self.failed: PlannedStage | None = None  # which stage the last `open` could not have
 
     async def open(self, plan: Plan) -> list[StageClient]:
@@ -252,12 +255,12 @@ class Placing:
             await held.closing.aclose()
         except asyncio.CancelledError:  # the placement ends, and it is told then
             machine, pipeline = held.stage.machine, PipelineId(held.run.pipeline)
-            self._stack.push_async_callback(self._lenders.close_stage, machine, pipeline)
+            self._stack.push_async_callback(self._sources.lenders.close_stage, machine, pipeline)
             raise
 
     async def _own_worker(self) -> Worker:
         if self._worker is None or self._worker.died is not None:
-            reads = [*part_paths(Path(self._entry.path)), self._stages.folder]
+            reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
             self._worker = await Worker.start(HERE, threads=threads, reads=reads, forms=True)
             await self._stack.enter_async_context(self._worker)
@@ -321,7 +324,9 @@ class Placing:
 
     async def _cut_out(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
         """The stage's own file, made from the model's unless it is there already, and held."""
-        cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
+        cut = await asyncio.to_thread(
+            self._sources.shelf.cut, self._entry, stage.layers, stage.role
+        )
         stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
 
         def tell(n_bytes: int) -> None:
@@ -329,16 +334,16 @@ class Placing:
             done += n_bytes
             self._tell(stage, "cutting", done, total, "bytes")
 
-        self._stages.keep(stage_id)  # on the loop: nothing comes between it and its release
-        closing.callback(self._stages.release, stage_id)
-        return str(await in_thread(lambda report: self._stages.fill(cut, report), tell))
+        self._sources.stages.keep(stage_id)  # on the loop: nothing comes between it and its release
+        closing.callback(self._sources.stages.release, stage_id)
+        return str(await in_thread(lambda report: self._sources.stages.fill(cut, report), tell))
 
     async def _open_there(self, stage: PlannedStage, closing: AsyncExitStack) -> Held:
         run = self._run(stage)
         pipeline = PipelineId(run.pipeline)
         cut = await self._sent(stage, pipeline)
         # before it is ordered: who can tell what arrives of a message that is cut off?
-        closing.push_async_callback(self._lenders.close_stage, stage.machine, pipeline)
+        closing.push_async_callback(self._sources.lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
         client = await self._ordered(stage, run, cut.manifest.id, closing)
         self._tell(stage, "loading", 1, 1)
@@ -349,24 +354,26 @@ class Placing:
     ) -> StageClient:
         """Have the lender load what it has, or begin an epoch on what it loaded; and connect to it."""
         pipeline = PipelineId(run.pipeline)
-        link = self._lenders.link(stage.machine)
-        with self._lenders.expect(stage.machine, pipeline) as ready:
+        link = self._sources.lenders.link(stage.machine)
+        with self._sources.lenders.expect(stage.machine, pipeline) as ready:
             await link.send(self._sizes.order(stage, self._entry.model, run, manifest))
             await ready()
         channel = await link.open_data(pipeline)
-        way_back = WayBack(self._lenders, stage.machine, pipeline)
+        way_back = WayBack(self._sources.lenders, stage.machine, pipeline)
         client = StageClient(run, ChannelLink(channel, way_back), stage.name, key=stage.machine)
         closing.push_async_callback(client.close)
         return client
 
     async def _sent(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
         """Its layers lie on the lender's disk from now on, as far as its own limits let them."""
-        link = self._lenders.link(stage.machine)
-        cut = await asyncio.to_thread(self._shelf.cut, self._entry, stage.layers, stage.role)
+        link = self._sources.lenders.link(stage.machine)
+        cut = await asyncio.to_thread(
+            self._sources.shelf.cut, self._entry, stage.layers, stage.role
+        )
         pace = Pace()
 
         def tell(n_bytes: int, sent: int, total: int) -> None:
-            self.fetched.bytes += n_bytes
+            self.fetched_bytes += n_bytes
             pace.mark(sent)
             self._tell(stage, "sending", sent, total, "bytes", **pace.json(total - sent))
 

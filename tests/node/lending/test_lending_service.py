@@ -354,7 +354,8 @@ async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
     """What the node is told by its network; the rest of it has no part in that."""
     nobody = SimpleNamespace(gone=lambda *_: None, lender_left=lambda _: None)
     household = SimpleNamespace(tell=lambda _: None)
-    node = SimpleNamespace(_answers=nobody, measuring=nobody, hosting=nobody, household=household)
+    lenders = SimpleNamespace(answers=nobody)
+    node = SimpleNamespace(_lenders=lenders, measuring=nobody, hosting=nobody, household=household)
     node.lent = bench.lending
     link = SimpleNamespace(peer=member().id, name="den", ended=None)
     await Node.disconnected(cast("Any", node), cast("Any", link))

@@ -21,7 +21,7 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.replica_set import Replicas
 from app.inference.stages.stage_client import StageClient
 from app.node.placement import replica_supervisor, standby
-from app.node.placement.failover import Option, Rebuilding
+from app.node.placement.failover import Option, Rebuilding, Replan
 from app.node.placement.idle import Quiet
 from app.node.placement.pipeline_opener import Opener
 from app.node.placement.placement_state import PlacementState
@@ -70,32 +70,34 @@ class Placed:
 class Opened:
     """In place of an opener: pipelines of fake engines, and how each would be placed anew."""
 
+    state: PlacementState
     parts: list[Plan] = field(default_factory=list)
     rebuilders: list[Rebuilding] = field(default_factory=list)
     placed: Placed = field(default_factory=Placed)
 
     async def open(
-        self, part: Plan, stack: AsyncExitStack, rebuilding: Callable[[Placing], Rebuilding]
-    ) -> Pipeline:
-        self.parts.append(part)
+        self, place: int, stack: AsyncExitStack, replan: Replan
+    ) -> tuple[Pipeline, Rebuilding]:
+        self.parts.append(self.state.part(place))
         placing = cast("Placing", self.placed)
-        self.rebuilders.append(rebuilding(placing))
-        return (await stack.enter_async_context(pool(8))).pipeline
+        self.rebuilders.append(Rebuilding(placing, replan, self.state, place))
+        return (await stack.enter_async_context(pool(8))).pipeline, self.rebuilders[-1]
 
 
 @dataclass
 class Scene:
     """A keeper of a split beside a whole one, whose split can only go to this machine alone."""
 
-    opened: Opened = field(default_factory=Opened)
     without: list[frozenset[MachineId]] = field(default_factory=list)
     there: list[Candidate] = field(default_factory=list)
     state: PlacementState = field(
         default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], Quiet())
     )
+    opened: Opened = field(init=False)
     asked_s: float | None = None  # None: just now, so it is not quiet
 
     def __post_init__(self) -> None:
+        self.opened = Opened(self.state)
         self.state.placed_s = LONG_AGO
         if self.asked_s is not None:
             self.state.made_s = self.state.idle.since_s = self.asked_s

@@ -27,7 +27,7 @@ from app.network import messages
 from app.node.placement import stage_sender
 from app.node.placement.reservation import Room
 from app.node.placement.stage_answers import StageAnswers
-from app.node.placement.stages import Placing
+from app.node.placement.stages import Placing, Sources
 from app.node.planning.sizes import Sizes
 from backends.contract import Number
 from testbed import tiny
@@ -108,9 +108,9 @@ class Place:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
-        return Placing(
-            self.entry, self.shelf, self.stages, lender, SIZES, stack, tell, Room(self.make_room)
-        )
+        nobody: Any = None  # no sample is checked
+        sources = Sources(self.shelf, self.stages, lender, nobody, Room(self.make_room))
+        return Placing(self.entry, sources, SIZES, stack, tell)
 
     async def make_room(self, plan: Plan) -> None:
         """Nothing has to go for it."""
