@@ -8,10 +8,80 @@ from math import prod
 
 from app.catalog.families import cut_boundaries, variants
 from app.catalog.families.family_facts import family_facts
-from app.catalog.gguf import finite_numbers, not_models, pooling, tensor_types
+from app.catalog.gguf import finite_numbers, tensor_types
 from app.catalog.gguf.gguf_header import Header, Tensor, shown
 from app.core.errors import BadInput
 from app.core.model import Model
+
+# Whether a model gives one vector for a whole text, or one score for two, and whether it writes at all.
+
+# Encoders: each position sees the ones behind it too, and none predicts the next. Source: llama.cpp's llm_arch.
+ENCODERS = frozenset(
+    {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "neo-bert", "modern-bert", "eurobert",
+     "gemma-embedding", "llama-embed"}
+)  # fmt: skip
+NONE, RANK = 0, 4  # llama.cpp's pooling types that give no vector; 1 to 3 are mean, first and last
+MOST = 64
+
+
+def writes(header: Header, architecture: str) -> bool:
+    """Whether it was made to write. A reranker of a family that writes was trained to judge instead."""
+    return architecture not in ENCODERS and not ranks(header, architecture)
+
+
+def embeds(header: Header, architecture: str) -> bool:
+    """Whether the file says how its positions become one vector; what it may leave out is none."""
+    return _kind(header, architecture) not in (NONE, RANK)
+
+
+def ranks(header: Header, architecture: str) -> bool:
+    """Whether it judges how well a text answers a question."""
+    return _kind(header, architecture) == RANK
+
+
+def _kind(header: Header, architecture: str) -> int:
+    return header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)
+
+
+# GGUF files that are no model which writes or reads texts: what each is, and what to choose instead.
+
+# What other programs than llama.cpp make pictures, films and sounds with, by the architecture in the file.
+MAKES_PICTURES = frozenset(
+    {"aura", "chroma", "cosmos", "flux", "flux2", "hidream", "hunyuan_image", "hunyuan_video", "hyvid", "lens", "ltxv",
+     "lumina2", "mochi", "omnigen2", "qwen_image", "sana", "sd1", "sd2", "sd3", "sdxl", "wan", "z_image"}
+)  # fmt: skip
+PROJECTORS = ("clip.", "mmproj.")
+ADAPTER_ENDS = (".lora_a", ".lora_b")
+
+
+def check(header: Header) -> None:
+    """Raises BadInput for a file that belongs to a model and is none."""
+    kind = header.text("general.type").casefold()
+    architecture = header.text("general.architecture").casefold()
+    if architecture == "controlvector":
+        raise BadInput("gguf_control_vector", path=header.path)
+    if kind == "adapter" or "adapter.type" in header.entries or _is_lora(header):
+        base = shown(header.text("general.base_model.0.name"))
+        if base:
+            raise BadInput("gguf_lora_of", path=header.path, model=base)
+        raise BadInput("gguf_lora", path=header.path)
+    if kind == "mmproj" or architecture in ("clip", "mmproj") or _has(header, *PROJECTORS):
+        raise BadInput("gguf_mmproj", path=header.path)
+    if kind == "imatrix" or _has(header, "imatrix."):
+        raise BadInput("gguf_imatrix", path=header.path)
+    if architecture in MAKES_PICTURES:
+        raise BadInput("gguf_pictures", path=header.path, architecture=architecture)
+    if not header.tensors and "tokenizer.ggml.tokens" in header.entries:
+        raise BadInput("gguf_vocabulary", path=header.path)
+
+
+def _is_lora(header: Header) -> bool:
+    return bool(header.tensors) and all(name.endswith(ADAPTER_ENDS) for name in header.tensors)
+
+
+def _has(header: Header, *beginnings: str) -> bool:
+    return any(key.startswith(beginnings) for key in header.entries)
+
 
 # Far beyond every known model; what is above them is a damaged or hostile file.
 MAX_WIDTH = 1 << 17
@@ -28,7 +98,7 @@ _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 
 def model_of(header: Header, name: str, model_id: str) -> Model:
     """The model that a checked header describes. Raises BadInput for metadata that cannot be."""
-    not_models.check(header)
+    check(header)
     architecture = architecture_of(header)
     finite_numbers.check(header, architecture)
     n_layers = variants.n_layers(header)
@@ -64,9 +134,9 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         last_idle_bytes=facts.last_idle_bytes,
         state_bytes=facts.state_bytes,
         quantised_kv=_quantised_kv(header, architecture, width),
-        embeds=pooling.embeds(header, architecture),
-        writes=pooling.writes(header, architecture),
-        ranks=pooling.ranks(header, architecture),
+        embeds=embeds(header, architecture),
+        writes=writes(header, architecture),
+        ranks=ranks(header, architecture),
         n_parameters=sum(prod(tensor.shape) for tensor in header.tensors.values()),
     )
 
