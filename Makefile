@@ -35,7 +35,7 @@ help: ## what can be made
 	  case $$name in run|demo|test) ;; *) $(call told,$$name);; esac; done
 
 run: setup ## set up, then open Poolhouse (without a screen: the demo)
-	@if $(BIN)/python -c 'import sys; from app.cli.has_screen import has_screen; sys.exit(not has_screen())'; \
+	@if $(BIN)/python -c 'import sys; from app.cli.welcome import has_screen; sys.exit(not has_screen())'; \
 	then $(BIN)/poolhouse; \
 	else echo "There is no screen here, so this is the demo: several nodes on this computer, one answer."; \
 	  $(BIN)/poolhouse demo; fi

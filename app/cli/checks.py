@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 
 from app import __version__
-from app.cli.kept_checks import kept
 from app.client import NodeClient
 from app.core.check import Check, in_order
 from app.core.errors import AppError
 from app.core.reasons import STOPPED_BY, said
+from app.machine import settings
 from app.machine.checks import machine_checks
 from app.machine.paths import Home
+from app.machine.secrets.keystore import open_keystore
+from app.network import identity
+from app.network.membership_log.log_store import LogStore
+
+# What a node reads before anything else, checked without one: damaged, it keeps every node from starting.
+
+
+async def kept(home: Home) -> list[Check]:
+    """What is damaged, each with its cure; nothing where a node could start. Writes nothing."""
+
+    async def of_settings() -> object:
+        return await asyncio.to_thread(settings.load, home.settings_file)
+
+    async def of_identity() -> object:
+        return await identity.load(home, await open_keystore(home))
+
+    async def of_household() -> object:
+        return await LogStore(home.household, home.write).load()
+
+    reads: dict[str, Callable[[], Awaitable[object]]] = {
+        "Settings": of_settings,
+        "Identity": of_identity,
+        "Household": of_household,
+    }
+    found = []
+    for name, read in reads.items():
+        try:
+            await read()
+        except AppError as error:
+            found.append(Check(name, False, said(error)))
+    return found
 
 
 async def all_checks(home: Home) -> list[Check]:

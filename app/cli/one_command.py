@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from app.cli import hints, streams
+from app.cli import hints
 from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE
 from app.cli.interrupted import Stopped
 from app.cli.output import Face
 from app.core.errors import AppError, BadInput
+
+# Standard input, output and error of a command, also where whoever started it closed one.
+
+
+def complete() -> None:
+    """A closed one leads nowhere: Python leaves it out, and the next file or socket would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            way = os.O_RDONLY if mode == "r" else os.O_WRONLY
+            nowhere = os.open(os.devnull, way)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8"))
+
+
+def give_up_the_unwritten() -> None:
+    """What cannot be written stays unsaid: at its end Python would try once more, and complain in its own way."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
 
 if TYPE_CHECKING:
     from typer import TyperException
@@ -24,7 +48,7 @@ NO_TEXT = "What was typed holds bytes that are no text (UTF-8). Type it again; r
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code comes back."""
-    streams.complete()
+    complete()
     hints.remember(None)
     given = list(sys.argv[1:] if arguments is None else arguments)
     face = Face(as_json="--json" in given)
@@ -36,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         face.fail(AppError("stopped"))
         return STOPPED
     finally:
-        streams.give_up_the_unwritten()
+        give_up_the_unwritten()
 
 
 def behind_the_command(given: list[str], groups: Collection[str] = ()) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.cli.shapes import Forecasts, Outcome, read
-from app.cli.views.forecasts_view import forecasts_view
+from app.cli.views.status_view import forecasts_view
 from tests.cli.answers import (
     ANSWER,
     ATTIC,

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from app.cli import has_screen
+from app.cli import welcome
 from app.core.errors import AppError
 from app.core.reasons import said
 
@@ -14,15 +14,15 @@ from app.core.reasons import said
 def test_a_display_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert has_screen.has_screen() is (sys.platform in ("win32", "darwin"))
+    assert welcome.has_screen() is (sys.platform in ("win32", "darwin"))
     monkeypatch.setenv("DISPLAY", ":7")
-    assert has_screen.has_screen()
+    assert welcome.has_screen()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="libraries come with Qt elsewhere")
 def test_missing_libraries_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    monkeypatch.setitem(has_screen.X11, "libno-such-thing.so.9", "libno-such-thing9")
+    monkeypatch.setitem(welcome.X11, "libno-such-thing.so.9", "libno-such-thing9")
     with pytest.raises(AppError) as refused:
-        has_screen.require_libraries()
+        welcome.require_libraries()
     assert "apt-get install libno-such-thing9" in said(refused.value)

@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli import hints, safe_text
-from app.cli.shapes import Link, Machine, Plan, Snapshot
-from app.cli.views.amounts import memory_bar, seconds
-from app.cli.views.forecasts_view import forecasts_view
+from app.cli.shapes import Forecasts, Link, Machine, Outcome, Plan, Snapshot
+from app.cli.views.amounts import memory_bar, rate, seconds
 from app.cli.views.links_view import in_short
 from app.cli.views.nearby_machines import nearby_view
 from app.cli.views.placement_view import (
@@ -21,6 +20,42 @@ from app.cli.views.placement_view import (
     placement_view,
     replicas_line,
 )
+
+# Forecast against fact, in two sentences.
+
+
+def forecasts_view(last: Outcome | None, known: Forecasts) -> list[Text]:
+    """How the last answer was forecast and how it was, and how far off forecasts are in general."""
+    lines = [Text(_last(last))] if last else []
+    if known.answers > 1 and known.ttft_error is not None and known.decode_error is not None:
+        lines.append(
+            Text(
+                f"At the median of {known.answers} answers the forecast was off by "
+                f"{_off(known.ttft_error)} for the first word and {_off(known.decode_error)} after it.",
+                style="dim",
+            )
+        )
+    return lines
+
+
+def _off(error: float) -> str:
+    """How far off; beyond the double of what came, how many times it was forecast."""
+    return f"{100 * error:.0f} %" if error <= 1 else f"a factor of {1 + error:.0f}"
+
+
+def _last(one: Outcome) -> str:
+    tokens = "token" if one.prompt_tokens == 1 else "tokens"
+    how = (
+        " A machine was lost or changed meanwhile, which took part of that time."
+        if one.interruptions
+        else ""
+    )
+    return (
+        f"Last answer, {one.prompt_tokens:,} {tokens} in and {one.output_tokens:,} out: "
+        f"first word after {seconds(one.ttft_s)} (forecast for just this answer: {seconds(one.forecast_ttft_s)}), "
+        f"then {rate(one.tok_s)} ({rate(one.forecast_tok_s)}).{how}"
+    )
+
 
 COLOUR_OF_STATE = {
     "ready": "green",
