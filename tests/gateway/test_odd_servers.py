@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 
 from app.gateway.api_request import Called, Ended, Whole
-from app.gateway.upstreams import event_stream
-from app.gateway.upstreams.event_stream import Odd, chunks
+from app.gateway.upstreams import upstreams
 from app.gateway.upstreams.upstream_dialect import MOST_CHARS, Heard
+from app.gateway.upstreams.upstreams import Odd, chunks
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import ASK, CHAT
 from tests.node.pool import Json
@@ -45,7 +45,7 @@ async def test_events_are_read_however_they_are_cut(size: int, end: bytes) -> No
 
 
 async def test_a_stream_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "MOST_EVENTS", 3)
+    monkeypatch.setattr(upstreams, "MOST_EVENTS", 3)
     assert len(await read(b"data: {}\n" * 3 + DONE)) == 3
     for parts, why in (
         ([b"data: {}\n" * 4], "more events"),

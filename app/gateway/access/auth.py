@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,7 +19,6 @@ from app.core.log_line import about
 from app.core.scheduler.requester import KEYLESS, Whose
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
 from app.gateway.access.decompression import ENCODINGS, BadPacking, unpacked_body, unreadable
-from app.gateway.access.signposts import NO_KEY_SHOWN, WRONG_KEY, nothing_at
 from app.gateway.answering import Asker
 from app.gateway.metrics import Figures
 from app.gateway.open_requests import UnderWay
@@ -38,6 +37,37 @@ from app.node.control.guard import (
     at_once,
     retry_s,
 )
+
+# Where to go, for who asked where nothing is or showed no key that opens: words of the gate. No I/O.
+
+NO_KEY_SHOWN = (
+    "The request shows no API key. Send it in the header `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; "
+    "`poolhouse api key` shows it."
+)
+WRONG_KEY = (
+    "Invalid API key: it was typed wrongly or cut short, was replaced, or belongs to another Poolhouse. "
+    "`poolhouse api key` shows the valid one."
+)
+SHELF = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})  # Ollama's
+
+
+def nothing_at(method: str, path: str, known: Collection[str]) -> str:
+    """`known`: the paths at which something is."""
+    begun = f"There is nothing at {method} {path[:100]}"
+    if path in SHELF:
+        cure = "`poolhouse pull NAME` or `poolhouse import FILE.gguf` adds one"
+        return f"{begun}: programs change no models here. {cure}."
+    parts = [part for part in path.split("/") if part]
+    bare = "/" + "/".join(parts)
+    rest = "/" + "/".join(part for part in parts if part != "v1")
+    for meant in (bare, "/v1" + rest, rest):
+        if meant != "/" and meant in known:
+            of_base = "" if meant == bare else (
+                " An address for OpenAI's clients ends with /v1, one for Anthropic's or Ollama's without it."
+            )  # fmt: skip
+            return f"{begun}, but at {meant}.{of_base}"
+    return f"{begun}. GET /openapi.json lists what there is."
+
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.gateway.access import signposts
+from app.gateway.access import auth
 from app.node.control.guard import MAX_OPEN
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import ASK, CHAT, control, rests, status_of
@@ -51,10 +51,10 @@ async def test_who_shows_no_key_hears_how_and_who_shows_another_that_it_is_anoth
     api: Open,
 ) -> None:
     cases: list[tuple[dict[str, str], str]] = [
-        ({}, signposts.NO_KEY_SHOWN),
-        ({"Authorization": api.key}, signposts.NO_KEY_SHOWN),
-        ({"Authorization": "Bearer ph-YOUR-KEY"}, signposts.WRONG_KEY),
-        ({"X-Api-Key": "ph-YOUR-KEY"}, signposts.WRONG_KEY),
+        ({}, auth.NO_KEY_SHOWN),
+        ({"Authorization": api.key}, auth.NO_KEY_SHOWN),
+        ({"Authorization": "Bearer ph-YOUR-KEY"}, auth.WRONG_KEY),
+        ({"X-Api-Key": "ph-YOUR-KEY"}, auth.WRONG_KEY),
     ]
     for headers, words in cases:
         _, told = await status_of(api.base, "GET", "/v1/models", headers)
