@@ -13,8 +13,7 @@ from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.gui.api.node_state import Link
-from app.gui.pool.pool_page import VIEW, PoolPage
-from app.gui.pool.view_choice import MAP
+from app.gui.pool.pool_page import MAP, VIEW, PoolPage
 from testbed.desk import desk
 from testbed.snapshots import household
 

@@ -103,7 +103,7 @@ def no_child_is_left() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def qapp_cls() -> type:
     """Of pytest-qt: the one that a window has."""
-    from app.gui.app.poolhouse_application import Asked
+    from app.gui.app.application import Asked
 
     return Asked
 

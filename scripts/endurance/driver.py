@@ -18,8 +18,7 @@ from app.gui.app.preferences import Preferences
 from app.gui.app.tray import NO_TRAY
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme
-from app.gui.pool.pool_page import PoolPage
-from app.gui.pool.view_choice import MAP, TABLE
+from app.gui.pool.pool_page import MAP, TABLE, PoolPage
 from app.machine.paths import Home
 from scripts.endurance.ledger import Ledger
 from scripts.endurance.reading import Said, reading

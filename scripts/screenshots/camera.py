@@ -21,8 +21,7 @@ from app.gui.look.language import translate
 from app.gui.look.motion import ALWAYS, Motion
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.importing import Importing
-from app.gui.pool.pool_page import PoolPage
-from app.gui.pool.view_choice import MAP, TABLE
+from app.gui.pool.pool_page import MAP, TABLE, PoolPage
 from app.gui.settings.settings_page import SettingsPage
 from app.machine.paths import Home
 

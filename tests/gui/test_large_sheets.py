@@ -13,11 +13,11 @@ from app.core.chat import Chat, ChatId
 from app.core.check import Check
 from app.core.errors import AppError
 from app.gui.app.app_context import Services
+from app.gui.app.application import QuitSheet
 from app.gui.app.page import Page
-from app.gui.app.quit_dialog import QuitSheet
+from app.gui.chat.chat_page import LockedChats
 from app.gui.chat.chat_settings import ChatSettings, Reads
-from app.gui.chat.locked_chats import LockedChats
-from app.gui.chat.message.link_question import ask_link
+from app.gui.chat.message.message_actions import ask_link
 from app.gui.chat.message.text_window import TextWindow
 from app.gui.chat.presets import Presets
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
@@ -34,8 +34,8 @@ from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.about import TextDialog
 from app.gui.settings.api.upstream_dialogs import AddServer, ForgetServer
-from app.gui.settings.encryption_dialog import TurningDialog
 from app.gui.settings.erase_dialog import EraseSheet
+from app.gui.settings.privacy import TurningDialog
 from app.gui.widgets.buttons import wrapping
 from app.gui.widgets.dialog import HEIGHT
 from app.gui.widgets.flow import Flow

@@ -20,8 +20,7 @@ from app.gui.models.details import details
 from app.gui.models.details.model_actions import Action, Do
 from app.gui.models.models_page import ModelsPage
 from app.gui.models.row_painter import LINE_HEIGHT
-from app.gui.pool.pool_page import VIEW, PoolPage
-from app.gui.pool.view_choice import MAP, TABLE
+from app.gui.pool.pool_page import MAP, TABLE, VIEW, PoolPage
 from app.gui.welcome.welcome import Welcome
 from app.gui.widgets import fit_to_screen
 from app.gui.widgets.bounded_height import Bounded

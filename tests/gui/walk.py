@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.gui.app.fade_in import FadeIn
+from app.gui.app.window import FadeIn
 from app.gui.widgets.buttons import WrappingButton
 from app.gui.widgets.labels import Elided
 

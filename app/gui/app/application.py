@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QEvent, QSocketNotifier, QTimer, Signal
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app import __version__
 from app.gui.api.launch import Launcher
@@ -15,12 +18,9 @@ from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import Pool
 from app.gui.app import page_names, pages
 from app.gui.app.app_context import Services
-from app.gui.app.poolhouse_application import Asked
 from app.gui.app.preferences import Preferences
-from app.gui.app.quit_dialog import QuitSheet
 from app.gui.app.single_instance import SingleInstance, claim
 from app.gui.app.tray import Tray
-from app.gui.app.unix_signals import signals_heard
 from app.gui.app.warming import Warming
 from app.gui.app.window import Window
 from app.gui.chat.history.chat_lock import ChatLock
@@ -31,6 +31,74 @@ from app.gui.look.language import LANGUAGE, translate
 from app.gui.look.motion import Motion
 from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import Importing
+from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.widgets.buttons import button
+
+# Signals (Ctrl-C, an end that the system asks for) wake the window, which rests until something happens.
+
+MOST_AT_ONCE = 4096  # signals
+
+
+@contextmanager
+def signals_heard() -> Iterator[None]:
+    """Python calls its handlers only while it runs: each signal writes a byte, and to take it Python runs."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        for one in (ours, theirs):
+            one.setblocking(False)
+        notifier = QSocketNotifier(ours.fileno(), QSocketNotifier.Type.Read)
+
+        def take() -> None:
+            with suppress(BlockingIOError):
+                ours.recv(MOST_AT_ONCE)
+
+        notifier.activated.connect(take)
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            notifier.setEnabled(False)
+
+
+# Asks before Quit ends what a person still waits for.
+
+
+class QuitSheet(Sheet):
+    """`where`: the pages on which something is under way. `leave` quits."""
+
+    needs_node = False
+
+    def __init__(
+        self, services: Services, where: Sequence[str], leave: Callable[[], object], parent: QWidget
+    ) -> None:
+        words = self.tr(
+            "Something is under way on: {pages}. It ends when you quit; what came of an answer is kept. "
+            "Downloads, and files that are taken in, go on at the next start."
+        )
+        sentence = words.format(pages=", ".join(where))
+        super().__init__(services, self.tr("Quit now?"), sentence, parent)
+        self.leave = button(self.tr("Quit and end it"), leave)
+        self.stay = self.offer(self.tr("Go on"), self.leave)
+        self.stay.setFocus()
+
+
+# The QApplication of the window: it hears that the system wants it to quit.
+
+
+class Asked(QApplication):
+    """Says when the system wants the app to quit, as macOS before a log-out and from the Dock.
+
+    Left to Qt, our windows are closed one by one, hide into the tray instead, and the log-out is broken off.
+    """
+
+    to_quit = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Quit:
+            self.to_quit.emit()
+            return True
+        return super().event(event)
 
 
 class Application:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtCore import QEasingCurve, QEvent, QObject, QSize, Qt, QVariantAnimation
+from PySide6.QtGui import QCloseEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
 
 from app.core.errors import AppError
@@ -13,16 +13,63 @@ from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app import page_names, pages
 from app.gui.app.app_context import Services
-from app.gui.app.fade_in import FadeIn
 from app.gui.app.page import Page
 from app.gui.app.page_opening import Opening
 from app.gui.app.sidebar import Sidebar
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import said
-from app.gui.look.theme import set_role
+from app.gui.look.theme import PAGE_MS, Theme, set_role
 from app.gui.widgets import fit_to_screen
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import Action, Notice
+
+# A page that comes to the front: for a moment the colour of the window lies over it, ever thinner.
+
+STEPS = 6  # thirty a second: at each of them what is below is painted
+FIRST = 0.8  # of the page is covered at first
+
+
+class FadeIn(QWidget):
+    """Hidden at rest. It takes no key and no click: whoever is quick uses what is there already.
+
+    No picture of a page is taken: for that Qt would lay out what nobody sees of it, too.
+    """
+
+    def __init__(self, over: QWidget, theme: Theme) -> None:
+        super().__init__(over)
+        self._over, self._theme = over, theme
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+        self._moves = QVariantAnimation(self)
+        self._moves.setDuration(PAGE_MS)
+        self._moves.setStartValue(STEPS)
+        self._moves.setEndValue(0)
+        self._moves.setEasingCurve(QEasingCurve.Type.OutCubic)
+        self._moves.valueChanged.connect(lambda _: self.update())
+        self._moves.finished.connect(self.hide)
+        over.installEventFilter(self)
+
+    def begin(self) -> None:
+        """From the beginning, also while it goes on."""
+        self._moves.stop()
+        self.setGeometry(self._over.rect())
+        self.raise_()
+        self.show()
+        self._moves.start()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        if event.type() == QEvent.Type.Resize:
+            self.setGeometry(self._over.rect())
+        elif event.type() == QEvent.Type.Hide:  # what comes back later was seen before
+            self._moves.stop()
+            self.hide()
+        return False
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        painter = QPainter(self)
+        painter.setOpacity(FIRST * int(self._moves.currentValue()) / STEPS)
+        painter.fillRect(event.rect(), self._theme.colour("window"))
+
 
 ADVANCED = "Advanced"  # of the settings
 GOES_ON = "window/told_service_goes_on"

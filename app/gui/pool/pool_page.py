@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAccessible, QShowEvent
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QStackedWidget, QToolButton, QWidget
 
 from app.gui.api.node_state import GONE
 from app.gui.app import page_names
@@ -16,8 +17,9 @@ from app.gui.app.page import Page
 from app.gui.app.pool_status import others_loaded
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
 from app.gui.look.sentences import here
-from app.gui.look.theme import Theme
+from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
 from app.gui.pool.dialogs.add_dialog import AddSheet
 from app.gui.pool.dialogs.join_dialog import JoinSheet
@@ -44,12 +46,52 @@ from app.gui.pool.machine_facts import (  # fmt: skip
 from app.gui.pool.machine_table import MachineTable
 from app.gui.pool.map.map_view import MapView
 from app.gui.pool.placement_choice import PlacementChoice
-from app.gui.pool.view_choice import MAP, TABLE, ViewChoice
 from app.gui.pool.what_if import WhatIf
-from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.buttons import IconButton, ToolButton, button
 from app.gui.widgets.empty_state import EmptyState
-from app.gui.widgets.layouts import column, scrolled
+from app.gui.widgets.layouts import column, row, scrolled
 from app.gui.widgets.visibility import show_if
+
+# The switch between map and table.
+
+MAP, TABLE = "map", "table"
+
+
+class ViewChoice(QWidget):
+    """Two buttons of which one is pressed; `chosen(name)` is called."""
+
+    def __init__(self, theme: Theme, chosen: Callable[[str], object]) -> None:
+        super().__init__()
+        self._theme = theme
+        self._group = QButtonGroup(self)
+        self.buttons: dict[str, QToolButton] = {}
+        box = row(gap=sizes.XS)
+        for name, words in ((MAP, self.tr("Map")), (TABLE, self.tr("Table"))):
+            made = ToolButton()
+            made.setText(f"\N{EN SPACE}{words}")  # air between picture and word
+            made.setAccessibleName(words)
+            made.setCheckable(True)
+            made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            made.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            set_role(made, "choice")
+            made.clicked.connect(lambda _=False, name=name: chosen(name))
+            self._group.addButton(made)
+            self.buttons[name] = made
+            box.addWidget(made)
+        self.setLayout(box)
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    def show_chosen(self, name: str) -> None:
+        if name in self.buttons:
+            self.buttons[name].setChecked(True)
+
+    def _paint(self) -> None:
+        side = self._theme.px(sizes.SECTION)
+        for name, one in self.buttons.items():
+            one.setIcon(icon(name, self._theme.colours.text))
+            one.setIconSize(QSize(side, side))
+
 
 Json = dict[str, Any]
 VIEW = "pool/view"

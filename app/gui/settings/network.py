@@ -3,24 +3,85 @@
 from __future__ import annotations
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLayout
+from PySide6.QtWidgets import QFrame, QLayout, QWidget
 
 from app.gui.api.node_client import Json
+from app.gui.api.restart import restart
 from app.gui.app.app_context import Services
+from app.gui.diagnostics.address_form import AddressForm
 from app.gui.look import theme as sizes
+from app.gui.look.theme import set_role
+from app.gui.pool.dialogs.join_dialog import JoinSheet
+from app.gui.pool.machine_facts import machines_of
 from app.gui.settings.interface_list import InterfaceList
 from app.gui.settings.number_field import Number
-from app.gui.settings.restart_row import RestartRow
 from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
-from app.gui.settings.unreached_machines import Reaching
 from app.gui.this_computer.switch import Switch
-from app.gui.widgets.buttons import button
+from app.gui.widgets.buttons import button, wrapping
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import label
-from app.gui.widgets.layouts import column
+from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import clear, column, held
 from app.gui.widgets.machine_name import MachineName
 from app.gui.widgets.text_scaled_width import bound_width, keep_width
+
+# Machines that are not reached, each with a field for its address; or the way into a household.
+
+
+class Reaching(QWidget):
+    """`refresh` follows the pool; a field that somebody types in stays."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        self._box = column(gap=sizes.M)
+        self.setLayout(self._box)
+        self._shown: tuple[str, ...] | None = None
+        self.forms: list[AddressForm] = []
+
+    def refresh(self) -> None:
+        machines = machines_of(self._services.pool.snapshot)
+        away = tuple(one.name for one in machines if not one.this and not one.online)
+        state = away or (("",) if len(machines) > 1 else ())
+        if state == self._shown:
+            return
+        self._shown = state
+        for form in self.forms:
+            form.cancel()
+        self.forms = []
+        clear(self._box)
+        if len(machines) < 2:
+            self._box.addWidget(held(Flow(wrapping(self.tr("Join a household…"), self._join))))
+        elif not away:
+            words = self.tr("All machines of your household are connected.")
+            self._box.addWidget(paragraph(words, "muted"))
+        for one in machines:
+            if one.name in away and not one.this:
+                form = AddressForm(self._services, one.name, one.address or "", self.refresh)
+                form.button.setProperty("role", None)
+                self.forms.append(form)
+                self._box.addWidget(form)
+
+    def _join(self) -> None:
+        JoinSheet(self._services, self.window()).open()
+
+
+# A row that offers to start the node anew.
+
+
+class RestartRow(QFrame):
+    """Says that something waits for a new start, and offers it."""
+
+    def __init__(self, services: Services, sentence: str) -> None:
+        super().__init__()
+        set_role(self, "notice")
+        again = button(self.tr("Restart it now"), lambda: restart(services))
+        box = Beside(paragraph(sentence), again)
+        box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
+        self.setLayout(box)
+        self.hide()
+
 
 MOST_PORT, FIELD_WIDTH = 65535, 220
 

@@ -2,20 +2,75 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QWidget
+
 from app.core.errors import AppError
 from app.gui.api.node_client import Json
 from app.gui.app.app_context import Services
+from app.gui.chat.history.chat_lock import ChatLock
+from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.pool.machine_words import moment
-from app.gui.settings.encryption_dialog import TurningDialog
 from app.gui.settings.erase_dialog import EraseSheet
 from app.gui.settings.household import IN_A_FILE, kept
 from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button
-from app.gui.widgets.labels import Value
+from app.gui.widgets.dialog import Dialog
+from app.gui.widgets.labels import Value, label, paragraph
+from app.gui.widgets.layouts import column
+from app.gui.widgets.progress import Progress
+
+# How far the encrypting of the chats is; seen only where it takes over a second.
+
+SOON_MS = 1000
+
+
+class TurningDialog(Dialog):
+    """In front of the window until it is over, so that nobody renames or deletes meanwhile.
+
+    It cannot be stopped, but the window can be closed: then it is done as a whole or not at all.
+    """
+
+    def __init__(self, lock: ChatLock, parent: QWidget, *, on: bool) -> None:
+        super().__init__(parent)
+        self._lock, self._on = lock, on
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowModality(Qt.WindowModality.WindowModal)
+        title = self.tr("Encrypting your chats") if on else self.tr("Decrypting your chats")
+        self.setWindowTitle(title)
+        self.bar = Progress(title)
+        self.words = paragraph(
+            self.tr("Answers go on meanwhile; they are written afterwards."), "muted"
+        )
+        box = column(label(title, "section"), self.words, self.bar, gap=sizes.M)
+        box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
+        self.setLayout(box)
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(SOON_MS)
+        self._soon.timeout.connect(self.open)
+        lock.turned.connect(self._over)
+        lock.history.turning.progressed.connect(self._show)
+
+    def begin(self) -> None:
+        """Turn it on or off; the dialog goes by itself."""
+        self._soon.start()
+        self._lock.turn(self._on)
+
+    def reject(self) -> None:
+        """Escape does not end it."""
+
+    def _show(self, n: int, of: int) -> None:
+        self.bar.tell(n / of if of else None)
+
+    def _over(self, _: object) -> None:
+        self._soon.stop()
+        self.done(0)
+        self.deleteLater()
 
 
 class Privacy(Group):

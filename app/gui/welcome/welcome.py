@@ -4,31 +4,186 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.core.errors import AppError
+from app.core.planner.verdict import Word
+from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
 from app.gui.app.app_context import Services
+from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
 from app.gui.look.icons import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import set_role
+from app.gui.models.details.about_view import about_of
+from app.gui.models.starter_card import why
+from app.gui.models.verdicts import of_plan
+from app.gui.welcome.already_here import AlreadyHere
 from app.gui.welcome.found_step import FoundStep
-from app.gui.welcome.guide_preload import GuideAhead
 from app.gui.welcome.name_step import NameStep
 from app.gui.welcome.other_models import OtherModels
 from app.gui.welcome.pair_step import PairStep
-from app.gui.welcome.ready_step import ReadyStep
 from app.gui.welcome.role_step import BOTH, KEY, LEND, RoleStep
 from app.gui.welcome.step import Step
 from app.gui.widgets.buttons import button
-from app.gui.widgets.labels import label
-from app.gui.widgets.layouts import column, row, scrolled
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import card, column, row, scrolled
 from app.gui.widgets.notice import Notice
+
+# Last step: the built-in model answers at once.
+
+# The model that suits this household today: offered, never fetched unasked.
+
+# What the first steps may offer once the node has answered a question of theirs.
+
+
+class Offer(QWidget):
+    """Hidden until there is something to offer; where nothing answers, nothing is said. `wanted` when a person asks
+    to see it."""
+
+    wanted = Signal()
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._client = services.client
+        self._call: Call | None = None
+        self.hide()
+
+    def cancel(self) -> None:
+        """Nothing more is heard of it."""
+        call, self._call = self._call, None
+        if call is not None and call.running:
+            call.cancel()
+
+    def _none(self, _: object) -> None:
+        self._call = None
+
+
+class Recommendation(Offer):
+    def __init__(self, services: Services) -> None:
+        super().__init__(services)
+        self._starter: Json | None = None
+        self.title, self.about = label("", "section"), paragraph("")
+        self.fetch = paragraph("", "caption")
+        show = button(self.tr("Show it on the page Models"), self.wanted.emit)
+        inner = card(self.title, self.about, self.fetch, row(show, None), gap=sizes.S)
+        self.setLayout(column(inner))
+
+    def look(self) -> None:
+        """Ask once."""
+        if self._starter is None and self._call is None:
+            self._call = self._client.get("/starter", self._named, self._none)
+
+    def _named(self, answer: Json) -> None:
+        self._call = None
+        self._starter = answer["starter"]
+        if self._starter is not None:
+            self._call = self._client.get("/catalogue", self._listed, self._none)
+
+    def _listed(self, answer: Json) -> None:
+        self._call, starter = None, self._starter
+        assert starter is not None
+        facts = next(one for one in answer["models"] if one["id"] == starter["id"])
+        self.title.setText(self.tr("Recommended: {name}").format(name=starter["name"]))
+        self.about.setText(f"{about_of(facts)} {why(starter)}")
+        size = formats.size(starter["size_bytes"])
+        self.fetch.setText(self.tr("{size} download from huggingface.co.").format(size=size))
+        self.show()
+
+
+class ReadyStep(Step):
+    """Says what is there now and what comes next."""
+
+    def __init__(self, services: Services, others: OtherModels) -> None:
+        super().__init__(
+            services,
+            self.tr("Ready"),
+            self.tr("The first answer needs no download and no network."),
+        )
+        about = self.tr(
+            "A small model for learning the app is built in. Ask it how Poolhouse works; "
+            "for everything else, load a larger one on the page Models."
+        )
+        guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
+        self.content.addWidget(guide)
+        self._others = others
+        self.here, self.recommended = AlreadyHere(others, is_last=True), Recommendation(services)
+        for one in (self.here, self.recommended):
+            one.wanted.connect(lambda: self.leave.emit(page_names.MODELS))
+            self.content.addWidget(one)
+
+    def entered(self) -> None:
+        self._others.look()
+        self.recommended.look()
+
+    def cancel(self) -> None:
+        self.recommended.cancel()
+        super().cancel()
+
+    @property
+    def next_words(self) -> str:
+        return self.tr("Ask the Guide") if self._asks else self.tr("Finish")
+
+    @property
+    def leads_to(self) -> str:
+        return f"{page_names.CHAT}/{GUIDE}" if self._asks else ""
+
+    @property
+    def _asks(self) -> bool:
+        """Who only lends does not, and a guest is answered by others."""
+        lends = self.services.preferences.text(KEY, BOTH) == LEND
+        return not lends and self.services.pool.hosts is None
+
+
+# The built-in model is loaded while the first steps are gone through, so that the first answer waits for no load.
+
+
+class GuideAhead(QObject):
+    """Nobody asked for it: where anything speaks against it, nothing is loaded, and nothing is said."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services.pool)  # the first steps are gone before it is through
+        self._services, self._pool = services, services.pool
+        self._is_asked = False
+
+    def begin(self) -> None:
+        """As soon as a node is there. Who only lends answers nothing here."""
+        if self._services.preferences.text(KEY, BOTH) == LEND:
+            self._over()
+            return
+        self._pool.changed.connect(self._look)
+        self._look()
+
+    @property
+    def _is_wanted(self) -> bool:
+        """Nothing is loaded or on its way, and no host answers in its place."""
+        return not self._pool.models and self._pool.hosts is None
+
+    def _look(self) -> None:
+        if self._is_asked or not self._pool.is_there or self._pool.link is not Link.THERE:
+            return
+        self._is_asked = True
+        if not self._is_wanted:
+            self._over()
+            return
+        body = {"model": GUIDE, "measure": False}
+        self._services.client.post("/plan", body, self._planned, self._over)
+
+    def _planned(self, plan: Json) -> None:
+        """Only where memory is left beside it."""
+        if of_plan(plan).verdict.word is Word.FITS and self._is_wanted:
+            self._services.client.post("/load", {"model": GUIDE}, self._over, self._over)
+        else:
+            self._over()
+
+    def _over(self, _: object = None) -> None:
+        self.deleteLater()
+
 
 DONE = "first_run/done"
 WIDTH, HEIGHT = 560, 620

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.activity.entries import MachineDid, answer_of
 from app.gui.activity.forecast_chart import ForecastChart
-from app.gui.activity.legend import DOT, HATCHED, SOLID, SQUARE, Legend
+from app.gui.activity.overview import DOT, HATCHED, SOLID, SQUARE, Legend
 from app.gui.activity.timeline import NAME_SHARE, WORDS_SHARE, Timeline, share_lines
 from app.gui.look import theme as sizes
 from app.gui.look.theme import LIGHT

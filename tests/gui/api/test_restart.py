@@ -16,7 +16,7 @@ from app.gui.api.node_state import Link, Pool
 from app.gui.app.app_context import Services
 from app.gui.app.window import Window
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
-from app.gui.settings.restart_row import RestartRow
+from app.gui.settings.network import RestartRow
 from tests.gui.desk import Attached, desk
 from tests.node.pool import node
 

@@ -13,9 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
-from app.gui.app.application import Application
-from app.gui.app.poolhouse_application import Asked
-from app.gui.app.quit_dialog import QuitSheet
+from app.gui.app.application import Application, Asked, QuitSheet
 from app.gui.app.window import GOES_ON
 from app.gui.welcome.name_step import NameStep
 from app.gui.welcome.welcome import Welcome

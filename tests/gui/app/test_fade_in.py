@@ -9,9 +9,8 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.app import page_names
-from app.gui.app.fade_in import STEPS, FadeIn
 from app.gui.app.page import Page
-from app.gui.app.window import Window
+from app.gui.app.window import STEPS, FadeIn, Window
 from app.gui.look.motion import ALWAYS, NEVER
 from app.gui.look.theme import PAGE_MS
 from tests.gui.desk import Desk, window_over

@@ -12,7 +12,7 @@ SCRIPT = """
 import signal
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from app.gui.app.unix_signals import signals_heard
+from app.gui.app.application import signals_heard
 app = QApplication([])
 signal.signal(signal.SIGTERM, lambda *_: app.quit())
 with signals_heard():

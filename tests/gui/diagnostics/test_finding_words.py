@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.check import Check
 from app.core.reasons import in_words
-from app.gui.diagnostics.check_list import CheckList
+from app.gui.diagnostics.doctor_dialog import CheckList
 from app.gui.diagnostics.finding_words import NAMES, advice, cause, headline, name_of
 from tests.gui.desk import Desk
 from tests.gui.speaking import speaking

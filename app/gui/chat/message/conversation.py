@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMoveEvent, QResizeEvent
@@ -11,11 +11,49 @@ from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 from app.core.chat import MessageId, Role
 from app.gui.chat.message.blocks import Look
 from app.gui.chat.message.message_view import MessageView, Shown
-from app.gui.chat.message.reading_order import ReadingOrder
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.layouts import column, row
+
+# The Tab key goes through messages as one reads them, in whatever order their widgets were made.
+
+SOON_MS = 200  # after the last change
+
+
+class ReadingOrder(QObject):
+    """`begin` stands before the first of what `views` gives."""
+
+    def __init__(self, begin: QWidget, views: Callable[[], Sequence[QWidget]]) -> None:
+        super().__init__(begin)
+        self._begin, self._views = begin, views
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(SOON_MS)
+        self._soon.timeout.connect(self._sort)
+
+    def changed(self) -> None:
+        """Widgets came or went."""
+        self._soon.start()
+
+    def _sort(self) -> None:
+        before = self._begin
+        for view in self._views():
+            for widget in (view, *_inside(view)):
+                QWidget.setTabOrder(before, widget)
+                before = widget
+
+
+def _inside(view: QWidget) -> list[QWidget]:
+    """What of a message Tab reaches, line by line."""
+    found = [
+        widget
+        for widget in view.findChildren(QWidget)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not widget.isHidden()
+    ]
+    places = {widget: widget.mapTo(view, QPoint(0, 0)) for widget in found}
+    return sorted(found, key=lambda widget: (places[widget].y(), places[widget].x()))
+
 
 PAGE = 40  # messages that are made at once
 AT_ONCE = 12  # of these: before the first picture; the rest follows between events

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.chat.history.slices import Slices
 from app.gui.chat.message.blocks import CodeBlock, Listing, Look, TextBlock
 from app.gui.chat.message.body import PORTION, Body
-from app.gui.chat.message.link_question import ask_link
+from app.gui.chat.message.message_actions import ask_link
 from app.gui.chat.message.text_window import TextWindow, as_text
 from app.gui.look.theme import Scheme, Theme
 
