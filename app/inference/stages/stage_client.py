@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, StageLost
@@ -17,7 +18,6 @@ from app.core.scheduler.hidden_rows import are_usable
 from app.core.scheduler.routing import Pace
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
 from app.inference.pipeline.step import Run, Step
-from app.inference.stages.in_flight import NOTHING, Sent
 from app.inference.stages.slot_ops import Course, Passage, Told
 from app.inference.worker.priority_lock import Turns
 from app.inference.worker.worker_errors import lost_of
@@ -34,6 +34,28 @@ from backends.frames import (
     decode,
     read_head,
 )
+
+# A frame that was sent to a run, and how the right answer to it looks.
+
+
+@dataclass(slots=True)
+class Sent:
+    """A frame under way, oldest first in its stage's queue."""
+
+    seq: int
+    kind: Kind
+    answer: asyncio.Future[bytes] | None
+    expected: bytes  # how the right answer begins
+    n_answer: int  # and how long it is
+    table: bytes = b""  # the segments it is about
+    frame: bytes = b""  # to be sent again over a new connection
+    n_rows: int = 0
+    prefill: bool = False
+    sent_at: float = field(default_factory=time.monotonic)
+
+
+NOTHING = Sent(1 << 62, Kind.STEP, None, b"", -1)  # while nothing is under way
+
 
 T = TypeVar("T")
 PATIENCE = 8  # limits of a step that whatever computes it says to be at work on

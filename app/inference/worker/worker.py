@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
+import os
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
 from weakref import WeakSet
@@ -17,17 +20,87 @@ from weakref import WeakSet
 import msgspec
 import psutil
 
+import backends
 from app.core.errors import Reason, StageLost
 from app.core.recovery import blame
 from app.core.scheduler.threads import Threads, beside_others
 from app.inference.pipeline.speed_measurement import STILL_S
-from app.inference.worker.frame_cutter import FrameCutter
 from app.inference.worker.job_object import Job
-from app.inference.worker.worker_env import Reads, environment
 from app.inference.worker.worker_errors import death_of, ended, refused, telling
 from app.machine.sensors.cpu_load import OthersCores
 from backends import orders
-from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode
+from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head
+from backends.worker.confine import READS
+from backends.worker.process import ALLOCATOR, FORMS
+
+# What a worker's process finds around it: threads, its code, and the files that it may read.
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+# How long a thread waits awake for the others, at the end of each of a layer's operations, before it sleeps. By
+# itself OpenMP spins for milliseconds: where anything else computes, threads that have nothing to do then keep those
+# from running that they wait for. Three nodes on two cores answered five times as slowly (README). So many turns are
+# some ten microseconds: as quick as endless ones on a quiet machine (bench/threads.py).
+SPINNING = {
+    "GOMP_SPINCOUNT": "10000",
+    "KMP_BLOCKTIME": "1",
+}  # of GCC's OpenMP, in turns; of LLVM's, in ms
+
+Reads = Sequence[str | Path]
+
+
+def environment(threads: int, reads: Reads | None = None, *, forms: bool = False) -> dict[str, str]:
+    """Ours, with threads set on purpose, and the place where `backends` is found first. reads, forms: see
+    Worker.start."""
+    root = str(Path(backends.__file__ or ".").resolve().parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    told = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
+    told |= {FORMS: "1"} if forms else {}
+    return {
+        **ALLOCATOR,  # known from the start, so that the worker does not start anew for it
+        **SPINNING,
+        **os.environ,
+        **dict.fromkeys(THREADS, str(threads)),
+        **told,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "GGML_NO_BACKTRACE": "1",  # else a debugger starts when the engine gives up, and talks over its last words
+    }
+
+
+# Cuts what a worker writes into whole frames, left as bytes: most are passed on unread.
+
+
+class FrameCutter:
+    """As frames.Decoder, but a frame stays one `bytes`: reading its parts is left to those who need them."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._needed = HEADER.size  # bytes until something can be done
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """All frames that are complete now. Raises BadFrame on the first wrong header."""
+        whole: list[bytes] = []
+        rest = self._rest
+        if not rest and _whole(data):
+            return [data]  # the usual case: one read, one frame, no copy
+        rest += data
+        while len(rest) >= self._needed:
+            end = HEADER.size + read_head(rest).n_rest
+            if len(rest) < end:
+                self._needed = end
+                return whole
+            with memoryview(rest) as view:
+                whole.append(bytes(view[:end]))
+            del rest[:end]
+            self._needed = HEADER.size
+        return whole
+
+
+def _whole(data: bytes) -> bool:
+    return len(data) >= HEADER.size and HEADER.size + read_head(data).n_rest == len(data)
+
 
 log = logging.getLogger(__name__)
 HERE = "this computer"  # the name of a worker that serves this node alone, as its errors say it

@@ -18,9 +18,7 @@ import app
 from app.core.errors import BadInput, Reason, StageLost
 from app.core.reasons import said
 from app.core.scheduler.threads import Threads
-from app.inference.worker.frame_cutter import FrameCutter
-from app.inference.worker.worker import LAST_LINES, Worker
-from app.inference.worker.worker_env import environment
+from app.inference.worker.worker import LAST_LINES, FrameCutter, Worker, environment
 from backends import orders
 from backends.frames import BadFrame, Frame, Kind, encode
 from backends.worker import confine
