@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Collection, Iterable
 
 from aiohttp import web
 
-from app.gateway.access.slow_client_guard import FirstWords
+from app.gateway.access.slow_client_guard import FirstWords, runner_of
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.servers.local_server import ChatApi
 from app.machine import release_address
@@ -15,7 +16,7 @@ from app.machine.secrets.chat_key import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
 from app.node.control import api_routes, history_routes, lending_routes, link_routes, model_routes
 from app.node.control.answer_routes import AnswerRoutes
-from app.node.control.control import Control
+from app.node.control.guard import MAX_BODY_BYTES, guard
 from app.node.control.household_routes import HouseholdRoutes
 from app.node.control.machine_routes import MachineRoutes
 from app.node.control.model_file_routes import ModelRoutes
@@ -25,6 +26,38 @@ from app.node.doctor.doctor import Doctor
 from app.node.downloads.updates import Updates
 from app.node.models.detached_answers import KeptAnswers
 from app.node.node import Node
+
+# The loopback control API: what its window and its commands ask of the node.
+
+
+class Control:
+    """The surface of management: loopback only, a port of its own, a token on every route."""
+
+    def __init__(self, answers: KeptAnswers, routes: Iterable[web.RouteDef]) -> None:
+        self.answers = answers
+        self.token = secrets.token_urlsafe(32)
+        self.port = 0
+        self._words = FirstWords()
+        checked = guard(self.token, lambda: self.port, self._words.heard)
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[checked])
+        app.add_routes(routes)
+        self._runner = runner_of(app)
+
+    @property
+    def routes(self) -> Collection[web.AbstractRoute]:
+        """All that may be asked."""
+        return self._runner.app.router.routes()
+
+    async def start(self, group: asyncio.TaskGroup) -> None:
+        """Listen on a free loopback port."""
+        self.answers.open(group)
+        await self._runner.setup()
+        self.port = await self._words.listen(self._runner, [0])
+
+    async def stop(self) -> None:
+        self._words.close()
+        await self.answers.close()
+        await self._runner.cleanup()
 
 
 class Doors:
