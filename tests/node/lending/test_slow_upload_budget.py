@@ -10,7 +10,7 @@ import pytest
 from app.core.errors import AppError
 from app.core.household.membership import Member
 from app.network.peer.bounded_body import TooSlow
-from app.node.lending.slow_upload_budget import (
+from app.node.lending.lending_service import (
     LEAST_BYTES_PER_SECOND,
     MOST_WAITED_S,
     OFFER_S,
