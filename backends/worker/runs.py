@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from backends.contract import (
     FORM_TOO_HEAVY,
+    MOST_LIKELY,
     BadSlots,
     Hidden,
     Logits,
@@ -26,8 +28,31 @@ from backends.grammars.grammar import GrammarTooHeavy, forget_all
 from backends.numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.orders import Begin, OpenStage, decode_begin
 from backends.sampling import Greedy, Sampler, sampler_for
-from backends.worker.logprobs import likeliest, likely_to_wire
 from backends.worker.steps import Answers, Steps
+
+# How likely a sampled token was, and which were likelier: scores -> log probabilities, and their bytes.
+
+_PAIR = struct.Struct("<if")
+
+Likely = tuple[
+    tuple[int, float], ...
+]  # token id, natural log of its probability; the sampled one first
+
+
+def likeliest(logits: Rows, token: int, n: int) -> Likely:
+    """The sampled token, then the `n` likeliest, by the model's own scores [n_vocab]: no temperature,
+    bias, penalty or grammar."""
+    scores = logits.astype(np.float64)
+    scores -= scores.max()
+    scores -= np.log(np.exp(scores).sum())
+    n = min(n, MOST_LIKELY, len(scores))
+    best = np.argpartition(-scores, n - 1)[:n] if n else np.empty(0, dtype=np.intp)
+    best = best[np.lexsort((best, -scores[best]))]
+    return tuple((int(one), float(scores[one])) for one in (token, *best))
+
+
+def likely_to_wire(likely: Likely) -> bytes:
+    return b"".join(_PAIR.pack(token, score) for token, score in likely)
 
 
 class Engine(Stage, Protocol):

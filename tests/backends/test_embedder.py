@@ -11,7 +11,7 @@ import pytest
 from backends import orders
 from backends.contract import StageError
 from backends.llamacpp.embedder import LlamaEmbedder
-from backends.worker.vectors import Vectors
+from backends.worker.service import Vectors
 from testbed import tiny
 from tests import tiny_bert
 
