@@ -70,8 +70,8 @@ class CheckList(QWidget):
         why = " ".join(part for part in (cause(check), advice(check)) if part)
         about = paragraph(why if check.ok is not True else cause(check), "muted")
         about.setAccessibleName(f"{name.text()}: {said}. {about.text()}")
-        for column, widget in enumerate((mark, result, name, about)):
-            self._grid.addWidget(widget, number, column, Qt.AlignmentFlag.AlignTop)
+        for place, widget in enumerate((mark, result, name, about)):
+            self._grid.addWidget(widget, number, place, Qt.AlignmentFlag.AlignTop)
 
 
 WIDTH, HEIGHT = 680, 500
