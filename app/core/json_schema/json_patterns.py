@@ -9,16 +9,52 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.core.json_schema.json_formats import (
-    DATE,
-    FORMATS,
-    HOUR,
-    IPV6_ALONE,
-    MAILBOX,
-    MINUTE,
-    SECOND,
-    SHORT,
+# Texts of a `format` of JSON schema, as GBNF: dates that there are, times, durations, UUIDs, addresses, names. Pure.
+#
+# Years are those from 1000 to 9999, and a second is never the sixtieth, so that every reader takes them. No name of a
+# host is too long as a whole, and so none has many long parts.
+
+_ODD_MONTHS = (
+    '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01])'
 )
+_EVEN_MONTHS = '("04" | "06" | "09" | "11") "-" ("0" [1-9] | [12] [0-9] | "30")'
+_FEBRUARY = '"02-" ("0" [1-9] | "1" [0-9] | "2" [0-8])'
+_BY_FOUR = '("0" [48] | [2468] [048] | [13579] [26])'  # two digits, and not both 0
+_LEAP_YEAR = f'([1-9] [0-9] {_BY_FOUR} | ([2468] [048] | [13579] [26]) "00")'
+DATE = (
+    f'([1-9] [0-9]{{3}} "-" ({_ODD_MONTHS} | {_EVEN_MONTHS} | {_FEBRUARY}) | {_LEAP_YEAR} "-02-29")'
+)
+HOUR, MINUTE = '([01] [0-9] | "2" [0-3])', "[0-5] [0-9]"
+SECOND = f'":" {MINUTE} ("." [0-9]{{1,6}})?'
+_TIME = f'{HOUR} ":" {MINUTE} {SECOND} ("Z" | [+-] {HOUR} ":" {MINUTE})'
+_BYTE = '("25" [0-5] | "2" [0-4] [0-9] | "1" [0-9] [0-9] | [1-9]? [0-9])'
+_LETTERS = "[0-9a-fA-F]{1,4}"
+_LAST = f'({_LETTERS} ":" {_LETTERS} | {_BYTE} ("." {_BYTE}){{3}})'  # 32 bits
+_IPV6 = " | ".join(
+    [f'({_LETTERS} ":"){{6}} {_LAST}', f'"::" ({_LETTERS} ":"){{5}} {_LAST}']
+    + [f'({_LETTERS} (":" {_LETTERS}){{0,{n}}})? "::" ({_LETTERS} ":"){{{4 - n}}} {_LAST}' for n in range(4)]
+    + [f'({_LETTERS} (":" {_LETTERS}){{0,4}})? "::" {_LAST}', f'({_LETTERS} (":" {_LETTERS}){{0,5}})? "::" {_LETTERS}',
+       f'({_LETTERS} (":" {_LETTERS}){{0,6}})? "::"']
+)  # fmt: skip
+_CLOCK = '[0-9]{1,9} ("H" ([0-9]{1,9} "M" ([0-9]{1,9} "S")?)? | "M" ([0-9]{1,9} "S")? | "S")'
+_DAYS = '("Y" ([0-9]{1,9} "M" ([0-9]{1,9} "D")?)? | "M" ([0-9]{1,9} "D")? | "D")'
+_DURATION = f'"P" ([0-9]{{1,9}} ("W" | {_DAYS} ("T" {_CLOCK})?) | "T" {_CLOCK})'
+_LONG, SHORT = (f"[a-zA-Z0-9] ([-a-zA-Z0-9]{{0,{n}}} [a-zA-Z0-9])?" for n in (60, 28))
+_ATOM = "[-a-zA-Z0-9_+]"
+MAILBOX = f'({_ATOM}{{1,31}} ("." {_ATOM}{{1,31}})? | {_ATOM}{{1,15}} ("." {_ATOM}{{1,15}}){{2,3}})'
+FORMATS: dict[object, tuple[str, int, int]] = {  # the text, and how many characters it has at least and at most
+    "date": (DATE, 10, 10),
+    "time": (_TIME, 9, 21),
+    "date-time": (f'{DATE} "T" {_TIME}', 20, 32),
+    "uuid": ('[0-9a-f]{8} ("-" [0-9a-f]{4}){3} "-" [0-9a-f]{12}', 36, 36),
+    "ipv4": (f'{_BYTE} ("." {_BYTE}){{3}}', 7, 15),
+    "ipv6": (f"({_IPV6})", 2, 45),
+    "duration": (_DURATION, 3, 62),
+    "hostname": (f'({_LONG} ("." {_LONG}){{0,3}} | {SHORT} ("." {SHORT}){{4,7}})', 1, 251),
+    "email": (f'{MAILBOX} "@" {SHORT} ("." {SHORT}){{1,5}}', 5, 249),
+}  # fmt: skip
+IPV6_ALONE = FORMATS["ipv6"][0].replace(_LAST, f'{_LETTERS} ":" {_LETTERS}')  # no ipv4 ends it
+
 
 Known = tuple[str, int, int]  # the text, and how many characters it has at least and at most
 
@@ -36,8 +72,8 @@ _UUID = (
 )
 _NONE = "|00000000-0000-0000-0000-000000000000"
 _ALL = "|ffffffff-ffff-ffff-ffff-ffffffffffff"
-_BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9][0-9]|[0-9])"
-_IPV6 = (
+_BYTE_PATTERN = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9][0-9]|[0-9])"
+_IPV6_PATTERN = (
     "^((H:){7}H|(H:){1,7}:|(H:){1,6}:H|(H:){1,5}(:H){1,2}|(H:){1,4}(:H){1,3}|(H:){1,3}(:H){1,4}|"
     "(H:){1,2}(:H){1,5}|H:((:H){1,6})|:((:H){1,7}|:))$"
 )
@@ -76,8 +112,8 @@ PATTERNS: dict[str, Known] = {
     "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$": FORMATS[
         "uuid"
     ],
-    f"^(?:{_BYTE}\\.){{3}}{_BYTE}$": FORMATS["ipv4"],
-    _IPV6.replace("H", "[0-9a-fA-F]{1,4}"): (IPV6_ALONE, 2, 39),
+    f"^(?:{_BYTE_PATTERN}\\.){{3}}{_BYTE_PATTERN}$": FORMATS["ipv4"],
+    _IPV6_PATTERN.replace("H", "[0-9a-fA-F]{1,4}"): (IPV6_ALONE, 2, 39),
     r"^(?=.{1,253}\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
     r"(?:\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\.?$": FORMATS["hostname"],
     r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$": _EMAIL,

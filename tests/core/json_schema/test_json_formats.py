@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from app.core.json_schema.json_formats import FORMATS
 from app.core.json_schema.json_grammar import json_grammar
-from app.core.json_schema.json_patterns import text_of
+from app.core.json_schema.json_patterns import FORMATS, text_of
 from app.core.tools.tool_grammar import calls_grammar
 from tests.core.call_formats import FORMATS as CALL_FORMATS
 from tests.core.json_schema.test_json_ranges import pattern
