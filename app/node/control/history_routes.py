@@ -7,7 +7,7 @@ from aiohttp import web
 from app.machine.secrets.chat_key import ChatKey
 
 
-def routes(key: ChatKey) -> list[web.RouteDef]:
+def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
     """Both tell the key, or null, and where it is kept; POST makes one where there is none."""
 
     async def told(found: str | None) -> web.Response:

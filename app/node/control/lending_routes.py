@@ -8,7 +8,7 @@ from app.node.control import requests as asked
 from app.node.lending.lending_policy import LendRules
 
 
-def routes(lending: LendRules) -> list[web.RouteDef]:
+def lending_routes(lending: LendRules) -> list[web.RouteDef]:
     """Each is a few lines over one method of the rules."""
 
     async def told(request: web.Request) -> web.Response:

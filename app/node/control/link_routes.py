@@ -11,7 +11,7 @@ from app.node.known_household import KnownHousehold
 from app.node.links.link_registry import LinkBook
 
 
-def routes(links: LinkBook, household: KnownHousehold) -> list[web.RouteDef]:
+def link_routes(links: LinkBook, household: KnownHousehold) -> list[web.RouteDef]:
     """Each is a few lines over one method of the book of links."""
 
     async def measure(request: web.Request) -> web.Response:

@@ -119,12 +119,12 @@ def _routes(
     return [
         *state.routes(),
         *machines.routes(),
-        *lending_routes.routes(node.lending),
+        *lending_routes.lending_routes(node.lending),
         *models.routes(),
         *model_routes.routes(node.shop),
         *api_routes.routes(api),
-        *history_routes.routes(ChatKey(home)),
+        *history_routes.history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),
-        *link_routes.routes(node.links, household),
+        *link_routes.link_routes(node.links, household),
     ]
