@@ -3,16 +3,75 @@
 from __future__ import annotations
 
 import asyncio
+import platform
+import shutil
+from dataclasses import asdict
+from typing import Any
 
+import msgspec
 from aiohttp import web
 
+from app.core.reasons import in_words, said
+from app.inference.worker.worker import threads_now
+from app.machine.autostart import autostart
+from app.machine.hardware import devices, graphics
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.machine.sensors import installed_games, running_programs
-from app.node.control import autostart_routes, node_settings, this_machine
+from app.machine.sensors import installed_games, owner_activity, running_programs
+from app.node.control import node_settings
 from app.node.control import requests as asked
 from app.node.control.node_settings import OwnSettings
+from app.node.downloads.models_move import existing
 from app.node.hardware import Hardware
+
+# What this computer has, for its own page: system, processor, memory, disk, engines and their devices.
+
+Json = dict[str, Any]
+
+
+async def machine_json(hardware: Hardware, home: Home, of_models: ModelsFolders) -> Json:
+    """All of it; the engines may need some seconds to say what they find. A disk that is away is not asked."""
+    models = of_models.own if of_models.now in of_models.known_away else of_models.now
+    disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
+    memory, engines = devices.memory(), await hardware.engines()
+    unused = graphics.unused(engines, await asyncio.to_thread(graphics.listed))
+    return {
+        "system": await asyncio.to_thread(system),
+        "processor": hardware.processor,
+        "cores": devices.usable_cores(),
+        "threads": hardware.threads.most,
+        "threads_now": threads_now() or hardware.threads.begin or hardware.threads.most,
+        "hottest_c": await asyncio.to_thread(owner_activity.hottest_celsius),
+        "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
+        "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},
+        "engines": [msgspec.to_builtins(engine) for engine in engines],
+        "unused_graphics": {"reason": said(unused), "cure": in_words("cure_graphics_unused")}
+        if unused
+        else None,
+    }
+
+
+def system() -> str:
+    """The system as its maker calls it."""
+    if name := platform.mac_ver()[0]:
+        return f"macOS {name}"
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]  # Linux only
+    except (OSError, KeyError):
+        return f"{platform.system()} {platform.release()}"
+
+
+# Start at sign-in, for the loopback API: as the system has it, read back each time.
+
+
+async def autostart_json() -> Json:
+    """Whether Poolhouse starts at sign-in, and where the system keeps that."""
+    return asdict(await asyncio.to_thread(autostart.state))
+
+
+async def choose(on: bool, home: Home) -> Json:
+    """Turn it on or off; what the system has afterwards comes back. Raises Refused."""
+    return asdict(await asyncio.to_thread(autostart.choose, on, home))
 
 
 class MachineRoutes:
@@ -36,7 +95,7 @@ class MachineRoutes:
         ]
 
     async def machine(self, request: web.Request) -> web.Response:
-        told = await this_machine.told(self._hardware, self._home, self._folders)
+        told = await machine_json(self._hardware, self._home, self._folders)
         return web.json_response(told)
 
     async def programs(self, request: web.Request) -> web.Response:
@@ -46,11 +105,11 @@ class MachineRoutes:
         return web.json_response({"programs": runs, "games": known})
 
     async def autostart(self, request: web.Request) -> web.Response:
-        return web.json_response(await autostart_routes.told())
+        return web.json_response(await autostart_json())
 
     async def choose_autostart(self, request: web.Request) -> web.Response:
         order = await asked.body(request, asked.ChooseAutostart)
-        return web.json_response(await autostart_routes.choose(order.on, self._home))
+        return web.json_response(await choose(order.on, self._home))
 
     async def settings(self, request: web.Request) -> web.Response:
         return web.json_response(await self._settings.told())

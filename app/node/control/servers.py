@@ -14,7 +14,7 @@ from app.gateway.servers.local_server import ChatApi
 from app.machine import release_address
 from app.machine.secrets.chat_key import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
-from app.node.control import api_routes, history_routes, lending_routes, link_routes, model_routes
+from app.node.control import api_routes, lending_routes, link_routes, model_routes
 from app.node.control.answer_routes import AnswerRoutes
 from app.node.control.guard import MAX_BODY_BYTES, guard
 from app.node.control.household_routes import HouseholdRoutes
@@ -26,6 +26,25 @@ from app.node.doctor.doctor import Doctor
 from app.node.downloads.updates import Updates
 from app.node.models.detached_answers import KeptAnswers
 from app.node.node import Node
+
+# The control API's routes over the key of the window's encrypted chats.
+
+
+def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
+    """Both tell the key, or null, and where it is kept; POST makes one where there is none."""
+
+    async def told(found: str | None) -> web.Response:
+        where = {"where": await key.where(), "place": await key.place()}
+        return web.json_response({"key": found, **where})
+
+    async def read(request: web.Request) -> web.Response:
+        return await told(await key.read())
+
+    async def make(request: web.Request) -> web.Response:
+        return await told(await key.make())
+
+    return [web.get("/history/key", read), web.post("/history/key", make)]
+
 
 # The loopback control API: what its window and its commands ask of the node.
 
@@ -123,7 +142,7 @@ def _routes(
         *models.routes(),
         *model_routes.routes(node.shop),
         *api_routes.routes(api),
-        *history_routes.history_key_routes(ChatKey(home)),
+        *history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),
         *link_routes.link_routes(node.links, household),

@@ -16,8 +16,8 @@ from app.machine.hardware import engines, graphics
 from app.machine.hardware.engines import Device, Engine
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
-from app.node.control import this_machine
-from app.node.control.this_machine import system
+from app.node.control import machine_routes
+from app.node.control.machine_routes import system
 from app.node.hardware import Hardware
 from tests.node.pool import TestNode, node
 
@@ -86,12 +86,12 @@ async def test_a_card_is_told_with_why_it_is_not_used(
     monkeypatch.setattr(engines, "probe_all", answer)
     monkeypatch.setattr(graphics, "listed", lambda: ["NVIDIA GA106"])
     hardware, home = Hardware(Threads(1), lambda: None), Home.at(tmp_path).create()
-    told = await this_machine.told(hardware, home, ModelsFolders(home.downloaded))
+    told = await machine_routes.machine_json(hardware, home, ModelsFolders(home.downloaded))
     unused = told["unused_graphics"]
     assert unused["reason"].startswith("This computer has a graphics card (NVIDIA GA106), but ")
     assert unused["cure"].endswith("Smaller models answer faster.")
     monkeypatch.setattr(graphics, "listed", list)
-    told = await this_machine.told(hardware, home, ModelsFolders(home.downloaded))
+    told = await machine_routes.machine_json(hardware, home, ModelsFolders(home.downloaded))
     assert told["unused_graphics"] is None
 
 
