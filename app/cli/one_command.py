@@ -9,8 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from app.cli import hints
-from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE
-from app.cli.interrupted import Stopped
+from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE, Stopped
 from app.cli.output import Face
 from app.core.errors import AppError, BadInput
 

@@ -113,7 +113,7 @@ class Face:
 
     def fail(self, error: AppError) -> None:
         """Say in one sentence what went wrong; where even that cannot be written, the exit code says it."""
-        sentence = safe_text.line(hints.own(unknown_model.told(error)))
+        sentence = safe_text.line(hints.own(unknown_model.unknown_model(error)))
         if self.as_json:
             kind = type(error).__name__
             reason = {"code": error.reason.code, "facts": error.reason.facts}

@@ -8,7 +8,7 @@ from app.core.errors import AppError, BadInput
 from app.core.reasons import in_words, said
 
 
-def told(error: AppError) -> str:
+def unknown_model(error: AppError) -> str:
     """The sentence for an error, with the command that helps who named a model that is not here."""
     if error.reason.code != "model_unknown":
         return said(error)
