@@ -16,7 +16,7 @@ from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
-from app.gui.widgets.columns import Columns
+from app.gui.widgets.layouts import Columns
 
 Index = QModelIndex | QPersistentModelIndex
 AT, MODEL, WHOSE, TOKENS, FIRST, FIRST_SAID, SPEED, SPEED_SAID = range(8)

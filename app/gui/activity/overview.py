@@ -21,9 +21,8 @@ from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import card, column, row
-from app.gui.widgets.visibility import show_if
 
 # What the marks of a painted figure mean: the mark itself, and a word beside it.
 

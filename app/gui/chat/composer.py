@@ -27,8 +27,8 @@ from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.labels import Chip
-from app.gui.widgets.last_folder import LastFolder
 from app.gui.widgets.layouts import clear, column, row
+from app.gui.widgets.save_file import LastFolder
 
 Json = dict[str, Any]
 

@@ -30,9 +30,9 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.last_folder import LastFolder
 from app.gui.widgets.layouts import column, held, scrolled
 from app.gui.widgets.notice import Notice
+from app.gui.widgets.save_file import LastFolder
 
 WIDTH, HEIGHT, LIST_WIDTH = 820, 580, 240
 SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved

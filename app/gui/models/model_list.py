@@ -25,7 +25,7 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.drop_down import DropDown
 from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.height_for_width import Whole
+from app.gui.widgets.labels import Whole
 from app.gui.widgets.layouts import column, row
 
 ALL, FITS, HERE = "all", "fits", "here"

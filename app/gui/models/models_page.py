@@ -34,10 +34,9 @@ from app.gui.models.transfers import Transfers
 from app.gui.models.verdict_loader import Judging, offer_of, recommended
 from app.gui.widgets.buttons import button
 from app.gui.widgets.file_drops import Drops
-from app.gui.widgets.height_for_width import Whole
-from app.gui.widgets.labels import paragraph
-from app.gui.widgets.last_folder import LastFolder
+from app.gui.widgets.labels import Whole, paragraph
 from app.gui.widgets.layouts import column, scrolled
+from app.gui.widgets.save_file import LastFolder
 
 Json = dict[str, Any]
 NARROW = 560  # at the usual size of text: below, the halves stand one above the other

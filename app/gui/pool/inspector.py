@@ -20,9 +20,8 @@ from app.gui.pool.machine_facts import MachineFacts
 from app.gui.pool.map import card_drawing
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.label_with_control import Beside
-from app.gui.widgets.labels import Elided, label, paragraph, tooltip
+from app.gui.widgets.labels import Elided, label, paragraph, show_if, tooltip
 from app.gui.widgets.layouts import clear, column, row
-from app.gui.widgets.visibility import show_if
 
 COLUMNS, COLUMN_WIDTH = 3, 240  # at most; of a column at least, with its name
 LEAST_CHARACTERS = 32  # of name, state and reason beside the buttons

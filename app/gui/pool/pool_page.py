@@ -49,8 +49,8 @@ from app.gui.pool.placement_choice import PlacementChoice
 from app.gui.pool.what_if import WhatIf
 from app.gui.widgets.buttons import IconButton, ToolButton, button
 from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.labels import show_if
 from app.gui.widgets.layouts import column, row, scrolled
-from app.gui.widgets.visibility import show_if
 
 # The switch between map and table.
 

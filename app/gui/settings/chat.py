@@ -20,7 +20,7 @@ from app.gui.settings.number_field import Number
 from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
 from app.gui.this_computer.switch import Switch
-from app.gui.widgets.text_scaled_width import keep_width
+from app.gui.widgets.labels import keep_width
 
 NUMBER_WIDTH, SYSTEM_LINES = 112, 5
 

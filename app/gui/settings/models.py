@@ -16,8 +16,7 @@ from app.gui.settings.settings_group import Group
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Value
-from app.gui.widgets.text_scaled_width import bound_width
+from app.gui.widgets.labels import Value, bound_width
 
 FIELD_WIDTH = 260
 

@@ -21,10 +21,9 @@ from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button, wrapping
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.label_with_control import Beside
-from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.labels import bound_width, keep_width, label, paragraph
 from app.gui.widgets.layouts import clear, column, held
 from app.gui.widgets.machine_name import MachineName
-from app.gui.widgets.text_scaled_width import bound_width, keep_width
 
 # Machines that are not reached, each with a field for its address; or the way into a household.
 

@@ -6,9 +6,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.gui.look import theme as sizes
 from app.gui.settings.setting_row import Setting
-from app.gui.widgets.labels import label
+from app.gui.widgets.labels import label, show_if
 from app.gui.widgets.layouts import card, line
-from app.gui.widgets.visibility import show_if
 
 
 class Card:

@@ -13,9 +13,8 @@ from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_card import Card
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import label
+from app.gui.widgets.labels import label, show_if
 from app.gui.widgets.layouts import column
-from app.gui.widgets.visibility import show_if
 
 
 class Group(QWidget):

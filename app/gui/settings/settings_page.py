@@ -16,8 +16,8 @@ from app.gui.settings.settings_group import Group
 from app.gui.settings.settings_groups import ENTRIES
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, row, scrolled
-from app.gui.widgets.text_scaled_width import bound_width
 
 LIST_WIDTH = 184
 REST_MS = 20

@@ -20,8 +20,7 @@ from app.gui.this_computer.hardware_words import ENGINES
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import Value
-from app.gui.widgets.visibility import show_if
+from app.gui.widgets.labels import Value, show_if
 
 CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 

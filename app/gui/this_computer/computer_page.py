@@ -21,10 +21,8 @@ from app.gui.this_computer.memory_card import MemoryCard
 from app.gui.this_computer.rules_card import RulesCard
 from app.gui.this_computer.state_card import StateCard
 from app.gui.widgets.buttons import button
-from app.gui.widgets.labels import label
+from app.gui.widgets.labels import bound_width, label, show_if
 from app.gui.widgets.layouts import card, column, row, scrolled
-from app.gui.widgets.text_scaled_width import bound_width
-from app.gui.widgets.visibility import show_if
 
 SAVED_MS = 10_000  # so long the head says that a change is kept; Undo stays
 

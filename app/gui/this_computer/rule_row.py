@@ -6,9 +6,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.gui.look import theme as sizes
 from app.gui.widgets.label_with_control import Beside
-from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
-from app.gui.widgets.visibility import show_if
 
 
 class RuleRow(QWidget):

@@ -20,9 +20,8 @@ from app.gui.this_computer.lending_state import Lending
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column, line, row
-from app.gui.widgets.visibility import show_if
 
 PAUSES_H = (1, 4)
 HOUR_S = 3600

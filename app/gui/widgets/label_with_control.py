@@ -6,7 +6,7 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtWidgets import QLayoutItem, QWidget
 
 from app.gui.look import theme as sizes
-from app.gui.widgets.layout_items import Items, height_at
+from app.gui.widgets.flow import Items, height_at
 
 LEAST = 24  # characters of a line of words
 CENTRE, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop

@@ -4,11 +4,74 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QObject, QRect, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QLayout, QSizePolicy, QWidget
 
-from app.gui.look.theme import set_role
+from app.gui.look.theme import Theme, set_role
+
+# Widths that grow with the text, also when its size is changed while the widget is there.
+
+
+class _Width(QObject):
+    """Belongs to its widget, and ends with it."""
+
+    def __init__(self, widget: QWidget, theme: Theme, size: int, *, fixed: bool) -> None:
+        super().__init__(widget)
+        self._widget, self._theme, self._size, self._fixed = widget, theme, size, fixed
+        theme.changed.connect(self._set)
+        self._set()
+
+    def _set(self) -> None:
+        wide = self._theme.px(self._size)
+        if self._fixed:
+            self._widget.setFixedWidth(wide)
+        else:
+            self._widget.setMaximumWidth(wide)
+
+
+def keep_width(theme: Theme, widget: QWidget, size: int) -> None:
+    """So wide at 100 % text, and in proportion at any other."""
+    _Width(widget, theme, size, fixed=True)
+
+
+def bound_width(theme: Theme, widget: QWidget, size: int) -> None:
+    """At most so wide at 100 % text."""
+    _Width(widget, theme, size, fixed=False)
+
+
+# What is at least as high as its content at its width: Qt counts words and buttons that go on below as one line.
+
+
+class Whole(QFrame):
+    """For what stands in a splitter, which asks for no height at a width."""
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        box, hint = self.shown_layout(), super().minimumSizeHint()
+        return hint if box is None else QSize(hint.width(), box.minimumHeightForWidth(self.width()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
+
+    def shown_layout(self) -> QLayout | None:
+        """Of what is in it now."""
+        return self.layout()
+
+
+# Whether a widget is seen, chosen before anybody sees it.
+
+
+def show_if(widget: QWidget, wanted: bool) -> None:
+    """Hide it, or let it be seen with what holds it.
+
+    Qt dresses and measures at once what is shown, also in a page that is still being made, and does so again each
+    time that part finds its place: what nobody had hidden needs no showing.
+    """
+    if not wanted or widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide):
+        widget.setVisible(wanted)
+
 
 # Pixels above a line, for the dots of Ä, Ö and Ü: some fonts draw them above what they say of their height.
 DOTS, SMALL_DOTS = 1, 2

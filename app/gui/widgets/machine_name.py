@@ -7,8 +7,7 @@ from PySide6.QtWidgets import QLineEdit
 
 from app.core.ids import MAX_NAME_CHARACTERS
 from app.gui.look.announce import announce
-from app.gui.widgets.labels import paragraph
-from app.gui.widgets.visibility import show_if
+from app.gui.widgets.labels import paragraph, show_if
 
 MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # too long is said, not cut
 

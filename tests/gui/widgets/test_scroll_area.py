@@ -14,10 +14,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.gui.widgets.escape_key import wheel_scrolls_page
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column, scrolled
 from app.gui.widgets.scroll_area import ScrollArea
-from app.gui.widgets.wheel_guard import wheel_scrolls_page
 from tests.gui.wheel import turn
 
 WORDS = "A sentence that stands in one line of a wide page, and wraps in a narrow one."

@@ -7,9 +7,8 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.this_computer.computer_page import ComputerPage
-from app.gui.widgets.labels import label
+from app.gui.widgets.labels import label, show_if
 from app.gui.widgets.layouts import column, scrolled
-from app.gui.widgets.visibility import show_if
 from tests.gui.desk import Desk
 
 POLISHED = Qt.WidgetAttribute.WA_WState_Polished

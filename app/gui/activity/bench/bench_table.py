@@ -14,8 +14,8 @@ from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
-from app.gui.widgets.columns import Columns
 from app.gui.widgets.labels import tooltip
+from app.gui.widgets.layouts import Columns
 
 Index = QModelIndex | QPersistentModelIndex
 WHEN, MODEL, MACHINES, EXTENT, FIRST, SPEED, SAID = range(7)

@@ -37,10 +37,9 @@ from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.label_with_control import Beside
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.last_folder import LastFolder
 from app.gui.widgets.layouts import card, column
 from app.gui.widgets.progress import Progress
-from app.gui.widgets.save_file import save_file
+from app.gui.widgets.save_file import LastFolder, save_file
 
 Json = dict[str, Any]
 MAX_SEED = 1 << 31

@@ -25,10 +25,9 @@ from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.look import theme as sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label
-from app.gui.widgets.last_folder import LastFolder
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.progress import Progress
-from app.gui.widgets.save_file import save_file
+from app.gui.widgets.save_file import LastFolder, save_file
 
 Done = Callable[[Any], None]
 

@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QSlider, QWidget
 
 from app.gui.look import formats
 from app.gui.look import theme as sizes
+from app.gui.widgets.escape_key import wheel_scrolls_page
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, held
-from app.gui.widgets.wheel_guard import wheel_scrolls_page
 
 LEAST, USUAL = 512, 4096
 FACTORS = (2, 3)  # between two powers of two stands one and a half times the lower

@@ -37,8 +37,7 @@ from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.field_remark import Remark
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.height_for_width import Whole
-from app.gui.widgets.labels import paragraph
+from app.gui.widgets.labels import Whole, paragraph
 from app.gui.widgets.layouts import clear, column, line
 
 # Whether the chosen model fits beside what is loaded, and how fast it would be there: above "Load as well".

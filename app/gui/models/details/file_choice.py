@@ -13,9 +13,9 @@ from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
 from app.gui.models.model_item import Item
 from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.escape_key import wheel_scrolls_page
 from app.gui.widgets.labels import label, tooltip
 from app.gui.widgets.layouts import column
-from app.gui.widgets.wheel_guard import wheel_scrolls_page
 
 Json = dict[str, Any]
 LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets

@@ -11,9 +11,9 @@ from app.core.kv_effect import ASKED, SAME
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.escape_key import wheel_scrolls_page
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column
-from app.gui.widgets.wheel_guard import wheel_scrolls_page
 
 Json = dict[str, Any]
 EXACT, SMALL = "f16", "q8_0"

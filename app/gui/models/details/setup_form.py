@@ -14,9 +14,9 @@ from app.gui.models.details.plan_loader import Setup
 from app.gui.models.details.shape_choice import ShapeChoice
 from app.gui.models.model_item import Item
 from app.gui.models.model_sketches import MOST_CONTEXT
+from app.gui.widgets.escape_key import wheel_scrolls_page
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
-from app.gui.widgets.wheel_guard import wheel_scrolls_page
 
 MOST_PEOPLE = 16
 LONG = 1 << 17  # offered where nobody says what a model was trained for

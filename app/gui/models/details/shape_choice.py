@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.escape_key import wheel_scrolls_page
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column
-from app.gui.widgets.wheel_guard import wheel_scrolls_page
 
 Json = dict[str, Any]
 ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders

@@ -19,8 +19,8 @@ from app.gui.settings.number_field import Number
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.last_folder import LastFolder
 from app.gui.widgets.layouts import column
+from app.gui.widgets.save_file import LastFolder
 
 Json = dict[str, Any]
 Told = Callable[[Json, str], object]  # the node's answer, and the server's name

@@ -16,7 +16,7 @@ from app.gui.settings.settings_group import Group
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
-from app.gui.widgets.visibility import show_if
+from app.gui.widgets.labels import show_if
 
 
 class Upstreams:
