@@ -6,7 +6,6 @@ from PySide6.QtWidgets import QPlainTextEdit
 
 from app.gui.app.app_context import Services
 from app.gui.look import formats
-from app.gui.settings.bound_choice import Choice
 from app.gui.settings.chat_defaults import (
     CTRL_ENTER,
     ENTER,
@@ -16,7 +15,7 @@ from app.gui.settings.chat_defaults import (
     VALUES,
     Value,
 )
-from app.gui.settings.number_field import Number
+from app.gui.settings.number_field import Choice, Number
 from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
 from app.gui.this_computer.switch import Switch

@@ -12,8 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.models.folder_dialog import FolderSheet, choose_folder
 from app.gui.models.transfer_row import TransferRow, of_download
-from app.gui.settings.models import Models
-from app.gui.settings.models_place import ModelsPlace
+from app.gui.settings.models import Models, ModelsPlace
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.welcome.found_step import FoundStep
 from app.gui.welcome.other_models import OtherModels

@@ -23,7 +23,7 @@ from app import __version__
 from app.core.errors import AppError
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Scheme
-from app.gui.settings.about import About, TextDialog
+from app.gui.settings.about import About, TextDialog, libraries, licence_text
 from app.gui.settings.advanced import Advanced, last_lines
 from app.gui.settings.chat import Chat
 from app.gui.settings.chat_defaults import (
@@ -35,7 +35,6 @@ from app.gui.settings.chat_defaults import (
 )
 from app.gui.settings.general import General
 from app.gui.settings.household import Household
-from app.gui.settings.libraries import libraries, licence_text
 from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
 from app.gui.settings.setting_row import Setting

@@ -14,7 +14,7 @@ from app.gui.app.app_context import Services
 from app.gui.app.mending_places import LOG
 from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.diagnostics.address_form import AddressForm
-from app.gui.settings.models_place import ModelsPlace
+from app.gui.settings.models import ModelsPlace
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import HardwareCard
 from app.gui.widgets.field_remark import Remark

@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton
 from app.core.api_access import OFFERED_HOST
 from app.gui.api.node_client import Json
 from app.gui.settings.setting_row import Setting
-from app.gui.settings.settings_card import Card
-from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_group import Card, Group
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 
