@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.models.card_scrolling import Inside
+from app.gui.models.transfers import Inside
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column
 

@@ -18,8 +18,8 @@ from app.gui.api.node_state import Link
 from app.gui.app import page_names
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.models.details.context_slider import ContextSlider
 from app.gui.models.details.model_actions import Do
+from app.gui.models.details.setup_form import ContextSlider
 from app.gui.models.model_item import offer_item
 from app.gui.models.models_page import ModelsPage
 from testbed import tiny

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.gui.models.model_item import found_item, offer_item, other_item, shelf_item
+from app.gui.models.model_list import CLASSES, size_of
 from app.gui.models.models_page import ModelsPage
-from app.gui.models.size_filter import CLASSES, size_of
 from tests.gui.models.offers import GIB, offer
 
 

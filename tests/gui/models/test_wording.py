@@ -15,11 +15,11 @@ from app.core.planner.verdict import Verdict, Word
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models import verdicts
 from app.gui.models.details.about_view import in_language
-from app.gui.models.details.context_slider import ContextSlider, steps
 from app.gui.models.details.load_steps import LoadSteps, step_words
 from app.gui.models.details.memory_sums import Memory, memories, of_machine, whole_sum
 from app.gui.models.details.model_actions import Action, Do, Now, actions
 from app.gui.models.details.plan_loader import Setup
+from app.gui.models.details.setup_form import ContextSlider, steps
 from app.gui.models.model_item import matches, offer_item, shelf_item, small_print
 from app.gui.models.model_sketches import sketch, smaller_files, with_smaller
 from app.gui.models.transfer_row import TransferRow, of_download

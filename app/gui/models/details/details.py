@@ -17,7 +17,6 @@ from app.gui.look import theme as sizes
 from app.gui.look.sentences import here, reason_of, trouble
 from app.gui.look.theme import set_role
 from app.gui.models import verdicts
-from app.gui.models.card_scrolling import Inside
 from app.gui.models.details.about_view import AboutView
 from app.gui.models.details.copies import Copies
 from app.gui.models.details.file_choice import FileChoice
@@ -31,6 +30,7 @@ from app.gui.models.details.verdict_view import VerdictView
 from app.gui.models.model_item import Item, Kind
 from app.gui.models.model_loading import Loading
 from app.gui.models.token_field import TokenField
+from app.gui.models.transfers import Inside
 from app.gui.models.verdict_loader import Judging
 from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button

@@ -2,21 +2,291 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QSpinBox, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QSlider, QSpinBox, QWidget
 
 from app.gui.api.node_state import Pool
+from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.models.details.context_slider import ContextSlider
 from app.gui.models.details.kv_choice import KvChoice
-from app.gui.models.details.machine_ticks import MachineTicks
 from app.gui.models.details.plan_loader import Setup
-from app.gui.models.details.shape_choice import ShapeChoice
 from app.gui.models.model_item import Item
 from app.gui.models.model_sketches import MOST_CONTEXT
+from app.gui.widgets.drop_down import DropDown
 from app.gui.widgets.escape_key import wheel_scrolls_page
-from app.gui.widgets.labels import label
-from app.gui.widgets.layouts import column, row
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph
+from app.gui.widgets.layouts import clear, column, held, row
+
+# How the model shall stand in the household: the planner's choice, or another shape, each with its forecast.
+
+Json = dict[str, Any]
+ORDERED = {"one machine": "one", "split": "split", "replicas": "replicas"}  # core's words: orders
+SAME = 0.02  # a smaller difference is none
+LEAST_CHARACTERS = 12  # shown of a line, however narrow it gets
+
+
+class ShapeChoice(QWidget):
+    """`changed` when a person picks another. Hidden where there is nothing to choose."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._useful = False
+        self._best, self._rates = "", dict[str, float]()  # by order
+        self.combo = DropDown()
+        for kind in ("", *ORDERED.values()):
+            self.combo.addItem("", kind)
+        self.combo.setAccessibleName(self.tr("How the model is placed"))
+        wheel_scrolls_page(self.combo)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.combo.setSizeAdjustPolicy(policy)
+        self.combo.setMinimumContentsLength(LEAST_CHARACTERS)
+        title = label(self.tr("Placement"))
+        title.setBuddy(self.combo)
+        self.hint = paragraph("", "caption")
+        self.setLayout(column(title, self.combo, self.hint, gap=sizes.XS))
+        self.combo.currentIndexChanged.connect(self._chosen)
+        self._tell()
+        self.hide()
+
+    @property
+    def kind(self) -> str | None:
+        """As an order names it; None: the planner chooses."""
+        return (str(self.combo.currentData()) or None) if self._useful else None
+
+    def offer(self, kind: str | None) -> None:
+        """For another model; `kind`: what it is loaded as, by order. The planner's choice else."""
+        self._best, self._rates = "", {}
+        blocked = self.combo.blockSignals(True)
+        self.combo.setCurrentIndex(max(0, self.combo.findData(kind or "")))
+        self.combo.blockSignals(blocked)
+        self._tell()
+
+    def set_useful(self, useful: bool) -> None:
+        """Whether this model could stand otherwise: it can be split, and more than one machine is here."""
+        self._useful = useful
+        self.setVisible(useful)
+
+    def show_plan(self, plan: Json | None) -> None:
+        """The forecasts of the newest plan; None: there is none."""
+        found = plan or {}
+        known = {ORDERED[str(one["shape"])]: one for one in found.get("alternatives") or []}
+        quickest = min(known, key=lambda kind: float(known[kind]["request_s"]), default="")
+        if found.get("forecast"):
+            known.setdefault(ORDERED[str(found["shape"])], found["forecast"])
+        together = int(found.get("users") or 1) > 1
+        rate = "together_tok_s" if together else "decode_tok_s"
+        self._rates = {kind: float(one[rate]) for kind, one in known.items()}
+        planned = ORDERED[str(found["shape"])] if found and self.kind is None else ""
+        self._best = planned or quickest
+        self._tell()
+
+    def _chosen(self) -> None:
+        self._tell()
+        self.changed.emit()
+
+    def _tell(self) -> None:
+        words = {
+            "one": self.tr("One machine"),
+            "split": self.tr("Split over several"),
+            "replicas": self.tr("Replicas on several"),
+        }
+        for at, kind in enumerate(("", *words)):
+            text = words.get(kind) or self._best_words(words.get(self._best, ""))
+            if (rate := self._rates.get(kind or self._best)) is not None:
+                text = self.tr("{shape}, {rate}").format(shape=text, rate=formats.speed(rate))
+            self.combo.setItemText(at, text)
+        hints = {
+            "one": self.tr("All layers are on this machine."),
+            "split": self.tr("Each machine holds some of the layers. What you type stays here."),
+            "replicas": self.tr(
+                "For several people at once: each question goes to one machine as a whole, so the others "
+                "get what is typed."
+            ),
+        }
+        chosen = str(self.combo.currentData() or "")
+        self.hint.setText(" ".join(filter(None, (self._slower(chosen), hints.get(chosen, "")))))
+        self.hint.setVisible(bool(self.hint.text()))
+        self.combo.setAccessibleDescription(self.hint.text())
+
+    def _slower(self, chosen: str) -> str:
+        """Said before it is loaded: what was chosen is slower than the best, by more than a forecast's grain."""
+        now, best = self._rates.get(chosen), self._rates.get(self._best)
+        if now is None or best is None or now * (1 + SAME) >= best:
+            return ""
+        words = self.tr("Slower than the best: {rate} instead of {best}.")
+        return words.format(rate=formats.speed(now), best=formats.speed(best))
+
+    def _best_words(self, best: str) -> str:
+        if not best:
+            return self.tr("The best")
+        return self.tr("The best: {shape}").format(shape=best)
+
+
+# Which machines may hold layers: a tick for each. This one always does, for its own user.
+
+
+class MachineTicks(QWidget):
+    """`changed` when a person ticks or unticks one. Hidden where there is nothing to choose."""
+
+    changed = Signal()
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self._pool = pool
+        self._without: set[str] = set()
+        self._useful = True  # for a model that can be split
+        self._shown: list[tuple[str, str, bool]] = []
+        self.boxes: dict[str, QCheckBox] = {}
+        self._box = column(gap=0)
+        self.setLayout(self._box)
+        pool.changed.connect(self.tell)
+        self.tell()
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Ids of machines that are there and left out."""
+        return tuple(sorted(self._without & set(self.boxes)))
+
+    def offer(self, *, splits: bool) -> None:
+        """For a model that runs whole there is no choice."""
+        self._useful = splits
+        self.setVisible(self._useful and len(self._shown) > 1)
+
+    def tell(self) -> None:
+        """The household as it is now."""
+        found = [
+            (str(one["id"]), self._words(one), bool(one.get("this")) or _lends(one))
+            for one in self._pool.machines
+            if one.get("this") or "lender" in (one.get("roles") or [])
+        ]
+        if found != self._shown:
+            self._shown = found
+            self._fill()
+
+    def _fill(self) -> None:
+        focused = next((key for key, box in self.boxes.items() if box.hasFocus()), None)
+        clear(self._box)
+        self.boxes = {}
+        self.setVisible(self._useful and len(self._shown) > 1)
+        if len(self._shown) < 2:
+            return
+        self._box.addWidget(label(self.tr("Machines to use")))
+        own = self._pool.node.get("id")
+        for key, words, lends in self._shown:
+            box = QCheckBox(words)
+            box.setAccessibleName(words)
+            box.setChecked(lends and key not in self._without)
+            box.setEnabled(lends and key != own)
+            if key == own:
+                box.setToolTip(self.tr("This machine holds the first and the last layers."))
+            else:
+                box.toggled.connect(lambda on, key=key: self._ticked(key, on))
+                self.boxes[key] = box
+            self._box.addWidget(box)
+        self._box.setSpacing(sizes.XS)
+        if focused in self.boxes:
+            self.boxes[focused].setFocus()
+
+    def _words(self, machine: Json) -> str:
+        name = str(machine.get("name"))
+        if machine.get("this"):
+            return self.tr("{name} (this machine)").format(name=name)
+        if not machine.get("online"):
+            return self.tr("{name} (offline)").format(name=name)
+        if not _lends(machine):
+            return self.tr("{name} (lends nothing now)").format(name=name)
+        size = formats.size(machine["lent_bytes"])
+        return self.tr("{name} (lends {size})").format(name=name, size=size)
+
+    def _ticked(self, key: str, on: bool) -> None:
+        (self._without.discard if on else self._without.add)(key)
+        self.changed.emit()
+
+
+def _lends(machine: Json) -> bool:
+    return bool(machine.get("online")) and bool(machine.get("lent_bytes"))
+
+
+# A slider for the context, in steps that grow with it.
+
+LEAST, USUAL = 512, 4096
+FACTORS = (2, 3)  # between two powers of two stands one and a half times the lower
+
+
+def steps(most: int) -> list[int]:
+    """Contexts to choose from: 512, 768, 1024, 1536, … and the longest of the model."""
+    found, power = [], LEAST
+    while power < most:
+        found += [size for factor in FACTORS if (size := power * factor // 2) < most]
+        power *= 2
+    return [*found, most]
+
+
+class ContextSlider(QWidget):
+    """`moved` while it is dragged too."""
+
+    moved = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps = [USUAL]
+        self._title = label(self.tr("Context"))
+        self._value = label("", "muted")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName(self.tr("Context, in tokens"))
+        wheel_scrolls_page(self.slider)
+        self.slider.valueChanged.connect(self._moved)
+        named = held(
+            Flow(self._title, self._value, right_from=1)
+        )  # two lines where one has no room
+        self.setLayout(column(named, self.slider, gap=sizes.XS))
+
+    @property
+    def context(self) -> int:
+        return self._steps[min(self.slider.value(), len(self._steps) - 1)]
+
+    @property
+    def usual(self) -> int:
+        """Where it stands before anybody moves it."""
+        return self._steps[self._place(USUAL)]
+
+    def offer(self, most: int, context: int | None = None) -> None:
+        """Steps for a model of this longest context; stands at `context`, or where it fits before it."""
+        self._steps = steps(max(1, most))
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(0, len(self._steps) - 1)
+        self.slider.setPageStep(2)
+        self.slider.setValue(self._place(context or USUAL))
+        self.slider.blockSignals(blocked)
+        self.slider.setEnabled(len(self._steps) > 1)
+        self._tell()
+
+    def choose(self, context: int) -> None:
+        """The longest step that is not longer."""
+        self.slider.setValue(self._place(context))
+
+    def _place(self, context: int) -> int:
+        shorter = [n for n, size in enumerate(self._steps) if size <= context]
+        return shorter[-1] if shorter else 0
+
+    def _moved(self) -> None:
+        self._tell()
+        self.moved.emit(self.context)
+
+    def _tell(self) -> None:
+        words = self.tr("{count} tokens")
+        if not self.slider.isEnabled():
+            words = self.tr("{count} tokens, all that this model has")
+        words = words.format(count=formats.number(self.context))
+        self._value.setText(words)
+        self.slider.setToolTip(words)
+        self.slider.setAccessibleDescription(words)
+
 
 MOST_PEOPLE = 16
 LONG = 1 << 17  # offered where nobody says what a model was trained for

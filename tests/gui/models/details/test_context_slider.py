@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from app.gui.models.details.context_slider import ContextSlider
+from app.gui.models.details.setup_form import ContextSlider
 
 
 def test_its_words_need_no_room_beside_each_other(qtbot: QtBot) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.models.details.shape_choice import ShapeChoice
+from app.gui.models.details.setup_form import ShapeChoice
 
 Json = dict[str, Any]
 
