@@ -12,7 +12,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.cuts import RunRules, reachable
 from app.core.planner.forecast import forecast, whole_forecast
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, PlannedStage, Workload
 from app.core.planner.stage_memory import split_stages
 from backends.contract import Layers

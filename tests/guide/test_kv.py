@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.kv_effect import ASKED, SAME
+from app.core.model import ASKED, SAME
 from guide.kv import ask, questions, same_tokens, totals
 from guide.score import MODEL
 

@@ -21,7 +21,7 @@ from app.cli.options import (
     read_counts,
 )
 from app.cli.output import Face
-from app.core.kv_effect import ASKED, SAME
+from app.core.model import ASKED, SAME
 from backends.contract import KvType
 
 if TYPE_CHECKING:

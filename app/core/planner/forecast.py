@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import (
     Bottleneck,
     Candidate,

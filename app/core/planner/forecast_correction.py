@@ -12,7 +12,7 @@ from math import exp, log
 
 from app.core.household.link import Link
 from app.core.ids import MachineId
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Forecast, Part
 
 LEAST_WEIGHT = 0.15  # of a new answer, however many were seen: about the last ten decide

@@ -16,7 +16,7 @@ from app.catalog.stages import synthetic_stage
 from app.core.errors import DoesNotFit, StageLost
 from app.core.model import Model
 from app.core.model_shape import LayerRun, ModelShape
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.plan import work_bytes
 from app.core.scheduler.threads import Threads
 from app.inference.pipeline.step import Run

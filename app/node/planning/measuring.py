@@ -18,7 +18,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
 from app.core.model_shape import ModelShape
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.recovery import blame
 from app.network import messages
 from app.node.control.ndjson import Progress

@@ -13,7 +13,7 @@ from app.core.household.household import Household
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate
 from app.core.recovery.recent_failures import Failures
 from app.node.control.ndjson import Progress

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.household.link import LinkKind
 from app.core.planner.forecast import UNSEEN, Step, forecast, spread, step_layer_s, whole_forecast
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Forecast, Part, Workload
 from app.core.planner.stage_memory import split_stages
 from backends.contract import Number

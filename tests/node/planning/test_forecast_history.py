@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.core.ids import MachineId
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
 from app.inference.pipeline.completion import Summary

@@ -12,7 +12,7 @@ from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput, Reason
 from app.core.ids import MachineId
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Plan, Workload
 from app.core.reasons import said
 from app.inference.worker.trial_run import DEPTH

@@ -11,7 +11,7 @@ from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.machine_speed import Speed
+from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said

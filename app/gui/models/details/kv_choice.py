@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from app.core.kv_effect import ASKED, SAME
+from app.core.model import ASKED, SAME
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.widgets.drop_down import DropDown
