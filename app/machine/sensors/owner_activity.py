@@ -4,24 +4,117 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, TypeVar
 
 import psutil
 
-from app.core.lending.policy import Battery, Rules, Senses, executable
-from app.machine.sensors import (
-    gpu_load,
-    linux_activity,
-    macos_activity,
-    metered_network,
-    wayland_idle,
-    windows_activity,
-)
+from app.core.household.link import LinkKind
+from app.core.lending.policy import Battery, Network, Rules, Senses, executable
+from app.machine import interfaces
+from app.machine.sensors import linux_activity, macos_activity, wayland_idle, windows_activity
 from app.machine.sensors.power_draw import Power
+
+# Whether this computer's way out is a VPN, or a network that counts what is transferred.
+
+Run = Callable[[Sequence[str]], str | None]
+
+ELSEWHERE = ("192.0.2.1", 9)  # of RFC 5737: only looked up in the routes, nothing is sent
+# NMMetered of NetworkManager's D-Bus interface: 1 yes, 2 no, 3 and 4 the same as guessed
+NETWORK_MANAGER = (
+    "gdbus", "call", "--system", "--timeout", "2", "--dest", "org.freedesktop.NetworkManager",
+    "--object-path", "/org/freedesktop/NetworkManager",
+    "--method", "org.freedesktop.DBus.Properties.Get", "org.freedesktop.NetworkManager", "Metered",
+)  # fmt: skip
+# NetworkCostType of Windows.Networking.Connectivity. Written from the manual; not yet run there.
+WINRT = "Windows.Networking.Connectivity.NetworkInformation"
+COST = (
+    f"[void][{WINRT},Windows,ContentType=WindowsRuntime];"
+    f"[{WINRT}]::GetInternetConnectionProfile().GetConnectionCost().NetworkCostType"
+)
+POWERSHELL = ("powershell", "-NoProfile", "-NonInteractive", "-Command", COST)
+WINDOWS_COSTS = {"unrestricted": False, "fixed": True, "variable": True}
+
+
+def network(run: Run) -> Network | None:
+    """The kind of the way out; None: there is no way out, or nothing tells what it costs.
+
+    macOS tells no program that Python starts whether a network is metered: only VPNs are seen there.
+    """
+    way = _way_out()
+    if way is LinkKind.VPN:
+        return "vpn"
+    metered = _metered(run)
+    if metered is None:
+        return "free" if way is not None else None
+    return "metered" if metered else "free"
+
+
+def network_manager_says(text: str) -> bool | None:
+    """From `(<uint32 4>,)`."""
+    found = re.fullmatch(r"\(<uint32 ([0-4])>,\)", text.strip())
+    return {"1": True, "3": True, "2": False, "4": False}.get(found[1]) if found else None
+
+
+def windows_says(text: str) -> bool | None:
+    """From the name of a NetworkCostType."""
+    return WINDOWS_COSTS.get(text.strip().casefold())
+
+
+def _metered(run: Run) -> bool | None:
+    if sys.platform == "win32":
+        return windows_says(run(POWERSHELL) or "")
+    return network_manager_says(run(NETWORK_MANAGER) or "") if sys.platform == "linux" else None
+
+
+def _way_out() -> LinkKind | None:
+    """The kind of the interface that packets to elsewhere would take."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            asked.connect(ELSEWHERE)
+            local = asked.getsockname()[0]
+    except OSError:
+        return None
+    carrying = interfaces.carrying(interfaces.interfaces(), local)
+    return carrying.kind if carrying else None
+
+
+# How busy other programs keep the graphics card, where NVIDIA's own tool is there to tell.
+
+
+TOOL = "nvidia-smi"
+FORM = "--format=csv,noheader,nounits"
+BUSY = (TOOL, "--query-gpu=utilization.gpu", FORM)
+APPS = (TOOL, "--query-compute-apps=pid", FORM)
+
+
+def percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
+    """How busy the busiest card is. None without the tool, and while a worker of ours computes on
+    a card: the tool does not tell whose share is whose."""
+    if shutil.which(TOOL) is None:
+        return None
+    percent = busiest(run(BUSY) or "")
+    if percent and any(pid in own_pids for pid in pids(run(APPS) or "")):
+        return None
+    return percent
+
+
+def busiest(text: str) -> float | None:
+    """From one line a card: `37`, or `[N/A]` where it is not told."""
+    found = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
+    return max(found, default=None)
+
+
+def pids(text: str) -> tuple[int, ...]:
+    """From one line a process: `4242`."""
+    return tuple(int(line) for line in map(str.strip, text.splitlines()) if line.isdecimal())
+
 
 PROGRAMS_SECONDS = 10.0  # a walk through all processes costs about 10 ms
 GPU_SECONDS = 30.0  # a start of the driver's own tool costs up to 100 ms
@@ -36,7 +129,6 @@ TOOL_SECONDS = 2.0  # some of these wait for ever when their service hangs (UX.m
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Run = Callable[[Sequence[str]], str | None]
 
 
 class Senser:
@@ -49,11 +141,11 @@ class Senser:
         self._run, self._clock = run or output_of, clock
         self._wayland = wayland_idle.Watch()
         self._idle = _Slow(IDLE_SECONDS, lambda: idle_seconds(self._run, self._wayland))
-        self._gpu = _Slow(GPU_SECONDS, lambda: gpu_load.percent_of_others(self._run, own_pids()))
+        self._gpu = _Slow(GPU_SECONDS, lambda: percent_of_others(self._run, own_pids()))
         self._power = Power(self._run, clock=clock)
         self._heat = _Slow(HEAT_SECONDS, hottest_celsius)
         self._screen = _Slow(SCREEN_SECONDS, lambda: full_screen(self._run))
-        self._network = _Slow(NETWORK_SECONDS, lambda: metered_network.network(self._run))
+        self._network = _Slow(NETWORK_SECONDS, lambda: network(self._run))
         self._programs: _Slow[frozenset[str]] = _Slow(PROGRAMS_SECONDS, frozenset)
         self._asked: frozenset[str] = frozenset()
 

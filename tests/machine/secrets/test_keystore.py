@@ -13,7 +13,8 @@ from keyring.errors import KeyringError, NoKeyringError
 
 from app.core.errors import BadInput, Refused
 from app.machine.paths import Home
-from app.machine.secrets import dpapi, keystore
+from app.machine.secrets import keystore
+from app.machine.secrets import keystore as dpapi
 from app.machine.secrets.keystore import FileStore, KeyringStore, in_daemon_thread, open_keystore
 
 

@@ -18,15 +18,15 @@ import pytest
 from app.core.household.link import LinkKind
 from app.core.lending.policy import Battery, Rules
 from app.machine.sensors import (
-    gpu_load,
     linux_activity,
     macos_activity,
-    metered_network,
     owner_activity,
     windows_activity,
     x11_fullscreen,
     x11_idle,
 )
+from app.machine.sensors import owner_activity as gpu_load
+from app.machine.sensors import owner_activity as metered_network
 from app.machine.sensors.owner_activity import Senser
 from tests.private_bus import Answer, needs_a_bus, private_bus, service
 
