@@ -2,11 +2,129 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtDBus import (
+    QDBusConnection,
+    QDBusMessage,
+    QDBusPendingCallWatcher,
+    QDBusVariant,
+)
 from PySide6.QtWidgets import QApplication
 
 from app.gui.app.preferences import Preferences
-from app.gui.look.system_motion import SystemMotion
+
+# Whether the system asks programs for less motion: Linux desktops, Windows and macOS, each in its own words.
+
+PORTAL = "org.freedesktop.portal.Desktop"
+PORTAL_PATH, PORTAL_SETTINGS = "/org/freedesktop/portal/desktop", "org.freedesktop.portal.Settings"
+STANDARD = ("org.freedesktop.appearance", "reduced-motion")
+GNOME = ("org.gnome.desktop.interface", "enable-animations")
+KDE = ("org.kde.kdeglobals.KDE", "AnimationDurationFactor")
+WAIT_MS = 2000
+SPI_GETCLIENTAREAANIMATION = 0x1042  # winuser.h
+
+
+class SystemMotion(QObject):
+    """`reduced` is what the system said last; `look` asks again, and `changed` tells of another answer."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject | None = None, bus: QDBusConnection | None = None) -> None:
+        super().__init__(parent)
+        self.reduced = False
+        self._bus = bus
+        self._told: dict[tuple[str, str], bool] = {}
+        self._asked = 0  # questions on their way
+
+    def look(self) -> None:
+        """Ask the system. On Linux the answer comes later, or never."""
+        if sys.platform == "win32" or sys.platform == "darwin":
+            self._take(_asks_for_less())
+        elif not self._asked:
+            self._ask_portal(self._bus or QDBusConnection.sessionBus())
+
+    def _ask_portal(self, bus: QDBusConnection) -> None:
+        """The desktop's portal tells its own settings to every program, in a sandbox too."""
+        if not bus.isConnected():
+            return
+        self._told = {}
+        for key in (STANDARD, GNOME, KDE):
+            message = QDBusMessage.createMethodCall(PORTAL, PORTAL_PATH, PORTAL_SETTINGS, "Read")
+            message.setArguments(list(key))
+            watcher = QDBusPendingCallWatcher(bus.asyncCall(message, WAIT_MS), self)
+            watcher.setProperty("key", list(key))
+            watcher.finished.connect(self._heard)
+            self._asked += 1
+
+    def _heard(self, watcher: QDBusPendingCallWatcher) -> None:
+        self._asked -= 1
+        told = watcher.reply().arguments() if not watcher.isError() else []
+        space, name = watcher.property("key")
+        found = less_motion((space, name), _bare(told[0])) if told else None
+        if found is not None:
+            self._told[space, name] = found
+        watcher.deleteLater()
+        if not self._asked:
+            self._take(any(self._told.values()))
+
+    def _take(self, reduced: bool) -> None:
+        if reduced != self.reduced:
+            self.reduced = reduced
+            self.changed.emit()
+
+
+def less_motion(key: tuple[str, str], value: Any) -> bool | None:
+    """What one setting of a Linux desktop says; None: nothing that is understood."""
+    match key, value:
+        case (("org.freedesktop.appearance", _), 0 | 1):
+            return bool(value == 1)
+        case (("org.gnome.desktop.interface", _), bool()):
+            return not value
+        case (("org.kde.kdeglobals.KDE", _), str() | int() | float()):
+            try:
+                return float(value) == 0
+            except ValueError:
+                return None
+    return None
+
+
+def _bare(value: Any) -> Any:
+    """Out of its wrappings: the portal's `Read` wraps twice."""
+    while isinstance(value, QDBusVariant):
+        value = value.variant()
+    return value
+
+
+if sys.platform == "win32":
+
+    def _asks_for_less() -> bool:
+        """Settings, Accessibility, Visual effects, Animation effects. From the manual; not yet run there."""
+        import ctypes
+        from ctypes import wintypes
+
+        moves = wintypes.BOOL(True)
+        ask = ctypes.windll.user32.SystemParametersInfoW
+        return bool(ask(SPI_GETCLIENTAREAANIMATION, 0, ctypes.byref(moves), 0)) and not moves.value
+
+elif sys.platform == "darwin":
+
+    def _asks_for_less() -> bool:
+        """System Settings, Accessibility, Display, Reduce motion. From the manual; not yet run there."""
+        import ctypes
+
+        objc = ctypes.CDLL("/usr/lib/libobjc.A.dylib")
+        ctypes.CDLL("/System/Library/Frameworks/AppKit.framework/AppKit")
+        objc.objc_getClass.restype = objc.sel_registerName.restype = ctypes.c_void_p
+        address = ctypes.cast(objc.objc_msgSend, ctypes.c_void_p).value or 0
+        object_of = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
+        flag_of = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)(address)
+        name = objc.sel_registerName
+        workspace = object_of(objc.objc_getClass(b"NSWorkspace"), name(b"sharedWorkspace"))
+        return bool(flag_of(workspace, name(b"accessibilityDisplayShouldReduceMotion")))
+
 
 REDUCE_MOTION = "look/reduce_motion"
 SYSTEM, ALWAYS, NEVER = "", "always", "never"

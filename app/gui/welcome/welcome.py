@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QMainWindow, QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QButtonGroup, QFrame, QMainWindow, QRadioButton, QWidget
 
 from app.core.errors import AppError
 from app.core.planner.verdict import Word
@@ -23,17 +23,154 @@ from app.gui.look.theme import set_role
 from app.gui.models.details.about_view import about_of
 from app.gui.models.starter_card import why
 from app.gui.models.verdicts import of_plan
+from app.gui.pool import machine_words
+from app.gui.pool.dialogs.add_dialog import AddSheet
+from app.gui.pool.dialogs.join_dialog import JoinSheet
+from app.gui.pool.machine_facts import machines_of, may_change
+from app.gui.settings.daily_check import DailyCheck
+from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.welcome.already_here import AlreadyHere
 from app.gui.welcome.found_step import FoundStep
 from app.gui.welcome.name_step import NameStep
 from app.gui.welcome.other_models import OtherModels
-from app.gui.welcome.pair_step import PairStep
-from app.gui.welcome.role_step import BOTH, KEY, LEND, RoleStep
-from app.gui.welcome.step import Step
+from app.gui.welcome.step import Failed, Step, Then
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column, row, scrolled
 from app.gui.widgets.notice import Notice
+
+# Fourth step: another computer, now or later.
+
+
+class PairStep(Step):
+    """One machine is enough, so this can wait."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(
+            services,
+            self.tr("Do you have another computer?"),
+            self.tr(
+                "Together they hold larger models. You can also add it later, on the page Pool."
+            ),
+        )
+        self.joined = label("", "good")
+        self._which = label("", "section")
+        self._first = card(
+            self._which,
+            paragraph(self.tr("Shows a code to type on the other computer."), "muted"),
+            row(button(self.tr("Add a machine…"), self._add), None),
+            gap=sizes.S,
+        )
+        self._other = card(
+            label(self.tr("Poolhouse runs on another one already"), "section"),
+            paragraph(self.tr("Press “Add a machine” there, and type its code here."), "muted"),
+            row(button(self.tr("Join a household…"), self._join), None),
+            gap=sizes.S,
+        )
+        self.away = paragraph(
+            self.tr("Waiting for the background service: pairing begins once it answers."), "muted"
+        )
+        for part in (self.joined, self.away, self._first, self._other):
+            self.content.addWidget(part)
+        services.pool.changed.connect(self._tell)
+        self._tell()
+
+    def _tell(self) -> None:
+        machines = machines_of(self.services.pool.snapshot)
+        others = [one.name for one in machines if not one.this]
+        words = self.tr("Paired with {names}.").format(names=", ".join(others))
+        self.joined.setText(words if others else "")
+        self.joined.setVisible(bool(others))
+        first, more = self.tr("This is the first one"), self.tr("Add one more")
+        self._which.setText(more if others else first)
+        self._first.setVisible(may_change(machines))
+        self._other.setVisible(not others)
+        self.away.setVisible(not self.services.pool.is_there)
+        for part in (self._first, self._other):
+            part.setEnabled(self.services.pool.is_there)
+
+    def _add(self) -> None:
+        AddSheet(self.services, self).open()
+
+    def _join(self) -> None:
+        JoinSheet(self.services, self).open()
+
+
+# Third step: what this computer is for.
+
+KEY, BOTH, LEND = "first_run/role", "both", "lend"
+
+
+class RoleStep(Step):
+    """Use models and lend, or lend only: which page opens first. Lending itself is on This computer."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(
+            services,
+            self.tr("What is this computer for?"),
+            self.tr("Either way its memory helps the others, and you can pause that at any time."),
+        )
+        self._group = QButtonGroup(self)
+        self.both = self._choice(
+            machine_words.may(machine_words.USE_AND_LEND),
+            self.tr("You chat here. While you do not need its memory, the others may use it."),
+        )
+        self.lend = self._choice(
+            machine_words.may(machine_words.LEND),
+            self.tr("Nobody chats here. It opens with what it lends, and to whom."),
+        )
+        chosen = self.lend if services.preferences.text(KEY, BOTH) == LEND else self.both
+        chosen.setChecked(True)
+        self.content.addSpacing(sizes.S)
+        self.content.addWidget(card(AutostartSwitch(services)))
+        self.updates = DailyCheck(services)
+        self.content.addWidget(self.updates)
+
+    def entered(self) -> None:
+        self.updates.look()
+        button = self._group.checkedButton()
+        if button is not None:
+            button.setFocus()
+
+    def cancel(self) -> None:
+        self.updates.end()
+        super().cancel()
+
+    def apply(self, then: Then, failed: Failed) -> None:
+        self.services.preferences.keep(KEY, LEND if self.lend.isChecked() else BOTH)
+        then()
+
+    def _choice(self, title: str, sentence: str) -> QRadioButton:
+        option = Option(title, sentence)
+        self._group.addButton(option.button)
+        self.content.addWidget(option)
+        return option.button
+
+
+class Option(QFrame):
+    """A radio button with a sentence, in a card that can be clicked anywhere."""
+
+    def __init__(self, title: str, sentence: str) -> None:
+        super().__init__()
+        self.button = QRadioButton(title)
+        self.button.setAccessibleDescription(sentence)
+        self.button.toggled.connect(self._paint)
+        told = paragraph(sentence, "muted")
+        told.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+        told.setContentsMargins(sizes.XL + sizes.S, 0, 0, 0)
+        box = column(self.button, told, gap=0)
+        box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.L)
+        self.setLayout(box)
+        self._paint()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
+        self.button.setChecked(True)
+        self.button.setFocus()
+        super().mouseReleaseEvent(event)
+
+    def _paint(self) -> None:
+        set_role(self, "option-chosen" if self.button.isChecked() else "option")
+
 
 # Last step: the built-in model answers at once.
 

@@ -10,8 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.app import page_names
 from app.gui.app.page import Page
-from app.gui.app.page_opening import shown_with
-from app.gui.app.window import Window
+from app.gui.app.window import Window, shown_with
 from app.gui.pool.pool_page import PoolPage
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.settings.updates import Updates

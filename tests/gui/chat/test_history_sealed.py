@@ -16,11 +16,12 @@ from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.export.export import JSON, export, stored
-from app.gui.chat.history import history_encryption, history_recoding
+from app.gui.chat.history import history_encryption
+from app.gui.chat.history import history_encryption as history_recoding
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain, broken
+from app.gui.chat.history.history_encryption import Turn
 from app.gui.chat.history.history_file import FILE, is_sealed
-from app.gui.chat.history.history_recoding import Turn
 from app.gui.chat.history.history_rescue import rescue
 from tests.gui.chat.sealed import (
     KEY,

@@ -12,10 +12,9 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.gui.api.node_state import Link, Pool
 from app.gui.app import page_names
-from app.gui.chat.chat_head import ChatHead
+from app.gui.chat.chat_head import ChatHead, processing
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.message.answer_stats import machines
-from app.gui.chat.processing import processing
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.desk import Desk
 

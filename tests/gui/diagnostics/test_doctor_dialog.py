@@ -9,8 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.check import LIKELIEST, Check
 from app.gui.diagnostics.address_form import AddressForm
-from app.gui.diagnostics.cures import CommandButton, port_of
-from app.gui.diagnostics.doctor_dialog import DoctorDialog
+from app.gui.diagnostics.doctor_dialog import CommandButton, DoctorDialog, port_of
 from app.gui.diagnostics.finding_words import Cure, advice, cure_of, headline, word
 from app.gui.look.theme import Scheme
 from tests.gui.desk import Desk

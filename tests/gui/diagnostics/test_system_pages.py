@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.check import Check
 from app.core.firewall import Wall
-from app.gui.diagnostics import cures
+from app.gui.diagnostics import doctor_dialog
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.diagnostics.system_pages import SystemPage, firewall_page, network_page
 from tests.gui.desk import Desk
@@ -86,7 +86,7 @@ def test_the_other_systems_have_one(platform: str) -> None:
 def test_the_doctor_offers_it_beside_the_command(
     qtbot: QtBot, at_lone: Desk, programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cures, "own_wall", lambda: Wall.UFW)
+    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Wall.UFW)
     told = install(programs, "gufw")
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)
@@ -110,7 +110,7 @@ def test_it_is_not_offered_where_it_would_not_help(
         dialog._show([check])
         return [one.text() for one in dialog.findChildren(QPushButton)]
 
-    monkeypatch.setattr(cures, "own_wall", lambda: Wall.UFW)
+    monkeypatch.setattr(doctor_dialog, "own_wall", lambda: Wall.UFW)
     assert OPEN not in offered(CLOSED)  # no program shows it
     install(programs, "gufw")
     assert OPEN in offered(CLOSED)

@@ -9,8 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.gui.app.preferences import Preferences
-from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM, Motion
-from app.gui.look.system_motion import SystemMotion
+from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM, Motion, SystemMotion
 
 
 class Told(SystemMotion):

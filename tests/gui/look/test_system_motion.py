@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtDBus import QDBusConnection
 from pytestqt.qtbot import QtBot
 
-from app.gui.look.system_motion import GNOME, KDE, PORTAL, STANDARD, SystemMotion, less_motion
+from app.gui.look.motion import GNOME, KDE, PORTAL, STANDARD, SystemMotion, less_motion
 from tests.private_bus import Answer, needs_a_bus, private_bus, service
 
 

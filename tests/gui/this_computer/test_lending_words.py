@@ -9,7 +9,7 @@ import pytest
 
 from app.gui.this_computer import lending_words
 from app.gui.this_computer.hardware_words import lines, speed_words
-from app.gui.this_computer.memory_bar import shares
+from app.gui.this_computer.memory_card import shares
 
 Json = dict[str, Any]
 GIB = 1 << 30

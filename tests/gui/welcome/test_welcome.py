@@ -16,9 +16,7 @@ from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import Scheme
 from app.gui.welcome.found_step import FoundStep
 from app.gui.welcome.name_step import NameStep
-from app.gui.welcome.pair_step import PairStep
-from app.gui.welcome.role_step import RoleStep
-from app.gui.welcome.welcome import DONE, Welcome
+from app.gui.welcome.welcome import DONE, PairStep, RoleStep, Welcome
 from app.gui.widgets.scroll_area import ScrollArea
 from testbed.snapshots import household
 from tests.gui.desk import Desk, follow

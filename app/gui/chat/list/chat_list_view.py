@@ -5,22 +5,95 @@ from __future__ import annotations
 from PySide6.QtCore import (
     QItemSelectionModel,
     QModelIndex,
+    QObject,
     QPersistentModelIndex,
+    QRect,
     QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QTreeView, QWidget
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeView,
+    QWidget,
+)
 
 from app.core.chat import ChatId, Heading
 from app.gui.chat.history.history import History
-from app.gui.chat.list.chat_list_delegate import ChatListDelegate
-from app.gui.chat.list.chat_list_model import ChatListModel
+from app.gui.chat.list.chat_list_model import ROW_ROLE, ChatListModel
 from app.gui.chat.list.chat_list_rows import Line, Row, Section
 from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import Theme, set_role
+
+# Paints a line of the list: the title, a pin, and under a search's finding the words around it.
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class ChatListDelegate(QStyledItemDelegate):
+    """Titles are elided, never cut; all text is plain."""
+
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        row = index.data(ROW_ROLE)
+        high = self._theme.px(sizes.CONTROL_HEIGHT)
+        if isinstance(row, Line) and row.excerpt:
+            high += QFontMetrics(self._theme.font(sizes.CAPTION)).height() + self._theme.px(
+                sizes.XS
+            )
+        return QSize(super().sizeHint(option, index).width(), high)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row = index.data(ROW_ROLE)
+        if not isinstance(row, Line):
+            super().paint(painter, option, index)
+            return
+        own = QStyleOptionViewItem(option)
+        self.initStyleOption(own, index)
+        title, own.text = own.text, ""
+        own.widget.style().drawControl(
+            QStyle.ControlElement.CE_ItemViewItem, own, painter, own.widget
+        )
+        gap = self._theme.px(sizes.S)
+        room: QRect = own.rect.adjusted(gap, 0, -gap, 0)
+        painter.save()
+        if row.heading.pinned:
+            room = self._pin(painter, room)
+        self._write(painter, room, title, row.excerpt)
+        painter.restore()
+
+    def _pin(self, painter: QPainter, room: QRect) -> QRect:
+        """A pin at the right; the room that is left of it."""
+        side = self._theme.px(sizes.L)
+        picture = icon("pin", self._theme.colours.muted).pixmap(side, side)
+        painter.drawPixmap(room.right() - side, room.center().y() - side // 2, picture)
+        return room.adjusted(0, 0, -side - self._theme.px(sizes.XS), 0)
+
+    def _write(self, painter: QPainter, room: QRect, title: str, excerpt: str) -> None:
+        right = Qt.TextElideMode.ElideRight
+        align = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        font, small = self._theme.font(), self._theme.font(sizes.CAPTION)
+        if excerpt:
+            high, low = QFontMetrics(font).height(), QFontMetrics(small).height()
+            top = room.top() + (room.height() - high - low) // 2
+            under = QRect(room.left(), top + high, room.width(), low)
+            room = QRect(room.left(), top, room.width(), high)
+            painter.setFont(small)
+            painter.setPen(self._theme.colour("muted"))
+            words = QFontMetrics(small).elidedText(excerpt, right, under.width())
+            painter.drawText(under, align, words)
+        painter.setFont(font)
+        painter.setPen(self._theme.colour("text"))
+        painter.drawText(room, align, QFontMetrics(font).elidedText(title, right, room.width()))
 
 
 class ChatListView(QTreeView):

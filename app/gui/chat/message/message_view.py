@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QRect, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
     QHBoxLayout,
     QMenu,
+    QPlainTextEdit,
     QPushButton,
     QSizePolicy,
     QWidget,
@@ -36,17 +37,159 @@ from app.gui.chat.composer import file_words
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.blocks import Look
 from app.gui.chat.message.body import Body
-from app.gui.chat.message.editor import Editor
-from app.gui.chat.message.thought_view import ThoughtView
 from app.gui.chat.message.wrapped import Wrapped
+from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import here, model_name
-from app.gui.look.theme import set_role
+from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.escape_key import Escape
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Chip, label, tooltip
-from app.gui.widgets.layouts import clear, column, row
+from app.gui.widgets.layouts import clear, column, held, row
+
+# What a model thought before an answer: folded under a line that says for how long, opened by a click or a key.
+
+
+class ThoughtView(QWidget):
+    """Hidden where nothing was thought. Its text is laid out only once somebody opens it."""
+
+    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._look = look
+        self._text, self._growing = "", False
+        self.body: Body | None = None
+        self.fold = button("", self.turn, "fold")
+        self._frame = QFrame()
+        set_role(self._frame, "thought")
+        self._inside = column(gap=0)
+        self._inside.setContentsMargins(sizes.M, sizes.XS, 0, sizes.XS)
+        self._frame.setLayout(self._inside)
+        self._frame.hide()
+        box = column(row(self.fold, None, gap=0), self._frame, gap=sizes.XS)
+        box.setContentsMargins(0, 0, 0, sizes.XS)  # the answer stands apart
+        self.setLayout(box)
+        self.hide()
+
+    @property
+    def is_open(self) -> bool:
+        return not self._frame.isHidden()
+
+    def show_thought(
+        self, text: str, seconds: float | None, n_tokens: int | None, *, growing: bool
+    ) -> None:
+        """growing: it is being thought now."""
+        self._text, self._growing = text, growing
+        self.setVisible(bool(text))
+        if growing and n_tokens:
+            words = self.tr("Thinking… %n token(s)", "", n_tokens)
+        elif growing:
+            words = self.tr("Thinking…")
+        elif seconds:
+            words = self.tr("Thought for {time}").format(
+                time=formats.whole_seconds(max(1, seconds))
+            )
+        else:
+            words = self.tr("Thought")
+        self.fold.setText(words)
+        self._tell()
+
+    def turn(self) -> None:
+        """Open or fold it."""
+        self._frame.setVisible(not self.is_open)
+        self._tell()
+
+    def restyle(self) -> None:
+        """The theme is another."""
+        self._paint()
+        if self.body is not None:
+            self.body.restyle()
+
+    def _tell(self) -> None:
+        state = self.tr("opened") if self.is_open else self.tr("folded")
+        self.fold.setAccessibleName(f"{self.fold.text()}, {state}")
+        self._paint()
+        if self.is_open:
+            if self.body is None:
+                self.body = Body(self._look, is_markdown=True)
+                self._inside.addWidget(self.body)
+            self.body.show_text(self._text, growing=self._growing)
+
+    def _paint(self) -> None:
+        picture = "down" if self.is_open else "right"
+        self.fold.setIcon(icon(picture, self._look.theme.colours.muted))
+
+
+# A message being edited, in the place of its text.
+
+LINES, ENDLESS = 12, 1 << 20
+
+
+class Editor(QWidget):
+    """`done(text)` with another text, `gone()` when nothing is to change. same_too: the text of before is done, too."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        text: str,
+        accept: str,
+        done: Callable[[str], None],
+        gone: Callable[[], None],
+        *,
+        same_too: bool = False,
+    ) -> None:
+        super().__init__()
+        self._before, self._done, self._gone = None if same_too else text, done, gone
+        self.field = QPlainTextEdit(text)
+        self.field.setAccessibleName(self.tr("Text of the message"))
+        self.field.setTabChangesFocus(True)
+        self._edge = 2 * theme.px(sizes.M)
+        self.accept = button(accept, self._accept)
+        cancel = button(self.tr("Cancel"), gone)
+        keys = self.tr("Ctrl+Enter: {accept}. Esc: {cancel}.")
+        self.keys = Wrapped(keys.format(accept=accept, cancel=cancel.text()), "caption")
+        self._flow = Flow(cancel, self.accept, right_from=0)
+        self._below = held(self._flow)
+        self.setLayout(column(self.field, self.keys, self._below, gap=sizes.S))
+        self.field.textChanged.connect(self._fit)
+        Escape(self.field, gone)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        """As high as what was written needs, up to a few lines; in a narrow column the buttons stand one
+        under the other.
+        """
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        measure, wide = self.field.fontMetrics(), self.width() - self._edge
+        wraps = Qt.TextFlag.TextWordWrap.value
+        written = measure.boundingRect(
+            QRect(0, 0, wide, ENDLESS), wraps, self.field.toPlainText()
+        ).height()
+        n_lines = min(LINES, max(2, written // measure.lineSpacing() + 1))
+        self.field.setFixedHeight(n_lines * measure.lineSpacing() + self._edge)
+        self._below.setFixedHeight(self._flow.heightForWidth(self.width()))
+
+    def begin(self) -> None:
+        self.field.setFocus()
+        self.field.moveCursor(self.field.textCursor().MoveOperation.End)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self._accept()
+        else:
+            super().keyPressEvent(event)
+
+    def _accept(self) -> None:
+        text = self.field.toPlainText()
+        if text.strip() and text != self._before:
+            self._done(text)
+        else:
+            self._gone()
+
 
 CUT = ("length", FULL, "stopped", "failed", UNFINISHED)  # endings after which an answer can go on
 NAME_CHARACTERS = 80

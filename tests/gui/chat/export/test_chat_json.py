@@ -21,8 +21,7 @@ from app.core.reasons import said
 from app.gui.chat.export import export_actions
 from app.gui.chat.export.chat_json import FORMAT, HEAD, TAIL, chats_of
 from app.gui.chat.export.export import FORMATS, JSON, Format
-from app.gui.chat.export.export_actions import ExchangeDesk
-from app.gui.chat.export.export_job import Work
+from app.gui.chat.export.export_actions import ExchangeDesk, Work
 from app.gui.chat.history.history import History
 from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.widgets.fold import Fold
