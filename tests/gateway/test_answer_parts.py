@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.gateway.answer_parts import Talk
+from app.gateway.answering import Talk
 from app.gateway.api_request import Called, Ended, Said, Tool, Wish
 from app.node.placement.placement import Running
 from tests.gateway.test_answering import Answerer

@@ -15,8 +15,7 @@ import pytest
 
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import Budget
-from app.gateway.answer_parts import Talk
-from app.gateway.answering import Answering, Asker, _conversation
+from app.gateway.answering import Answering, Asker, Talk, _conversation
 from app.gateway.api_request import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
 from app.gateway.metrics import Figures
 from app.gateway.refusals import Api, explained, status_of

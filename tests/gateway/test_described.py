@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from app.gateway.openapi import server_schemas
+from app.gateway.openapi import description as server_schemas
 from app.gateway.openapi.description import ERRORS, GETS, POSTS, description
 from tests.gateway.described_answers import check, is_exact
 

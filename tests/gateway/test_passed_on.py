@@ -11,8 +11,8 @@ import pytest
 from app.gateway.anthropic import anthropic_dialect
 from app.gateway.api_request import Ended, Said, Whole
 from app.gateway.ollama import ollama_dialect
-from app.gateway.openai.openai_answers import Answers
 from app.gateway.openai.openai_requests import FORMS, ChatAsked
+from app.gateway.openai.openai_routes import Answers
 from app.gateway.upstreams.upstream_dialect import Heard
 from tests.gateway.conftest import Open
 from tests.gateway.gate_calls import CHAT

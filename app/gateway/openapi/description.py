@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from app import __version__
 from app.gateway.access.auth import HEALTH
@@ -14,15 +15,328 @@ from app.gateway.embeddings import embedding_dialects, rerank_dialects
 from app.gateway.embeddings.embedding_routes import RERANK
 from app.gateway.ollama import ollama_dialect, ollama_models
 from app.gateway.openai import openai_requests
-from app.gateway.openapi import (
-    anthropic_answers,
-    ollama_answers,
-    openai_schemas,
-    responses_schemas,
-    server_schemas,
-)
+from app.gateway.openapi import openai_schemas, responses_schemas
+from app.gateway.openapi.schema_parts import Exact, Told
 from app.gateway.refusals import Api, api_of
 from app.gateway.responses import responses_requests
+
+# Answers of Ollama's API, and its errors. No I/O.
+
+
+class OllamaError(Exact):
+    """Of Ollama's kind."""
+
+    error: str
+
+
+class Version(Exact):
+    version: str
+
+
+class ModelDetails(Exact):
+    parent_model: str
+    format: str
+    family: str
+    families: list[str]
+    parameter_size: str
+    quantization_level: str
+
+
+class OllamaModel(Exact):
+    name: str
+    model: str
+    modified_at: str
+    size: int
+    digest: str
+    details: ModelDetails
+
+
+class Tags(Exact):
+    models: list[OllamaModel]
+
+
+class OllamaLoaded(Exact):
+    name: str
+    model: str
+    size: int
+    digest: str
+    details: ModelDetails
+    context_length: int
+
+
+class LoadedModels(Exact):
+    models: list[OllamaLoaded]
+
+
+class Shown(Exact):
+    modified_at: str
+    license: str
+    modelfile: str
+    parameters: str
+    template: str
+    details: ModelDetails
+    model_info: dict[str, Any]
+    capabilities: list[Literal["completion", "tools", "thinking", "embedding"]]
+
+
+class OllamaFunction(Exact):
+    name: str
+    arguments: dict[str, Any]
+
+
+class OllamaCall(Exact):
+    function: OllamaFunction
+
+
+class OllamaMessage(Exact):
+    role: Literal["assistant"]
+    content: str
+    thinking: str | UnsetType = UNSET
+    tool_calls: list[OllamaCall] | UnsetType = UNSET
+
+
+class _Line(Told, kw_only=True):
+    """The figures stand in the last line of a stream, and in an answer that comes as a whole."""
+
+    model: str
+    created_at: str
+    done: bool
+    done_reason: Literal["stop", "length", "load", "unload"] | UnsetType = UNSET
+    total_duration: int | UnsetType = UNSET
+    load_duration: int | UnsetType = UNSET
+    prompt_eval_count: int | UnsetType = UNSET
+    prompt_eval_duration: int | UnsetType = UNSET
+    eval_count: int | UnsetType = UNSET
+    eval_duration: int | UnsetType = UNSET
+
+
+class OllamaChat(_Line, kw_only=True):
+    message: OllamaMessage
+
+
+class OllamaText(_Line, kw_only=True):
+    response: str
+    thinking: str | UnsetType = UNSET
+
+
+class OllamaVectors(Exact):
+    model: str
+    embeddings: list[list[float]]
+    total_duration: int
+    load_duration: int
+    prompt_eval_count: int
+
+
+class OllamaVector(Exact):
+    embedding: list[float]
+
+
+# Answers of Anthropic's Messages API, and its errors. No I/O.
+
+StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
+
+
+class MessageCause(Exact):
+    type: str
+    message: str
+
+
+class MessageError(Exact, tag_field="type", tag="error"):
+    """Of Anthropic's kind."""
+
+    error: MessageCause
+    request_id: str
+
+
+class TokenCount(Exact):
+    input_tokens: int
+
+
+class TextBlock(Exact, tag_field="type", tag="text"):
+    text: str
+
+
+class ThinkingBlock(Exact, tag_field="type", tag="thinking"):
+    thinking: str
+    signature: str
+
+
+class ToolUseBlock(Exact, tag_field="type", tag="tool_use"):
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class MessageUsage(Exact):
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+
+
+class AnthropicMessage(Told, kw_only=True):
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[TextBlock | ThinkingBlock | ToolUseBlock]
+    stop_reason: StopReason | None
+    stop_sequence: str | None
+    usage: MessageUsage
+
+
+class MessageStart(Exact, tag_field="type", tag="message_start"):
+    message: AnthropicMessage
+
+
+class ContentBlockStart(Exact, tag_field="type", tag="content_block_start"):
+    index: int
+    content_block: TextBlock | ThinkingBlock | ToolUseBlock
+
+
+class TextDelta(Exact, tag_field="type", tag="text_delta"):
+    text: str
+
+
+class ThinkingDelta(Exact, tag_field="type", tag="thinking_delta"):
+    thinking: str
+
+
+class SignatureDelta(Exact, tag_field="type", tag="signature_delta"):
+    signature: str
+
+
+class InputJsonDelta(Exact, tag_field="type", tag="input_json_delta"):
+    partial_json: str
+
+
+class ContentBlockDelta(Exact, tag_field="type", tag="content_block_delta"):
+    index: int
+    delta: TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta
+
+
+class ContentBlockStop(Exact, tag_field="type", tag="content_block_stop"):
+    index: int
+
+
+class MessageEnd(Exact):
+    stop_reason: StopReason
+    stop_sequence: str | None
+
+
+class MessageDelta(Exact, tag_field="type", tag="message_delta"):
+    delta: MessageEnd
+    usage: MessageUsage
+
+
+class MessageStop(Exact, tag_field="type", tag="message_stop"):
+    pass
+
+
+class Ping(Exact, tag_field="type", tag="ping"):
+    """Nothing else has come for a while."""
+
+
+MessageEvent = (
+    MessageStart | ContentBlockStart | ContentBlockDelta | ContentBlockStop | MessageDelta | MessageStop | Ping
+    | MessageError
+)  # fmt: skip
+
+
+# Answers of the routes that llama.cpp's server has and OpenAI's API has not. No I/O.
+
+
+class Healthy(Exact):
+    status: Literal["ok"]
+
+
+class LoadingCause(Exact):
+    code: Literal[503]
+    message: str
+    type: Literal["unavailable_error"]
+
+
+class Loading(Exact):
+    """While the first model is loaded."""
+
+    error: LoadingCause
+
+
+class UsualParams(Exact):
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repeat_penalty: float
+    repeat_last_n: int
+    presence_penalty: float
+    frequency_penalty: float
+    max_tokens: int
+    n_predict: int
+
+
+class UsualSettings(Exact):
+    params: UsualParams
+    n_ctx: int
+
+
+class Modalities(Exact):
+    vision: bool
+    video: bool
+    audio: bool
+
+
+class Props(Exact):
+    default_generation_settings: UsualSettings
+    total_slots: int
+    model_alias: str
+    model_path: str
+    model_ftype: str
+    modalities: Modalities
+    endpoint_slots: bool
+    endpoint_props: bool
+    endpoint_metrics: bool
+    chat_template: str
+    bos_token: str
+    eos_token: str
+    build_info: str
+    is_sleeping: bool
+
+
+class RankedText(Exact):
+    text: str
+
+
+class RankedDocument(Exact):
+    index: int
+    relevance_score: float
+    document: RankedText | UnsetType = UNSET
+
+
+class RankUsage(Exact):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class RankedDocuments(Exact):
+    """Asked with `documents`."""
+
+    model: str
+    object: Literal["list"]
+    usage: RankUsage
+    results: list[RankedDocument]
+
+
+class RankedTexts(Exact):
+    """One of the list that comes where it was asked with `texts`."""
+
+    index: int
+    score: float
+    text: str | UnsetType = UNSET
+
+
+Ranked = RankedDocuments | list[RankedTexts]  # by how it was asked
+
 
 Json = dict[str, Any]
 
@@ -63,65 +377,65 @@ POSTS = {
     "/v1/messages": Post(
         "An answer in a chat, as Anthropic's",
         anthropic_dialect.Asked,
-        anthropic_answers.AnthropicMessage,
-        anthropic_answers.MessageEvent,
+        AnthropicMessage,
+        MessageEvent,
     ),
     "/v1/messages/count_tokens": Post(
-        "How many tokens a chat is", anthropic_dialect.Asked, anthropic_answers.TokenCount
+        "How many tokens a chat is", anthropic_dialect.Asked, TokenCount
     ),
     "/v1/embeddings": Post("Vectors of texts", embedding_dialects.Asked, openai_schemas.Vectors),
     **{
         path: Post(
             "How well texts answer a query",
             rerank_dialects.Asked,
-            server_schemas.Ranked,
+            Ranked,
         )
         for path in RERANK
     },
     "/api/embed": Post(
         "Vectors of texts, as Ollama's",
         embedding_dialects.OllamaAsked,
-        ollama_answers.OllamaVectors,
+        OllamaVectors,
     ),
     "/api/embeddings": Post(
         "The vector of a text, as Ollama's older one",
         embedding_dialects.OllamaOneAsked,
-        ollama_answers.OllamaVector,
+        OllamaVector,
     ),
-    "/api/show": Post("One model, as Ollama's", ollama_models.Asked, ollama_answers.Shown),
+    "/api/show": Post("One model, as Ollama's", ollama_models.Asked, Shown),
     "/api/chat": Post(
         "An answer in a chat, as Ollama's",
         ollama_dialect.ChatAsked,
-        ollama_answers.OllamaChat,
-        ollama_answers.OllamaChat,
+        OllamaChat,
+        OllamaChat,
     ),
     "/api/generate": Post(
         "An answer to a prompt, as Ollama's",
         ollama_dialect.GenerateAsked,
-        ollama_answers.OllamaText,
-        ollama_answers.OllamaText,
+        OllamaText,
+        OllamaText,
     ),
 }
 GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON
     "/v1/models": ("The models of the shelf", openai_schemas.Models),
     "/v1/models/{name}": ("One model", openai_schemas.Model),
     "/": ("That it runs, as Ollama's", str),
-    "/api/tags": ("The models of the shelf, as Ollama's", ollama_answers.Tags),
-    "/api/ps": ("The models that are loaded, as Ollama's", ollama_answers.LoadedModels),
-    "/api/version": ("The version of Ollama's API", ollama_answers.Version),
+    "/api/tags": ("The models of the shelf, as Ollama's", Tags),
+    "/api/ps": ("The models that are loaded, as Ollama's", LoadedModels),
+    "/api/version": ("The version of Ollama's API", Version),
     "/health": (
         "Whether it answers, as llama.cpp's; no key is needed on this computer",
-        server_schemas.Healthy,
+        Healthy,
     ),
-    "/v1/health": ("The same", server_schemas.Healthy),
-    "/props": ("The model that answers, as llama.cpp's", server_schemas.Props),
+    "/v1/health": ("The same", Healthy),
+    "/props": ("The model that answers, as llama.cpp's", Props),
     "/metrics": ("Figures for Prometheus", str),
     "/openapi.json": ("This description", dict),
 }
 ERRORS = {
     Api.OPENAI: openai_schemas.Error,
-    Api.ANTHROPIC: anthropic_answers.MessageError,
-    Api.OLLAMA: ollama_answers.OllamaError,
+    Api.ANTHROPIC: MessageError,
+    Api.OLLAMA: OllamaError,
 }
 REFUSALS = {
     "400": "The request cannot be used",
@@ -142,7 +456,7 @@ TEMPLATE = "#/components/schemas/{name}"
 @cache
 def description() -> bytes:
     """The document, as JSON."""
-    kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), server_schemas.Loading]
+    kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), Loading]
     kinds += [kind for one in POSTS.values() for kind in one[1:] if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
     known = dict(zip(kinds, schemas, strict=True))
@@ -207,7 +521,7 @@ def _responses(path: str, content: Json, known: Schemas) -> Json:
         status: {"description": about} | refused for status, about in REFUSALS.items()
     }
     if path in HEALTH:
-        schema = {"schema": known[server_schemas.Loading]}
+        schema = {"schema": known[Loading]}
         told["503"] = {"description": "A model is loaded", "content": {"application/json": schema}}
     return told
 

@@ -4,21 +4,240 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from aiohttp import web
 
 from app.core.errors import AppError
 from app.gateway.access.auth import ASKER, HOME
 from app.gateway.answering import Answering, Asker
-from app.gateway.api_request import Json, Wish
+from app.gateway.api_request import (
+    CallBegun,
+    Called,
+    CallText,
+    Ended,
+    Json,
+    Origin,
+    Piece,
+    Said,
+    Thought,
+    Whole,
+    Wish,
+)
 from app.gateway.refusals import Api, explained
-from app.gateway.responses.responses_answers import Response
 from app.gateway.responses.responses_requests import Asked
-from app.gateway.responses.responses_tools import each
+from app.gateway.responses.responses_tools import Own, each
 from app.gateway.streaming import EVENTS, event, read, send
+
+# Pieces of an answer -> what OpenAI's Responses API says, whole or as events. No I/O.
+
+Events = list[tuple[str, Json]]
+
+
+@dataclass(slots=True)
+class Response:
+    """One response, as it comes."""
+
+    id: str
+    model: str
+    created: int
+    asked: Json  # what of the request is told again
+    origin: Origin = field(default_factory=Origin)
+    whole: Whole = field(default_factory=Whole)
+    output: list[Json] = field(default_factory=list)  # items that are whole
+    meant: Mapping[str, Own] = field(default_factory=dict)  # by what the model calls each tool
+    number: int = 0  # of the next event
+    open: bool = False  # a message has begun and not ended
+    item: Json = field(default_factory=dict)  # the call that comes
+    thinks: bool = False  # a reasoning item has
+
+    def object(self) -> Json:
+        """The whole response, once all pieces are there."""
+        end = self.whole.ended
+        short = end.reason == "length"
+        return self._frame("incomplete" if short else "completed") | {
+            "incomplete_details": {"reason": "max_output_tokens"} if short else None,
+            "usage": _usage(end),
+        }
+
+    def begin(self) -> Events:
+        started = self._frame("in_progress")
+        return [self._event("response.created", response=started),
+                self._event("response.in_progress", response=started)]  # fmt: skip
+
+    def events(self, piece: Piece) -> Events:
+        """What a stream says of a piece; the items are gathered on the way."""
+        self.whole.add(piece)
+        match piece:
+            case Said(text=text):
+                opened = self._opened()
+                at = self._message_at()
+                return [
+                    *opened,
+                    self._event("response.output_text.delta", **at, delta=text, logprobs=[]),
+                ]
+            case CallBegun():
+                return [*self._closed(), self._call_begun(self._item(piece.id, piece.name))]
+            case CallText(text=text):
+                return [self._arguments(text)]
+            case Called(was_begun=True):
+                return self._call_done(piece)
+            case Thought(text=text):
+                return self._think(text) if text else []
+            case Called():
+                item = self._item(piece.id, piece.name)
+                told = [*self._closed(), self._call_begun(item), self._arguments(piece.arguments)]
+                return [*told, *self._call_done(piece)]
+            case Ended():
+                told = self._closed(is_cut=piece.reason == "length")
+                last = "response.incomplete" if piece.reason == "length" else "response.completed"
+                return [*told, self._event(last, response=self.object())]
+
+    def _think(self, text: str) -> Events:
+        """More of a reasoning item, which ends where anything else begins."""
+        told = [] if self.thinks else self._closed()
+        at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
+        if not self.thinks:
+            self.thinks = True
+            item = self._thought("in_progress", [])
+            told.append(
+                self._event("response.output_item.added", output_index=len(self.output), item=item)
+            )
+        return [*told, self._event("response.reasoning_text.delta", **at, delta=text)]
+
+    def _thought_id(self) -> str:
+        return f"rs_{self.id.removeprefix('resp_')}_{len(self.output)}"
+
+    def _thought(self, status: str, content: list[Json]) -> Json:
+        return {
+            "id": self._thought_id(),
+            "type": "reasoning",
+            "status": status,
+            "summary": [],
+            "content": content,
+        }
+
+    def _thought_over(self, *, is_cut: bool) -> Events:
+        if not self.thinks:
+            return []
+        self.thinks = False
+        at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
+        text = self.whole.thought
+        item = self._thought(_status(is_cut), [{"type": "reasoning_text", "text": text}])
+        told = [
+            self._event("response.reasoning_text.done", **at, text=text),
+            self._event("response.output_item.done", output_index=len(self.output), item=item),
+        ]
+        self.output.append(item)
+        self.whole.thoughts.clear()
+        return told
+
+    def failed(self, why: Json) -> tuple[str, Json]:
+        """The last event of a stream that ends in the middle; `why` as OpenAI's other APIs say it."""
+        code = why["code"] or why["type"]
+        return self._event("error", code=code, message=why["message"], param=why["param"])
+
+    def _frame(self, status: str) -> Json:
+        return {
+            "id": self.id, "object": "response", "created_at": self.created, "status": status, "error": None,
+            "incomplete_details": None, "model": self.model, "output": list(self.output), "usage": None,
+            "previous_response_id": None, "store": False, **self.asked, **self.origin.told(),
+        }  # fmt: skip
+
+    def _event(self, name: str, /, **data: Any) -> tuple[str, Json]:
+        self.number += 1
+        return name, {"type": name, "sequence_number": self.number - 1, **data}
+
+    def _message_at(self) -> Json:
+        return {"item_id": self._item_id(), "output_index": len(self.output), "content_index": 0}
+
+    def _item_id(self) -> str:
+        return f"msg_{self.id.removeprefix('resp_')}_{len(self.output)}"
+
+    def _message(self, status: str, content: list[Json]) -> Json:
+        return {
+            "id": self._item_id(),
+            "type": "message",
+            "status": status,
+            "role": "assistant",
+            "content": content,
+        }
+
+    def _opened(self) -> Events:
+        if self.open:
+            return []
+        over = self._thought_over(is_cut=False)
+        self.open = True
+        item = self._message("in_progress", [])
+        return [
+            *over,
+            self._event("response.output_item.added", output_index=len(self.output), item=item),
+            self._event("response.content_part.added", **self._message_at(), part=_text("")),
+        ]
+
+    def _closed(self, *, is_cut: bool = False) -> Events:
+        if not self.open:
+            return self._thought_over(is_cut=is_cut)
+        self.open = False
+        at, text = self._message_at(), self.whole.text
+        item = self._message(_status(is_cut), [_text(text)])
+        told = [
+            self._event("response.output_text.done", **at, text=text, logprobs=[]),
+            self._event("response.content_part.done", **at, part=_text(text)),
+            self._event("response.output_item.done", output_index=len(self.output), item=item),
+        ]
+        self.output.append(item)
+        self.whole.said.clear()
+        return told
+
+    def _item(self, call_id: str, name: str) -> Json:
+        namespace, own = self.meant.get(name, ("", name))
+        return {
+            "id": f"fc_{call_id}", "type": "function_call", "status": "in_progress", "call_id": call_id, "name": own,
+            "arguments": "", **({"namespace": namespace} if namespace else {}),
+        }  # fmt: skip
+
+    def _call_begun(self, item: Json) -> tuple[str, Json]:
+        self.item = item
+        return self._event("response.output_item.added", output_index=len(self.output), item=item)
+
+    def _arguments(self, text: str) -> tuple[str, Json]:
+        named = {"item_id": self.item["id"], "output_index": len(self.output)}
+        return self._event("response.function_call_arguments.delta", **named, delta=text)
+
+    def _call_done(self, call: Called) -> Events:
+        at = len(self.output)
+        status, item = _status(call.half is not None), self.item
+        item = item | {"status": status, "arguments": call.arguments}
+        self.output.append(item)
+        named = {"item_id": item["id"], "output_index": at}
+        done = {"name": item["name"], "arguments": call.arguments}
+        return [
+            self._event("response.function_call_arguments.done", **named, **done),
+            self._event("response.output_item.done", output_index=at, item=item),
+        ]
+
+
+def _status(is_cut: bool) -> str:
+    return "incomplete" if is_cut else "completed"
+
+
+def _text(text: str) -> Json:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _usage(end: Ended) -> Json:
+    return {
+        "input_tokens": end.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": end.reused_tokens, "cache_write_tokens": 0},
+        "output_tokens": end.answer_tokens,
+        "output_tokens_details": {"reasoning_tokens": end.thought_tokens},
+        "total_tokens": end.prompt_tokens + end.answer_tokens,
+    }
 
 
 class ResponsesRoutes:
