@@ -26,7 +26,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.core.household.operations", {"MAX_OPERATION_BYTES": 4 * KIB, "MAX_DER_BYTES": 2 * KIB}),
     ("app.core.household.operations", {"MAX_NAME_CHARACTERS": 64}),
     ("app.network.messages", {"MAX_MESSAGE_BYTES": 64 * KIB, "MAX_DEPTH": 8}),
-    ("app.network.peer.greeting", {"HELLO_SECONDS": 2.0}),
+    ("app.network.peer.peer_links", {"HELLO_SECONDS": 2.0}),
     ("app.network.peer.peer_client", {"CONNECT_SECONDS": 3.0, "OPEN_SECONDS": 8.0}),
     ("app.network.peer.listener", {"HANDSHAKE_SECONDS": 5.0, "IDLE_SECONDS": 9.0}),
     (
@@ -44,7 +44,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.network.peer.bounded_body", {"MIN_BYTES_PER_SECOND": 16 * KIB}),
     ("backends.frames", {"MAX_PAYLOAD": 16 * MIB}),
     ("backends.contract", {"MAX_BATCH_TOKENS": 512}),
-    ("backends.worker.steps", {"KEPT_OUTPUTS": 2}),
+    ("backends.worker.runs", {"KEPT_OUTPUTS": 2}),
     ("app.inference.stages.stage_client", {"CREDIT": 2}),
     ("app.inference.pipeline.sequence", {"MAX_UNREAD": 256, "UNREAD_S": 30.0}),
     ("app.inference.stages.stage_host", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),

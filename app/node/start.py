@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -23,8 +24,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from app import __version__
-from app.core.errors import AppError, Refused
-from app.core.reasons import in_words
+from app.core.errors import AppError, Reason, Refused
+from app.core.reasons import SENTENCES, in_words, said
 from app.machine import runtime_file, settings
 from app.machine.home_lock import HomeLock
 from app.machine.interfaces import interfaces
@@ -39,10 +40,61 @@ from app.node.lending.lent_memory import MemoryRules
 from app.node.lending.sleep import follow
 from app.node.lending.staying_awake import stay_awake
 from app.node.links.discovery_service import listening
-from app.node.log_lines import JsonLines
 from app.node.node import Node
 from app.node.options import NodeOptions
 from app.node.verification.recompute import forget_checks
+
+# The node's log as objects of JSON, for programs to read; app/core/log_line.py has them as sentences.
+
+
+class JsonLines(logging.Formatter):
+    """One object a line: time, level, logger and message; request and facts where they are known; the stack of an
+    error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        told: dict[str, Any] = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _message(record),
+        }
+        if request := getattr(record, "request", ""):
+            told["request"] = request
+        if facts := getattr(record, "facts", None):
+            told["facts"] = facts
+        if record.exc_info:
+            told["error"] = record.exc_text or self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+
+class _Sentence(str):
+    """The same for `%s` and for `%r`."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _message(record: logging.LogRecord) -> str:
+    """With the sentence of each reason and error of ours, in place of its code and facts."""
+    given = record.args
+    if not given:
+        return record.getMessage()
+    if isinstance(given, Mapping):
+        return str(record.msg) % {name: _told(value) for name, value in given.items()}
+    return str(record.msg) % tuple(_told(value) for value in given)
+
+
+def _told(value: object) -> object:
+    """A reason without a sentence here, as of a newer machine, stays as it is: its line must not be lost."""
+    reason = value.reason if isinstance(value, AppError) else value
+    if not isinstance(reason, Reason) or reason.code not in SENTENCES:
+        return value
+    try:
+        return _Sentence(said(reason))
+    except (KeyError, ValueError):
+        return value
+
 
 log = logging.getLogger(__name__)
 

@@ -388,7 +388,7 @@ def test_of_the_binding_a_worker_has_what_it_needs_and_no_flawed_disk_cache() ->
     program = (
         "from backends.llamacpp import binding; import sys\n"
         "binding.load()\n"
-        "import backends.worker.service, backends.probe\n"
+        "import backends.worker.service, backends.__main__\n"
         "assert not {'diskcache', 'llama_cpp.llama', 'jinja2'} & {*sys.modules}\n"
         "assert binding.whole_model() is sys.modules['llama_cpp.llama'].Llama\n"
         "assert not hasattr(sys.modules['diskcache'], '__file__')\n"

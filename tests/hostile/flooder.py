@@ -30,8 +30,8 @@ from app.network import messages
 from app.network.limits.message_allowance import Kind
 from app.network.membership_log.log_store import signed
 from app.network.messages import Message, encode
-from app.network.peer.greeting import say_hello
 from app.network.peer.peer_client import PeerClient
+from app.network.peer.peer_links import say_hello
 from app.network.sockets import Address
 from tests.faults.mole import joined
 from tests.hostile import strangers

@@ -18,8 +18,8 @@ from app.network.membership_log.household_log import LogKeeper
 from app.network.membership_log.log_store import LogStore
 from app.network.messages import CloseStage, HelloAck, Message
 from app.network.peer import peer_links
-from app.network.peer.greeting import HELLO_SECONDS
 from app.network.peer.peer_link import WAITING_MESSAGES, PeerLink
+from app.network.peer.peer_links import HELLO_SECONDS
 from app.network.sockets import Address
 from tests.network.nodes import Node, Nodes, opened, pair, until
 from tests.network.peer.test_peer_links import Puppet

@@ -18,7 +18,7 @@ from app.catalog.transfers.hash_pins import Pins
 from app.machine.models_folders import ModelsFolders
 from app.node.downloads.download_source import Around, no_members, no_pin
 from app.node.downloads.downloads import Downloads
-from app.node.downloads.household_pins import HouseholdPins
+from app.node.downloads.model_sources import HouseholdPins
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 
 Json = dict[str, Any]

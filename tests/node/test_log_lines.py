@@ -14,7 +14,7 @@ import pytest
 
 from app.core.errors import Reason, Refused, StageLost
 from app.core.log_line import about, readable
-from app.node.log_lines import JsonLines
+from app.node.start import JsonLines
 
 
 def record(message: str, *given: object, **more: object) -> logging.LogRecord:

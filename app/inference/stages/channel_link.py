@@ -1,6 +1,6 @@
 """To a run on another machine: a channel that is made again when it breaks, with the last frames sent again.
 
-The run there keeps its KV cache and its last answers (backends/worker/steps.py): nothing is computed twice,
+The run there keeps its KV cache and its last answers (backends/worker/runs.py): nothing is computed twice,
 nothing is lost.
 """
 

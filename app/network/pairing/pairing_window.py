@@ -9,10 +9,12 @@ import asyncio
 import logging
 import secrets
 import socket
+import ssl
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, Refused, Unreachable
 from app.core.household import pairing
@@ -23,25 +25,118 @@ from app.core.household.operations import encode as encode_operation
 from app.core.ids import MachineId
 from app.network.identity import BadCertificate, Identity
 from app.network.limits.waiting_room import Entrance, WaitingRoom
-from app.network.messages import BadMessage
-from app.network.pairing import pair_wire
+from app.network.messages import BadMessage, Refuse, understood
 from app.network.pairing.code_exchange import (
     CODE_DIGITS,
+    MAX_PAIR_BYTES,
     NONCE_BYTES,
     Doorkeeper,
     Newcomer,
     PairAnswer,
     PairConfirm,
     PairHello,
+    PairMessage,
     PairOperation,
     PairProof,
+    PairRefuse,
     PairSigned,
     PairWelcome,
     WrongProof,
+    decode,
+    encode,
 )
-from app.network.pairing.pair_wire import PairWire
-from app.network.sockets import Address, accepted
-from app.network.tls import fingerprint, let_go, pairing_server_context
+from app.network.sockets import Address, accepted, tune
+from app.network.tls import (
+    fingerprint,
+    let_go,
+    pairing_client_context,
+    pairing_server_context,
+    peer_der,
+)
+
+# Messages of a pairing attempt on one TLS connection: four bytes of length, then JSON.
+
+HANDSHAKE_SECONDS, CONNECT_SECONDS, GOODBYE_SECONDS = 5.0, 3.0, 1.0
+READ_AHEAD_BYTES = 2 * MAX_PAIR_BYTES
+
+T = TypeVar("T", bound=PairMessage)
+
+
+class PairWire:
+    """One connection between a newcomer and a member."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self.writer = reader, writer
+
+    @classmethod
+    async def accepted(cls, sock: socket.socket, context: ssl.SSLContext) -> PairWire:
+        """The server's side of a new connection. Raises OSError."""
+        tune(sock)
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=READ_AHEAD_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol,
+            sock,
+            ssl=context,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            ssl_shutdown_timeout=GOODBYE_SECONDS,
+        )
+        return cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+
+    @classmethod
+    async def dialled(cls, address: Address) -> PairWire:
+        """The newcomer's side. The server's certificate is read, not trusted. Raises OSError."""
+        async with asyncio.timeout(CONNECT_SECONDS + HANDSHAKE_SECONDS):
+            reader, writer = await asyncio.open_connection(
+                address.host,
+                address.port,
+                limit=READ_AHEAD_BYTES,
+                ssl=pairing_client_context(),
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=GOODBYE_SECONDS,
+            )
+        return cls(reader, writer)
+
+    def server_der(self) -> bytes:
+        """The certificate the other side showed; empty when it showed none."""
+        return peer_der(self.writer.get_extra_info("ssl_object")) or b""
+
+    async def __aenter__(self) -> PairWire:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await self.writer.wait_closed()
+
+    async def send(self, message: PairMessage) -> None:
+        raw = encode(message)
+        self.writer.write(len(raw).to_bytes(4, "big") + raw)
+        await self.writer.drain()
+
+    async def receive(self, kind: type[T]) -> T:
+        """The next message, which must be of `kind`.
+
+        Raises BadMessage when it is another, AppError when it says why it ends, EOFError, OSError.
+        """
+        length = int.from_bytes(await self._reader.readexactly(4), "big")
+        if length > MAX_PAIR_BYTES:
+            raise BadMessage(f"{length} bytes announced")
+        message = decode(await self._reader.readexactly(length))
+        if isinstance(message, kind):
+            return message
+        if isinstance(message, PairRefuse):
+            reason = understood(Refuse(code=message.code, facts=message.facts))
+            raise Refused(reason.code, **reason.facts)
+        raise BadMessage(f"{type(message).__name__} out of order")
+
+    async def refuse(self, why: Reason) -> None:
+        """Say why it ends; that the other side may be gone is no matter."""
+        with suppress(OSError):
+            await self.send(PairRefuse(code=why.code, facts=why.facts))
+
 
 TICK_SECONDS = 0.2
 CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # at a time, without a proof
@@ -111,7 +206,7 @@ class PairingWindow:
         self._state, _ = pairing.step(pairing.Closed(), pairing.Asked(clock()))
         self._ended = asyncio.Event()
         room = WaitingRoom[socket.socket](CALLERS, CALLERS_OF_ONE_NETWORK)
-        self._entrance = Entrance(self._call, room, pair_wire.HANDSHAKE_SECONDS)
+        self._entrance = Entrance(self._call, room, HANDSHAKE_SECONDS)
         self._answering = asyncio.Lock()
         self._sent = False  # the whole log went out
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from app.catalog.hub.hub_search import Found, HubFile
 from app.catalog.other_apps import Other, OtherApps, app_of
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
-from app.catalog.transfers.hash_pins import Pins
-from app.core.errors import BadInput, Reason
+from app.catalog.transfers.hash_pins import Pin, Pins
+from app.core.errors import AppError, BadInput, Damaged, Reason
 from app.core.ids import machine_id
-from app.core.reasons import with_reason
+from app.core.reasons import said, with_reason
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.secrets.token_store import TokenStore
@@ -32,10 +33,64 @@ from app.node.control import requests as asked
 from app.node.control.shelf_routes import Models
 from app.node.downloads.download_source import Around, Copy, promised
 from app.node.downloads.downloads import Downloads
-from app.node.downloads.household_pins import HouseholdPins
 from app.node.downloads.models_folder import ModelsFolder
 from app.node.downloads.models_move import Around as Moving
 from app.node.downloads.peer_copies import Copies
+
+# What this machine, or another one of the household, took first of a model that no catalogue knows.
+
+log = logging.getLogger(__name__)
+
+
+class HouseholdPins:
+    """`others`: asks the other machines. A damaged list of this one is told once, by `note`, and never ends anything.
+
+    It stays as it is until a person puts a copy back or deletes it.
+    """
+
+    def __init__(self, pins: Pins, others: Callable[[str, str], Awaitable[Pin | None]]) -> None:
+        self._pins, self._others = pins, others
+        self.note: Callable[[Reason], None] = lambda _: None
+        self._is_told = False
+
+    async def look(self) -> None:
+        """Tell of damage before anybody needs what is in the list."""
+        await asyncio.to_thread(self.here, "", "")
+
+    async def of(self, repository: str, file: str) -> Pin | None:
+        """What this machine took first of a file, else what another one did. Raises Damaged where only this one's list
+        could tell."""
+        try:
+            mine = await asyncio.to_thread(self._pins.of, repository, file)
+        except Damaged as error:
+            self._tell(error)
+            if found := await self._others(repository, file):
+                return found
+            raise
+        return mine or await self._others(repository, file)
+
+    def here(self, repository: str, file: str) -> Pin | None:
+        """What this machine took first of a file, for another one that asks. Reads the disk."""
+        try:
+            return self._pins.of(repository, file)
+        except Damaged as error:
+            self._tell(error)
+            return None
+
+    async def keep(self, pin: Pin) -> None:
+        """The model is whole and on the shelf, whatever becomes of its pin."""
+        try:
+            await asyncio.to_thread(self._pins.keep, pin)
+        except Damaged as error:
+            self._tell(error)
+        except AppError as error:  # a full disk
+            log.warning("what was taken first of %s is not kept: %s", pin.file, said(error))
+
+    def _tell(self, error: Damaged) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self.note(Reason("log_node_pins_lost", {"path": error.reason.facts["path"]}))
+
 
 Json = dict[str, Any]
 MAX_QUERY = 200

@@ -10,9 +10,8 @@ import pytest
 
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import open_run
-from app.inference.worker import job_object
-from app.inference.worker.job_object import Job, Limits, limits
-from app.inference.worker.worker import Worker
+from app.inference.worker import worker as job_object
+from app.inference.worker.worker import Job, Limits, Worker, limits
 from backends.contract import Layers, Number, Role, StageConfig
 from backends.worker import process
 

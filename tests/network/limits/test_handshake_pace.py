@@ -15,8 +15,8 @@ from app.core.errors import AppError
 from app.core.household.membership import Member
 from app.network.limits.handshake_pace import BURST, MOST_HOSTS, OTHERS_BURST, HandshakePace
 from app.network.limits.message_allowance import Flood, Kind
-from app.network.peer.greeting import say_hello
 from app.network.peer.peer_client import PeerClient
+from app.network.peer.peer_links import say_hello
 from app.network.sockets import Address
 from tests.network.nodes import Node, Nodes, at, opened, pair, until
 

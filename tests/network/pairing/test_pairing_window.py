@@ -25,12 +25,12 @@ from app.network.pairing.code_exchange import (
     PairHello,
     PairProof,
 )
-from app.network.pairing.pair_wire import PairWire
 from app.network.pairing.pairing_window import (
     CALLERS,
     CALLERS_OF_ONE_NETWORK,
     JoinResult,
     PairingWindow,
+    PairWire,
     Speaker,
     join,
 )

@@ -10,8 +10,8 @@ import pytest
 
 from app.core.errors import Unreachable
 from app.network.messages import Called, CallMe, Message, decode, encode
-from app.network.peer import reachability
-from app.network.peer.reachability import AGAIN_SECONDS, CallBack
+from app.network.peer import peer_link
+from app.network.peer.peer_link import AGAIN_SECONDS, CallBack
 from app.network.sockets import Address
 
 
@@ -87,7 +87,7 @@ async def test_who_is_asked_says_whether_it_hears_who_asks(port: int, hears: boo
 
 
 async def test_silence_and_a_lost_link_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reachability, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(peer_link, "ANSWER_SECONDS", 0.05)
 
     async def swallow(_: Message) -> None:
         pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.node.downloads.download_state import Live
+from app.node.downloads.download_ledger import Live
 
 
 def test_a_check_has_a_pace_of_its_own() -> None:
