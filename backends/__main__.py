@@ -2,100 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 import json
 import os
-import platform
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
-from backends.contract import StageError
 from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
-from backends.llamacpp import binding
 from backends.worker import confine, fork_server, process
 from backends.worker.frame_wait import Waiting
-
-# What this machine's engines can do: their versions and devices.
-
-DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
-
-
-def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
-    """Facts for the node, ready for JSON: of these engines, or of all."""
-    found = [ENGINES[name]() for name in engines or ENGINES if name in ENGINES]
-    return {"python": platform.python_version(), "engines": found}
-
-
-def features(system: str) -> list[str]:
-    """What llama.cpp uses of the processor, from its line such as `CPU : AVX2 = 1 | FMA = 1 | … |`.
-
-    Other backends of the build have sections of their own in it, each begun by its name and a colon.
-    """
-    found, section = [], ""
-    for part in system.split("|"):
-        before, colon, rest = part.rpartition(" : ")
-        if colon:
-            section = before.strip()
-        name, _, value = (rest if colon else part).partition(" = ")
-        if section == "CPU" and value.strip() == "1":
-            found.append(name.strip())
-    return found
-
-
-def _fake() -> dict[str, Any]:
-    return {"name": "fake", "version": "1", "devices": []}
-
-
-def _llamacpp() -> dict[str, Any]:
-    try:
-        llama = binding.load()
-    except StageError as error:
-        return {"name": "llamacpp", "missing": str(error)}
-    system = llama.llama_print_system_info().decode("utf-8", "replace").strip()
-    return {
-        "name": "llamacpp",
-        "version": binding.version(),
-        "system": system,
-        "features": features(system),
-        "supports_rpc": bool(llama.llama_supports_rpc()),
-        "supports_gpu": bool(llama.llama_supports_gpu_offload()),
-        "devices": _devices(),
-    }
-
-
-def _devices() -> list[dict[str, Any]]:
-    pointer, text = ctypes.c_void_p, ctypes.c_char_p
-    count = binding.ggml("ggml_backend_dev_count", ctypes.c_size_t)
-    get = binding.ggml("ggml_backend_dev_get", pointer, ctypes.c_size_t)
-    name = binding.ggml("ggml_backend_dev_name", text, pointer)
-    described = binding.ggml("ggml_backend_dev_description", text, pointer)
-    kind = binding.ggml("ggml_backend_dev_type", ctypes.c_int, pointer)
-    registry = binding.ggml("ggml_backend_dev_backend_reg", pointer, pointer)
-    api = binding.ggml("ggml_backend_reg_name", text, pointer)
-    size = ctypes.POINTER(ctypes.c_size_t)
-    memory = binding.ggml("ggml_backend_dev_memory", None, pointer, size, size)
-    found: list[dict[str, Any]] = []
-    for index in range(count()):
-        device, free, total = get(index), ctypes.c_size_t(), ctypes.c_size_t()
-        memory(device, ctypes.byref(free), ctypes.byref(total))
-        number = kind(device)
-        found.append({
-            "name": name(device).decode("utf-8", "replace"),
-            "description": described(device).decode("utf-8", "replace").strip(),
-            "kind": DEVICE_KINDS[number] if number < len(DEVICE_KINDS) else "other",
-            "api": api(registry(device)).decode("utf-8", "replace"),
-            "free_bytes": free.value,
-            "total_bytes": total.value,
-        })  # fmt: skip
-    return found
-
-
-ENGINES: dict[str, Callable[[], dict[str, Any]]] = {"llamacpp": _llamacpp, "fake": _fake}
-
 
 USAGE = "usage: python -m backends [probe [ENGINE ...] | walls]"
 STEPS = (Kind.STEP, Kind.FOLLOW)
@@ -108,7 +25,7 @@ def main(arguments: list[str]) -> int:
     `walls`: what keeps a worker from files and from the network on this system, tried.
     """
     if arguments[:1] == ["probe"]:
-        pass
+        from backends.probe import probe
 
         out = os.dup(1)
         os.dup2(2, 1)  # native code may chat while it looks for devices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.__main__ import features, probe
+from backends.probe import features, probe
 
 X86 = "CPU : SSE3 = 1 | SSSE3 = 1 | AVX = 1 | AVX2 = 1 | F16C = 1 | FMA = 1 | REPACK = 1 |"
 ARM = "CPU : NEON = 1 | ARM_FMA = 1 | DOTPROD = 1 | SME = 0 | ACCELERATE = 1 | REPACK = 1 | "

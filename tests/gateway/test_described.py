@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from app.gateway.openapi import description as server_schemas
+from app.gateway.openapi import description
 from app.gateway.openapi.description import ERRORS, GETS, POSTS, description
 from tests.gateway.described_answers import check, is_exact
 
@@ -58,7 +58,7 @@ def test_every_answer_and_every_error_is_described() -> None:
             for media, told in answer["content"].items():
                 assert told["schema"], (method, path, status, media)
     for one in POSTS.values():
-        assert is_exact(one.answer) or one.answer is server_schemas.Ranked
+        assert is_exact(one.answer) or one.answer is description.Ranked
     assert all(map(is_exact, ERRORS.values()))
 
 

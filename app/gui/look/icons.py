@@ -9,7 +9,7 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-FOLDER = Path(__file__).resolve().parents[2] / "resources" / "gui" / "icons"
+FOLDER = Path(__file__).resolve().parents[3] / "resources" / "gui" / "icons"
 SIZES = (16, 20, 22, 24, 32, 40, 48, 64)
 
 

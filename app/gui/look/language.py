@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QObject, QTranslator
 
-TRANSLATIONS = Path(__file__).resolve().parents[2] / "resources" / "gui" / "translations"
+TRANSLATIONS = Path(__file__).resolve().parents[3] / "resources" / "gui" / "translations"
 LANGUAGE = "look/language"  # in the preferences
 PLAIN = "en"  # the words in the source are English; the file holds its plurals
 OURS, QTS = "poolhouse", "qtbase"  # the words on Qt's own buttons are Qt's

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.gui.look.repolish import Repolish
 
-SHEET = Path(__file__).resolve().parents[2] / "resources" / "gui" / "style.qss"
+SHEET = Path(__file__).resolve().parents[3] / "resources" / "gui" / "style.qss"
 PICTURES = SHEET.parent / "style"  # what the style sheet draws: grey, for both palettes
 
 # Steps of the grid, at 100 % text size.

@@ -17,7 +17,6 @@ from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.export.export import JSON, export, stored
 from app.gui.chat.history import history_encryption
-from app.gui.chat.history import history_encryption as history_recoding
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain, broken
 from app.gui.chat.history.history_encryption import Turn
@@ -135,7 +134,7 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
 
     crashes.mkdir()
     monkeypatch.setattr(history_encryption.Turning, "_tell", crash)
-    sweep = history_recoding._sweep
+    sweep = history_encryption._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:
         crash()

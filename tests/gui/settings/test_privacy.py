@@ -16,7 +16,7 @@ from app.gui.api.node_client import Json
 from app.gui.chat.history import history_encryption
 from app.gui.chat.history.history_file import FILE
 from app.gui.pool.machine_words import moment
-from app.gui.settings import privacy as encryption_dialog
+from app.gui.settings import privacy
 from app.gui.settings.privacy import Privacy, TurningDialog
 from backends.worker.confine import means
 from tests.gui.chat.talk import talked

@@ -10,7 +10,7 @@ import pytest
 
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import open_run
-from app.inference.worker import worker as job_object
+from app.inference.worker import worker
 from app.inference.worker.worker import Job, Limits, Worker, limits
 from backends.contract import Layers, Number, Role, StageConfig
 from backends.worker import process
@@ -31,7 +31,7 @@ def test_it_has_the_layout_that_windows_reads() -> None:
     """winnt.h: 64 bytes, six counters, four sizes."""
     assert (ctypes.sizeof(Limits), Limits.process_memory.offset) == (144, 112)
     assert Limits.basic.offset == 0
-    assert job_object.Basic.flags.offset == 16
+    assert worker.Basic.flags.offset == 16
 
 
 def test_a_job_ends_with_its_node_and_holds_memory_below_a_bound_that_is_given() -> None:

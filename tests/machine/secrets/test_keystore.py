@@ -14,7 +14,6 @@ from keyring.errors import KeyringError, NoKeyringError
 from app.core.errors import BadInput, Refused
 from app.machine.paths import Home
 from app.machine.secrets import keystore
-from app.machine.secrets import keystore as dpapi
 from app.machine.secrets.keystore import FileStore, KeyringStore, in_daemon_thread, open_keystore
 
 
@@ -143,4 +142,4 @@ async def test_results_and_errors_come_back_from_the_thread() -> None:
 
 
 def test_protection_is_undone() -> None:
-    assert dpapi.unprotect(dpapi.protect(b"secret")) == b"secret"
+    assert keystore.unprotect(keystore.protect(b"secret")) == b"secret"

@@ -25,8 +25,6 @@ from app.machine.sensors import (
     x11_fullscreen,
     x11_idle,
 )
-from app.machine.sensors import owner_activity as gpu_load
-from app.machine.sensors import owner_activity as metered_network
 from app.machine.sensors.owner_activity import Senser
 from tests.private_bus import Answer, needs_a_bus, private_bus, service
 
@@ -180,13 +178,15 @@ def test_nvidia_s_own_tool(
     monkeypatch: pytest.MonkeyPatch, busy: str, apps: str, percent: float | None
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: name)
-    printed: dict[tuple[str, ...], str] = {gpu_load.BUSY: busy, gpu_load.APPS: apps}
-    assert gpu_load.percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
+    printed: dict[tuple[str, ...], str] = {owner_activity.BUSY: busy, owner_activity.APPS: apps}
+    assert (
+        owner_activity.percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
+    )
 
 
 def test_without_nvidia_s_tool_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert gpu_load.percent_of_others(lambda command: "99", ()) is None
+    assert owner_activity.percent_of_others(lambda command: "99", ()) is None
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_a_kept_display_of_macos(text: str, filled: bool | None) -> None:
      ("(<uint32 4>,)", False), ("(<uint32 0>,)", None), ("Error: no such name", None), ("", None)],
 )  # fmt: skip
 def test_what_network_manager_says(text: str, metered: bool | None) -> None:
-    assert metered_network.network_manager_says(text) is metered
+    assert owner_activity.network_manager_says(text) is metered
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_what_network_manager_says(text: str, metered: bool | None) -> None:
     [("Unrestricted\r\n", False), ("Fixed", True), ("Variable", True), ("Unknown", None)],
 )
 def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> None:
-    assert metered_network.windows_says(text) is metered
+    assert owner_activity.windows_says(text) is metered
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks NetworkManager")
@@ -337,7 +337,7 @@ def test_the_way_out(
     monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None
 ) -> None:
     monkeypatch.setattr(metered_network, "_way_out", lambda: way)
-    assert metered_network.network(lambda command: manager) == told
+    assert owner_activity.network(lambda command: manager) == told
 
 
 class Heat:
