@@ -9,8 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from app.gateway.openapi import description
-from app.gateway.openapi.description import ERRORS, GETS, POSTS, description
+from app.gateway.openapi.description import ERRORS, GETS, POSTS, Ranked, description
 from tests.gateway.described_answers import check, is_exact
 
 Json = dict[str, Any]
@@ -58,7 +57,7 @@ def test_every_answer_and_every_error_is_described() -> None:
             for media, told in answer["content"].items():
                 assert told["schema"], (method, path, status, media)
     for one in POSTS.values():
-        assert is_exact(one.answer) or one.answer is description.Ranked
+        assert is_exact(one.answer) or one.answer is Ranked
     assert all(map(is_exact, ERRORS.values()))
 
 

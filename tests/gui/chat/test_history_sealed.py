@@ -140,7 +140,7 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
         crash()
         sweep(db)
 
-    monkeypatch.setattr(history_recoding, "_sweep", sweep_after_a_crash)
+    monkeypatch.setattr(history_encryption, "_sweep", sweep_after_a_crash)
     assert turned(qtbot, kept, turn) is None
     crash()
     kept.close()
@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_it_as_it_was(
         raise error
 
     with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(history_recoding, "_recode_message", full)
+        broken_disk.setattr(history_encryption, "_recode_message", full)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "full" in said(error)
@@ -193,7 +193,7 @@ def test_what_could_not_be_swept_is_said(
         raise sqlite3.OperationalError("the file is in use")
 
     with monkeypatch.context() as busy:
-        busy.setattr(history_recoding, "_sweep", in_use)
+        busy.setattr(history_encryption, "_sweep", in_use)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "next start" in said(error)

@@ -16,7 +16,7 @@ from app.gui.api.node_client import Json
 from app.gui.chat.history import history_encryption
 from app.gui.chat.history.history_file import FILE
 from app.gui.pool.machine_words import moment
-from app.gui.settings import privacy
+from app.gui.settings import privacy as privacy_page
 from app.gui.settings.privacy import Privacy, TurningDialog
 from backends.worker.confine import means
 from tests.gui.chat.talk import talked
@@ -124,7 +124,7 @@ def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) ->
 def test_what_takes_long_shows_how_far_it_is(
     qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encryption_dialog, "SOON_MS", 0)
+    monkeypatch.setattr(privacy_page, "SOON_MS", 0)
     go_on, sweep = threading.Event(), history_encryption._sweep
 
     def slow(db: sqlite3.Connection) -> None:

@@ -242,9 +242,9 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(
 
     monkeypatch.setattr(owner_activity, "running", says("programs", frozenset({"game"})))
     monkeypatch.setattr(owner_activity, "idle_seconds", says("idle", 1.0))
-    monkeypatch.setattr(gpu_load, "percent_of_others", says("gpu", 5.0))
+    monkeypatch.setattr(owner_activity, "percent_of_others", says("gpu", 5.0))
     monkeypatch.setattr(owner_activity, "full_screen", says("screen", False))
-    monkeypatch.setattr(metered_network, "network", says("network", "vpn"))
+    monkeypatch.setattr(owner_activity, "network", says("network", "vpn"))
     now = [100.0]
     senser = Senser(clock=lambda: now[0])
     assert senser.look(Rules(gpu=False, screen=False)).gpu_percent is None
@@ -336,7 +336,7 @@ def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> No
 def test_the_way_out(
     monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None
 ) -> None:
-    monkeypatch.setattr(metered_network, "_way_out", lambda: way)
+    monkeypatch.setattr(owner_activity, "_way_out", lambda: way)
     assert owner_activity.network(lambda command: manager) == told
 
 
