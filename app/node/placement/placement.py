@@ -16,7 +16,9 @@ import msgspec
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
-from app.core.planner.placement_life import (
+from app.core.planner.plan import Plan, PlannedStage
+from app.core.planner.replicas import forecast_of
+from app.core.recovery.placement_life import (
     Blamed,
     Broke,
     Closed,
@@ -31,8 +33,6 @@ from app.core.planner.placement_life import (
     Told,
     step,
 )
-from app.core.planner.plan import Plan, PlannedStage
-from app.core.planner.replicas import forecast_of
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.queue_eta import InLine
 from app.inference.pipeline.completion import Answerer
