@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.gui.look.language import translators
-from app.gui.widgets import fit_to_screen
+from app.gui.widgets import dialog
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, node
 
@@ -70,7 +70,7 @@ def nothing_left_over() -> Iterator[None]:
 def small_screen(monkeypatch: pytest.MonkeyPatch) -> QRect:
     """The smallest screen there is a window for, less than the tests' own."""
     screen = QRect(0, 0, 960, 600)
-    monkeypatch.setattr(fit_to_screen, "available", lambda _: screen)
+    monkeypatch.setattr(dialog, "available", lambda _: screen)
     return screen
 
 

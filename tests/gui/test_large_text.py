@@ -22,7 +22,7 @@ from app.gui.models.model_list import LINE_HEIGHT
 from app.gui.models.models_page import ModelsPage
 from app.gui.pool.pool_page import MAP, TABLE, VIEW, PoolPage
 from app.gui.welcome.welcome import Welcome
-from app.gui.widgets import fit_to_screen
+from app.gui.widgets import dialog
 from app.gui.widgets.bounded_height import Bounded
 from app.gui.widgets.buttons import WrappingButton
 from testbed.snapshots import household
@@ -240,7 +240,7 @@ def test_a_long_message_with_files_leaves_its_buttons_in_sight(
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     with speaking(qapp, "de"):
         window = window_over(qtbot, at_lone.services, page_names.CHAT, size=SMALLEST)
-        window.resize(fit_to_screen.room(window))
+        window.resize(dialog.screen_room(window))
         page = chat_of(window)
         page.composer.show_draft("One line\n" * 20, [{"name": "a.txt", "text": "…"}] * 2)
         qtbot.wait(SETTLE_MS)

@@ -18,7 +18,7 @@ from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing
 from app.gui.models.transfer_row import of_download, of_import
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import card, clear, column, held, row
 from app.gui.widgets.progress import Progress

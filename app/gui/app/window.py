@@ -19,7 +19,7 @@ from app.gui.app.sidebar import Sidebar
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import PAGE_MS, Theme, set_role
-from app.gui.widgets import fit_to_screen
+from app.gui.widgets import dialog
 from app.gui.widgets.layouts import column, row
 from app.gui.widgets.notice import Action, Notice
 
@@ -320,7 +320,7 @@ class Window(QMainWindow):
         """In front, whatever it was before."""
         if self.isMinimized():
             self.showNormal()
-        fit_to_screen.fit(self, SMALLEST)  # it may be another one since it was hidden
+        dialog.fit(self, SMALLEST)  # it may be another one since it was hidden
         self.show()
         self.raise_()
         self.activateWindow()
@@ -345,7 +345,7 @@ class Window(QMainWindow):
         kept = self._services.preferences.geometry
         if kept is None or not self.restoreGeometry(kept):
             self.resize(USUAL)
-        fit_to_screen.fit(self, SMALLEST)
+        dialog.fit(self, SMALLEST)
 
     def seen(self) -> None:
         """What was said over every page goes."""

@@ -20,7 +20,7 @@ from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import joined
 from app.gui.widgets.buttons import IconButton
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import column
 

@@ -13,7 +13,7 @@ from app.gui.look import theme as sizes
 from app.gui.look.language import is_english
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.widgets.buttons import button
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import paragraph
 
 LAST_MODEL = "chat/last_model"  # that answered and is not the Guide

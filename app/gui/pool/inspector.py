@@ -19,7 +19,7 @@ from app.gui.pool.machine_actions import Acts
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.pool.map import card_drawing
 from app.gui.widgets.buttons import IconButton, button
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label, paragraph, show_if, tooltip
 from app.gui.widgets.layouts import clear, column, row
 

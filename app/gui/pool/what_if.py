@@ -14,7 +14,7 @@ from app.gui.look.theme import set_role
 from app.gui.pool.load_forecast import Expected
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.widgets.buttons import button
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import paragraph
 
 

@@ -10,7 +10,7 @@ from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
 from app.gui.models.node_calls import Calls
 from app.gui.this_computer.switch import Switch
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column
 

@@ -16,7 +16,7 @@ from app.gui.pool.machine_facts import MachineFacts, machines_of, may_change
 from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
 from app.gui.widgets.buttons import button
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Value, label, paragraph
 from app.gui.widgets.layouts import clear, column, line, row
 

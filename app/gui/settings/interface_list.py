@@ -12,7 +12,7 @@ from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme
 from app.gui.this_computer.switch import Switch
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import clear, column
 

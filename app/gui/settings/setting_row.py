@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QLayout, QWidget
 
 from app.gui.look import theme as sizes
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
 

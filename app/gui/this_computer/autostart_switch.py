@@ -11,7 +11,7 @@ from app.gui.app.app_context import Services
 from app.gui.look import theme as sizes
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.field_remark import Remark
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column
 

@@ -4,17 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDialog, QLayout, QPushButton, QWidget
 
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme, set_role
-from app.gui.widgets import fit_to_screen
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import Item, column, scrolled
+
+# Windows no larger than their screen: what lies beyond its edge cannot be pressed.
+
+FRAME = QSize(4, 40)  # two edges and a title bar, which nobody knows before a window is shown
+
+
+def available(widget: QWidget) -> QRect:
+    """Its screen, without the bars that the system keeps there."""
+    return widget.screen().availableGeometry()
+
+
+def screen_room(widget: QWidget) -> QSize:
+    """So large may a window be there, inside its frame."""
+    return available(widget).size() - FRAME
+
+
+def fit(window: QWidget, smallest: QSize) -> None:
+    """Not larger than its screen, nor is the least that a person may make of it."""
+    most = screen_room(window)
+    window.setMinimumSize(smallest.boundedTo(most))
+    if window.isMaximized() or window.isFullScreen():
+        return
+    if window.size() != window.size().boundedTo(most):
+        window.resize(window.size().boundedTo(most))
+        window.move(available(window).topLeft())
+
+
+def hold(window: QWidget) -> None:
+    """Whole on its screen, wherever it was: what grew downwards goes up."""
+    window.resize(window.size().boundedTo(screen_room(window)))
+    screen, frame = available(window), window.frameGeometry()
+    left = max(screen.left(), min(frame.left(), screen.right() - frame.width() + 1))
+    top = max(screen.top(), min(frame.top(), screen.bottom() - frame.height() + 1))
+    if frame.topLeft() != QPoint(left, top):
+        window.move(left, top)
+
 
 WIDTH, HEIGHT = 460, 600  # of a window at its smallest there is room for this height
 LEAST = 120  # of what scrolls
@@ -30,16 +65,16 @@ class Dialog(QDialog):
     @property
     def room(self) -> QSize:
         """So large it may be. It is on no screen before it is shown; what it opens over is."""
-        return fit_to_screen.room(self if self.isVisible() else self.parentWidget() or self)
+        return screen_room(self if self.isVisible() else self.parentWidget() or self)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
-        fit_to_screen.hold(self)
+        hold(self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)
         if self.isVisible():
-            fit_to_screen.hold(self)
+            hold(self)
 
 
 class Compact(Dialog):

@@ -14,7 +14,7 @@ from app.gui.look.sentences import said
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, wrapping
 from app.gui.widgets.field_remark import Technical
-from app.gui.widgets.label_with_control import LEAST, Beside
+from app.gui.widgets.flow import LEAST, Beside
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 

@@ -15,7 +15,7 @@ from app.gui.settings.advanced import Advanced
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.settings.updates import Updates
 from app.gui.welcome.welcome import Welcome
-from app.gui.widgets import fit_to_screen
+from app.gui.widgets import dialog
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over
 from tests.gui.speaking import speaking
@@ -183,7 +183,7 @@ def test_a_window_is_no_larger_than_its_screen_at_first_and_with_the_size_of_a_l
     qtbot.addWidget(window)
     window.come_up()
     assert small_screen.contains(window.geometry())
-    assert window.size() == fit_to_screen.room(window)  # nor is it smaller than need be
+    assert window.size() == dialog.screen_room(window)  # nor is it smaller than need be
 
 
 @pytest.mark.long

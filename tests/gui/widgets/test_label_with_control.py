@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QTableView, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.look.theme import Scheme, Theme
-from app.gui.widgets.flow import Flow
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import bound_width, keep_width, paragraph
 from app.gui.widgets.layouts import Columns
 

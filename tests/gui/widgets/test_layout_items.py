@@ -6,8 +6,7 @@ import pytest
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.widgets.flow import Flow
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import paragraph
 
 WIDE, NARROW = 400, 120

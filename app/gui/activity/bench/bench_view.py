@@ -34,8 +34,7 @@ from app.gui.look.announce import announce
 from app.gui.look.sentences import model_name
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
-from app.gui.widgets.flow import Flow
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column
 from app.gui.widgets.progress import Progress

@@ -12,7 +12,7 @@ from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import model_name
 from app.gui.widgets.buttons import button
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 from app.gui.widgets.progress import Progress

@@ -22,8 +22,7 @@ from app.gui.models.details import memory_sums
 from app.gui.models.details.memory_sums import Memory, of_machine
 from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
-from app.gui.widgets.flow import Flow
-from app.gui.widgets.label_with_control import Beside
+from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row
 
