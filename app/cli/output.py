@@ -12,8 +12,38 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from app.cli import hints, safe_text, unknown_model
-from app.core.errors import AppError
+from app.cli import hints, safe_text
+from app.core.errors import AppError, BadInput
+from app.core.reasons import in_words, said
+
+# What is said of a model that is not on the shelf, where the catalogue has it or where it is a file.
+
+
+def of_unknown_model(error: AppError) -> str:
+    """The sentence for an error, with the command that helps who named a model that is not here."""
+    if error.reason.code != "model_unknown":
+        return said(error)
+    name = str(error.reason.facts.get("name", ""))
+    if name.casefold().endswith(".gguf"):  # as llama.cpp's own programs take it
+        return said(error) + " A file is put on the shelf first: `poolhouse import FILE`."
+    with suppress(BadInput):  # a list that is damaged: the shelf's own words stay
+        return _offered(name) or said(error)
+    return said(error)
+
+
+def _offered(name: str) -> str:
+    """ "" where the catalogue has none of this name either."""
+    from app.catalog.catalogue import shipped
+
+    try:
+        offer, file = shipped().named(name)
+    except BadInput as odd:
+        if odd.reason.code != "catalogue_ambiguous" or not name:
+            return ""
+        return in_words("models_not_pulled", name=name, there=odd.reason.facts["there"])
+    pulled = offer.id if file.recommended else f"{offer.id}:{file.quantisation}"
+    return in_words("model_not_pulled", model=pulled)
+
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -113,7 +143,7 @@ class Face:
 
     def fail(self, error: AppError) -> None:
         """Say in one sentence what went wrong; where even that cannot be written, the exit code says it."""
-        sentence = safe_text.line(hints.own(unknown_model.unknown_model(error)))
+        sentence = safe_text.line(hints.own(of_unknown_model(error)))
         if self.as_json:
             kind = type(error).__name__
             reason = {"code": error.reason.code, "facts": error.reason.facts}
