@@ -8,13 +8,16 @@ from collections.abc import Callable, Collection, Iterable
 
 from aiohttp import web
 
+from app.core.errors import BadInput
+from app.core.ids import MachineId
 from app.gateway.access.slow_client_guard import FirstWords, runner_of
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.servers.local_server import ChatApi
 from app.machine import release_address
 from app.machine.secrets.chat_key import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
-from app.node.control import api_routes, lending_routes, link_routes, model_routes
+from app.node.control import api_routes, model_routes
+from app.node.control import requests as asked
 from app.node.control.answer_routes import AnswerRoutes
 from app.node.control.guard import MAX_BODY_BYTES, guard
 from app.node.control.household_routes import HouseholdRoutes
@@ -24,8 +27,67 @@ from app.node.control.node_settings import OwnSettings
 from app.node.control.state_routes import StateRoutes
 from app.node.doctor.doctor import Doctor
 from app.node.downloads.updates import Updates
+from app.node.known_household import KnownHousehold
+from app.node.lending.lending_policy import LendRules
+from app.node.links.link_registry import LinkBook
 from app.node.models.detached_answers import KeptAnswers
 from app.node.node import Node
+
+# The control API's routes over the links to other machines: measured, and by which interface.
+
+
+def link_route_defs(links: LinkBook, household: KnownHousehold) -> list[web.RouteDef]:
+    """Each is a few lines over one method of the book of links."""
+
+    async def measure(request: web.Request) -> web.Response:
+        ref = request.query.get("machine")
+        only = other_machine(household, ref) if ref is not None else None
+        return web.json_response(await links.measure_now(only))
+
+    async def prefer(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.PreferInterface)
+        machine = other_machine(household, request.match_info["ref"])
+        return web.json_response(await links.prefer(machine, order.interface))
+
+    return [web.post("/measure", measure), web.post("/machines/{ref}/interface", prefer)]
+
+
+def other_machine(household: KnownHousehold, ref: str) -> MachineId:
+    """The machine a person means, which is not this one. Raises BadInput."""
+    machine = household.machine(ref)
+    if machine.id == household.me:
+        raise BadInput("interface_not_own", machine=machine.name)
+    return machine.id
+
+
+# The control API's routes over what this computer lends.
+
+
+def lending_route_defs(lending: LendRules) -> list[web.RouteDef]:
+    """Each is a few lines over one method of the rules."""
+
+    async def told(request: web.Request) -> web.Response:
+        return web.json_response(lending.all_json())
+
+    async def change(request: web.Request) -> web.Response:
+        return web.json_response(
+            await lending.change(await asked.body(request, asked.ChangeLending))
+        )
+
+    async def pause(request: web.Request) -> web.Response:
+        order = await asked.body(request, asked.PauseLending)
+        return web.json_response(await lending.pause(order.seconds, order.at_once))
+
+    async def resume(request: web.Request) -> web.Response:
+        return web.json_response(await lending.resume())
+
+    return [
+        web.get("/lending", told),
+        web.post("/lending", change),
+        web.post("/lending/pause", pause),
+        web.post("/lending/resume", resume),
+    ]
+
 
 # The control API's routes over the key of the window's encrypted chats.
 
@@ -138,12 +200,12 @@ def _routes(
     return [
         *state.routes(),
         *machines.routes(),
-        *lending_routes.lending_routes(node.lending),
+        *lending_route_defs(node.lending),
         *models.routes(),
         *model_routes.routes(node.shop),
         *api_routes.routes(api),
         *history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),
-        *link_routes.link_routes(node.links, household),
+        *link_route_defs(node.links, household),
     ]
