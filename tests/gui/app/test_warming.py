@@ -9,7 +9,7 @@ SCRIPT = """
 import linecache, sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from app.gui.app.warming import Warming
+from app.gui.app.application import Warming
 app = QApplication([])
 warming = Warming(app)
 page = "app.gui.models.models_page"

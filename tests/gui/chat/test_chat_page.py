@@ -19,7 +19,7 @@ from app.gui.api.node_state import Link
 from app.gui.chat.chat_page import OPEN, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES, file_words
 from app.gui.chat.message.branch_view import state_of
-from app.gui.chat.message.wrapped import Wrapped
+from app.gui.chat.message.message_view import Wrapped
 from app.gui.look.theme import Scheme
 from tests.gui.desk import Desk
 

@@ -10,8 +10,7 @@ from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, FULL, Message, Role
 from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.message.message_view import Deed
-from app.gui.chat.message.wrapped import Wrapped
+from app.gui.chat.message.message_view import Deed, Wrapped
 from tests.gui.chat.test_chat_page import ask, page, rested
 
 __all__ = ["page"]  # a fixture

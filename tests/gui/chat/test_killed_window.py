@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.core import chat as tree
 from app.core.chat import BEFORE, ENDED, FIGURES, UNFINISHED
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.message.wrapped import Wrapped
+from app.gui.chat.message.message_view import Wrapped
 from tests.gui.chat.test_chat_page import WITHIN_MS, page, press, rested, say
 from tests.gui.desk import Desk
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from PySide6.QtCore import QEvent, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
     QHBoxLayout,
+    QLabel,
     QMenu,
     QPlainTextEdit,
     QPushButton,
@@ -37,7 +38,6 @@ from app.gui.chat.composer import file_words
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.blocks import Look
 from app.gui.chat.message.body import Body
-from app.gui.chat.message.wrapped import Wrapped
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -48,6 +48,40 @@ from app.gui.widgets.escape_key import Escape
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Chip, label, tooltip
 from app.gui.widgets.layouts import clear, column, held, row
+
+# A small text that wraps, in a place whose height must be known before its width is.
+
+
+class Wrapped(QLabel):
+    """A label that is as high as its text at its width, and says no more about it.
+
+    A scrolled column of labels that wrap would ask for the height of all at their narrowest.
+    """
+
+    def __init__(self, text: str, role: str) -> None:
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        set_role(self, role)
+        self.setWordWrap(True)
+        self.setText(text)
+        self.setAccessibleName(text)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
+        return False
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(0, self.heightForWidth(self.width()))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self.sizeHint()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
+
 
 # What a model thought before an answer: folded under a line that says for how long, opened by a click or a key.
 

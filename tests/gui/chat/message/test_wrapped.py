@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat.message.wrapped import Wrapped
+from app.gui.chat.message.message_view import Wrapped
 from app.gui.look.theme import Scheme
 from app.gui.widgets.layouts import column
 from tests.gui.desk import Desk
