@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.families.variants import MAX_LAYERS, number
-from app.catalog.gguf import finite_numbers, tensor_types
+from app.catalog.gguf import model_reader, tensor_types
 from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.gguf_header import Header, Scalar
 from app.core.errors import BadInput
@@ -64,7 +64,7 @@ def test_a_list_longer_than_any_model_is_refused_unread(
     """Of a family that nobody knows, too: no other check has counted its lists before."""
     experts = one("xverse.expert_count", 8)
     fits = listed(key, letter, kind, *[value] * MAX_LAYERS)
-    finite_numbers.check(header(tmp_path, experts, fits, architecture="xverse"), "xverse")
+    model_reader.check_finite(header(tmp_path, experts, fits, architecture="xverse"), "xverse")
     long = listed(key, letter, kind, *[value] * (MAX_LAYERS + 1))
     found = header(tmp_path, experts, long, architecture="xverse")
     read: list[str] = []
@@ -76,5 +76,5 @@ def test_a_list_longer_than_any_model_is_refused_unread(
 
     monkeypatch.setattr(Header, "items", items)
     with pytest.raises(BadInput, match="gguf_odd"):
-        finite_numbers.check(found, "xverse")
+        model_reader.check_finite(found, "xverse")
     assert key not in read

@@ -12,8 +12,8 @@ from app.core.check import likeliest
 from app.core.errors import Busy
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
-from app.node.doctor import doctor_links
-from app.node.doctor.doctor_links import TESTED, checks, judged
+from app.node.doctor import doctor
+from app.node.doctor.doctor import TESTED, judged, link_checks
 
 FAST = Link(0.0005, 0.001, 0.0001, 117e6, 117e6, "eth0", LinkKind.ETHERNET, 1500, 1_000_000_000)
 SLOW = replace(FAST, out_bytes_per_s=2.5e6)
@@ -67,23 +67,23 @@ def test_a_quick_link_has_a_number_that_can_be_read() -> None:
 
 async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
     book = Book(SLOW, FAST)
-    [found] = await checks(book, [(ATTIC, "attic-pc")], busy=False)
+    [found] = await link_checks(book, [(ATTIC, "attic-pc")], busy=False)
     assert book.asked == [ATTIC]
     assert "20 Mbit/s" in found.cause
     assert likeliest([found]) == found
     many = [(MachineId(str(n) * 64), f"pc-{n}") for n in range(9)]
-    assert len(await checks(book, many, busy=False)) == TESTED
+    assert len(await link_checks(book, many, busy=False)) == TESTED
 
 
 async def test_an_answer_goes_first_and_what_was_not_measured_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     book = Book(FAST)
-    [found] = await checks(book, [(ATTIC, "attic-pc")], busy=True)
+    [found] = await link_checks(book, [(ATTIC, "attic-pc")], busy=True)
     assert not found.tested
     assert not book.asked
-    monkeypatch.setattr(doctor_links, "SECONDS", 0.01)
+    monkeypatch.setattr(doctor, "SECONDS", 0.01)
     for unwilling in (Book(FAST, refuses=True), Book(FAST, hangs=True)):
-        [found] = await checks(unwilling, [(ATTIC, "attic-pc")], busy=False)
+        [found] = await link_checks(unwilling, [(ATTIC, "attic-pc")], busy=False)
         assert (found.tested, found.code) == (False, "link_untested")
         assert likeliest([found]) is None
