@@ -16,7 +16,7 @@ from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said
 from app.machine.hardware.memory_copy_speed import seconds_per_byte
-from app.node.planning.state_rule import StateRule
+from app.node.planning.planning import StateRule
 from backends.contract import KEEP_ALL, KEPT_STATES, Keep
 
 FAMILIES = Path(__file__).parents[2] / "families"
@@ -52,7 +52,7 @@ async def test_what_reading_takes_is_forecast_until_it_was_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same plan keeps states after shorter prompts where reading took longer than forecast."""
-    monkeypatch.setattr("app.node.planning.state_rule.seconds_per_byte", lambda: 1e-9)
+    monkeypatch.setattr("app.node.planning.planning.seconds_per_byte", lambda: 1e-9)
     hybrid = model("qwen3-5")
     large = replace(hybrid, state_bytes=tuple(64 * one * 1024 for one in hybrid.state_bytes))
     found = placed(large, 1 << 20)
