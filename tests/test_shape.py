@@ -15,6 +15,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parent.parent
 ROOTS = ("app", "backends", "bench", "guide", "scripts", "testbed")
 JUNK_DRAWERS = {"utils", "common"}
+MOST_FILES_IN_A_ROOM = 20
 
 FORMATTERS = ("app/core/reasons.py", "app/gui/look/formats.py")
 BY_HAND = re.compile(  # an amount of bytes that is made MiB or the like where it is told
@@ -207,3 +208,14 @@ def test_the_readme_names_files_that_exist() -> None:
         re.findall(r"`((?:app|backends|bench|guide|testbed|docs|requirements)/[\w/.]*)`", text)
     )
     assert not [name for name in sorted(named) if not (PROJECT / name).exists()]
+
+
+def test_no_room_is_crowded() -> None:
+    """Beyond about 15 files nobody finds one by its name: a room that has more is two rooms."""
+    rooms = {file.parent for root in ("app", "backends") for file in (PROJECT / root).rglob("*.py")}
+    crowded = {
+        str(room.relative_to(PROJECT)): len(list(room.glob("*.py")))
+        for room in rooms
+        if len(list(room.glob("*.py"))) > MOST_FILES_IN_A_ROOM
+    }
+    assert not crowded
