@@ -37,8 +37,8 @@ def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
         (pipeline.Pipeline, "_watch", _rests),
         (channel_link.ChannelLink, "__init__", alone),
         (standby.Ahead, "run", _rests),
-        (lending_policy.LendRules, "_keep_sensing", _rests),
-        (lending_policy.LendRules, "_keep_looking", _rests),
+        (lending_policy.LendingPolicy, "_keep_sensing", _rests),
+        (lending_policy.LendingPolicy, "_keep_looking", _rests),
         (stage_host.Lender, "_watch", _rests),
     ):
         assert callable(getattr(where, name)), name

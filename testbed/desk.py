@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.gui.api.launch import Endpoint
 from app.gui.api.node_client import NodeClient
-from app.gui.api.node_state import Pool
-from app.gui.app.app_context import Services
+from app.gui.api.node_state import NodeState
+from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
@@ -56,7 +56,7 @@ class Attached:
 class Desk:
     """`services` for pages; `went` holds the names of pages that were asked for."""
 
-    services: Services
+    services: AppContext
     went: list[str] = field(default_factory=list)
 
 
@@ -67,10 +67,10 @@ def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
     went: list[str] = []
     launcher = Attached(home)
     client = NodeClient(qapp)
-    pool = Pool(launcher, client, qapp)
+    pool = NodeState(launcher, client, qapp)
     preferences = Preferences(folder, qapp)
     theme = Theme(qapp, scheme, 1.0)
-    services = Services(pool, client, theme, preferences, launcher, folder, went.append,
+    services = AppContext(pool, client, theme, preferences, launcher, folder, went.append,
                         ChatLock(client, pool, preferences, folder, qapp), Motion(qapp, preferences),
                         Importing(pool, preferences, qapp))  # fmt: skip
     return Desk(services, went)

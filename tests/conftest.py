@@ -103,9 +103,9 @@ def no_child_is_left() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def qapp_cls() -> type:
     """Of pytest-qt: the one that a window has."""
-    from app.gui.app.application import Asked
+    from app.gui.app.application import PoolhouseApplication
 
-    return Asked
+    return PoolhouseApplication
 
 
 @pytest.fixture(autouse=True)

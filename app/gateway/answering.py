@@ -19,7 +19,7 @@ from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
 from app.core.json_schema.json_references import localised
 from app.core.log_line import about
-from app.core.scheduler.requester import KEYLESS, Whose
+from app.core.scheduler.requester import KEYLESS, Requester
 from app.core.tools.system_messages import one_system
 from app.core.tools.tool_calls import CallFinder
 from app.core.tools.tool_formats import Begun, Call, More, News
@@ -30,6 +30,7 @@ from app.gateway.access.token_budget import Budget
 from app.gateway.api_request import (
     MAX_SEED,
     MOST_CALLS_OF_ALL,
+    ApiRequest,
     CallBegun,
     Called,
     CallText,
@@ -39,7 +40,6 @@ from app.gateway.api_request import (
     Piece,
     Said,
     Thought,
-    Wish,
 )
 from app.gateway.fair_queue import FairQueue
 from app.gateway.metrics import Figures
@@ -59,7 +59,7 @@ Json = dict[str, Any]
 class Talk:
     """Reads what the pool tells of an answer."""
 
-    def __init__(self, wish: Wish, index: int) -> None:
+    def __init__(self, wish: ApiRequest, index: int) -> None:
         self._wish, self._index = wish, index
         self._finder: CallFinder | None = None
         self._signs: dict[int, bytes] = {}
@@ -192,7 +192,7 @@ class Asker:
     program: str = ""
     at: float = field(default_factory=time.monotonic)
     origin: Origin = field(default_factory=Origin)
-    whose: Whose = KEYLESS
+    whose: Requester = KEYLESS
     passed: tuple[str, ...] = ()
 
 
@@ -251,7 +251,7 @@ class Answering:
         if model.removesuffix(":latest") in self.elsewhere():
             return
         if self.brings(await self._here(model)):
-            wish = Wish(model, prompt=".", max_tokens=1)
+            wish = ApiRequest(model, prompt=".", max_tokens=1)
             async with aclosing(self._by_the_pool(wish, asker, 0)) as pieces:
                 async for _ in pieces:
                     pass
@@ -275,7 +275,7 @@ class Answering:
             raise BadInput("api_model_not_loaded", name=entry.name, loaded=", ".join(known))
         return entry.name
 
-    async def answer(self, wish: Wish, asker: Asker) -> AsyncGenerator[Piece, None]:
+    async def answer(self, wish: ApiRequest, asker: Asker) -> AsyncGenerator[Piece, None]:
         """The pieces of `wish.n` answers. Closing it cancels: use contextlib.aclosing. Raises AppError."""
         if wish.n == 1:
             async with aclosing(self._one(wish, asker, 0)) as pieces:
@@ -307,7 +307,7 @@ class Answering:
         if error is not None and not closed:
             raise error
 
-    async def count(self, wish: Wish) -> int:
+    async def count(self, wish: ApiRequest) -> int:
         """How many tokens a wish's prompt is to its model. Raises BadInput where that is not loaded: to another it may
         be more or less."""
         if wish.model.removesuffix(":latest") in self.elsewhere():
@@ -324,7 +324,11 @@ class Answering:
         )
 
     async def _into(
-        self, news: asyncio.Queue[Piece | AppError | None], wish: Wish, asker: Asker, index: int
+        self,
+        news: asyncio.Queue[Piece | AppError | None],
+        wish: ApiRequest,
+        asker: Asker,
+        index: int,
     ) -> None:
         try:
             async with aclosing(self._one(wish, asker, index)) as pieces:
@@ -334,7 +338,7 @@ class Answering:
         except AppError as error:
             await news.put(error)
 
-    async def _one(self, wish: Wish, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
+    async def _one(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
         """From the pool, or from elsewhere when the pool lacks the model or is full."""
         self._budget.check(asker.key)
         chosen, is_lacking = await self._elsewhere(wish, asker.passed)
@@ -360,7 +364,9 @@ class Answering:
             async for piece in pieces:
                 yield piece
 
-    async def _elsewhere(self, wish: Wish, passed: Sequence[str]) -> tuple[Chosen | None, bool]:
+    async def _elsewhere(
+        self, wish: ApiRequest, passed: Sequence[str]
+    ) -> tuple[Chosen | None, bool]:
         """The upstream to ask in place of the pool, if one is; and whether the pool lacks the model. What was sent on
         from here already is not again."""
         is_back = self._upstreams.mark in passed
@@ -383,7 +389,7 @@ class Answering:
         return self._upstreams.serving(name) if is_full else None, False
 
     async def _by_the_pool(
-        self, wish: Wish, asker: Asker, index: int
+        self, wish: ApiRequest, asker: Asker, index: int
     ) -> AsyncGenerator[Piece, None]:
         _check_sizes(wish)  # before it waits, and keeps all of it meanwhile
         asked_at = time.monotonic()
@@ -419,7 +425,9 @@ class Answering:
                         for piece in talk.ended(done, queued_s):
                             yield piece
 
-    async def _question(self, wish: Wish, asker: Asker, index: int, running: Running) -> Question:
+    async def _question(
+        self, wish: ApiRequest, asker: Asker, index: int, running: Running
+    ) -> Question:
         if wish.tools and not (running.answerer and running.answerer.call_format):
             raise BadInput("api_tools_unknown", model=running.entry.name)
         most = running.context
@@ -478,7 +486,7 @@ def _note(request: str, done: Json, queued_s: float) -> None:
              extra=about(request, tokens=tokens, queued_s=queued_s, **facts))  # fmt: skip
 
 
-def _check_sizes(wish: Wish) -> None:
+def _check_sizes(wish: ApiRequest) -> None:
     """Of tools, calls and the answer's form: chat templates, and those who read them, would stumble over what is very
     deep. Together they are no longer than a text may be, and none is looked into before. Raises BadInput."""
     calls = [call for message in wish.messages or () for call in message.get("tool_calls", ())]
@@ -495,14 +503,14 @@ def _check_sizes(wish: Wish) -> None:
         check_size(one)
 
 
-def _messages(wish: Wish, answerer: Answerer | None) -> Sequence[Json] | None:
+def _messages(wish: ApiRequest, answerer: Answerer | None) -> Sequence[Json] | None:
     """As the model's chat template takes them."""
     if wish.messages is None or answerer is None:
         return wish.messages
     return as_told(answerer.call_format, one_system(wish.messages))
 
 
-def _grammar(wish: Wish, answerer: Answerer | None) -> str:
+def _grammar(wish: ApiRequest, answerer: Answerer | None) -> str:
     """What the answer must be. Raises BadInput."""
     one = answerer.call_format if answerer is not None else None
     if wish.must_call is not None and answerer is not None:
@@ -522,7 +530,7 @@ def _grammar(wish: Wish, answerer: Answerer | None) -> str:
     return json_grammar(schema)
 
 
-def _conversation(wish: Wish, asker: Asker) -> str:
+def _conversation(wish: ApiRequest, asker: Asker) -> str:
     """Chats that begin alike are one, if the same program (and its same user) asks: only there may an
     answer be quicker because of an earlier one."""
     begun: list[object] = [asker.key, asker.program, wish.user]

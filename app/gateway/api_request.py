@@ -58,7 +58,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ApiRequest:
     """A request, read. Exactly one of `messages` and `prompt` is given."""
 
     model: str

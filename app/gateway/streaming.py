@@ -19,7 +19,7 @@ from app.gateway.access.auth import ASKER, BODY, HOME, from_elsewhere, ids_of
 from app.gateway.open_requests import closed, closes
 from app.gateway.refusals import Api, api_of, in_stream, too_deep
 from app.gateway.writing import WHOLE, end, write
-from app.node.control.decode_errors import plainly, wrong_field
+from app.node.control.decode_errors import explain, wrong_field
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def read(request: web.Request, kind: type[S]) -> S:
             return decode(data, kind, strict=False)
     except ValueError as error:
         raise BadInput(
-            "bad_request", why=plainly(str(error)), field=wrong_field(str(error))
+            "bad_request", why=explain(str(error)), field=wrong_field(str(error))
         ) from None
     except RecursionError:
         raise too_deep() from None

@@ -11,7 +11,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class FewThreads:
+class BoundedExecutor:
     """At most `n_threads` calls at once; more wait for their turn."""
 
     def __init__(self, n_threads: int, name: str) -> None:

@@ -17,7 +17,7 @@ class Stopped(Exception):
     """Raised in a thread where it reports progress, once nobody waits for it any more."""
 
 
-async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
+async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
     """The result of `work`. When `stop` is set first, `work` is cancelled, and once it has ended
     `instead` is raised.
 

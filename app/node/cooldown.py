@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 WHILE_S = 3600.0
 
 
-class Rarely:
+class Cooldown:
     """When each was done last."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

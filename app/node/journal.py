@@ -19,7 +19,7 @@ from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import AppError, Reason
 from app.core.journal import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
 from app.core.reasons import said
-from app.core.scheduler.requester import OWNER, Whose
+from app.core.scheduler.requester import OWNER, Requester
 from app.inference.stages.stage_host import Passed
 from app.machine.json_state import put_aside, read_or
 from app.machine.paths import write_atomically
@@ -62,7 +62,7 @@ class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     tokens: int
     alone: bool = False  # it had the pool to itself
     request: str = ""  # the id of a program's request, as its answer's header tells it
-    whose: Whose | None = None  # older lines have none
+    whose: Requester | None = None  # older lines have none
     prompt_tokens: int | None = None  # the rest is known of answers that came to their end
     reused_tokens: int = 0
     queued_s: Amount = 0.0
@@ -103,7 +103,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UnderWay:
     """An answer that is being made."""
 
-    def __init__(self, number: int, model: str, request: str, whose: Whose) -> None:
+    def __init__(self, number: int, model: str, request: str, whose: Requester) -> None:
         self.number, self.model, self.request, self.whose = number, model, request, whose
         self.began = time.monotonic()
         self.first: float | None = None
@@ -188,7 +188,9 @@ class Journal:
         self._grown()
 
     @contextmanager
-    def answering(self, model: str, request: str = "", whose: Whose = OWNER) -> Iterator[UnderWay]:
+    def answering(
+        self, model: str, request: str = "", whose: Requester = OWNER
+    ) -> Iterator[UnderWay]:
         """An answer is made inside; it is written down however it ends."""
         one = UnderWay(self._next(), model, request, whose)
         self._under_way[one.number] = one

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from app.core.household.household import Event, Household, Machine, apply
 from app.core.ids import MachineId
 from app.node.control import pairing_routes
-from app.node.links.last_seen import Sightings
+from app.node.links.last_seen import LastSeen
 
 
 class KnownHousehold:
     """The household's facts, one event after another. `me`: this machine; `changed` is called after each."""
 
-    def __init__(self, me: MachineId, sightings: Sightings, changed: Callable[[], None]) -> None:
+    def __init__(self, me: MachineId, sightings: LastSeen, changed: Callable[[], None]) -> None:
         self.me, self._sightings, self._changed = me, sightings, changed
         self.now = Household()
 

@@ -33,20 +33,20 @@ from app.network.peer.channel import FrameChannel
 from app.network.peer.peer_link import PeerLink, Work
 from app.node.control import pairing_routes
 from app.node.control.naming import Naming
-from app.node.downloads.model_server import Giving
-from app.node.downloads.model_sources import Shop
+from app.node.downloads.model_server import ModelServer
+from app.node.downloads.model_sources import ModelSources
 from app.node.events import Changes, Events
 from app.node.hardware import Hardware
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold
-from app.node.lending.lending_policy import LendRules
-from app.node.lending.lending_service import Lending
+from app.node.lending.lending_policy import LendingPolicy
+from app.node.lending.lending_service import LendingService
 from app.node.lending.lent_memory import own_uses
 from app.node.links import link_limits
-from app.node.links.discovery_service import Finding, choice_of
-from app.node.links.last_seen import Sightings
-from app.node.links.link_gossip import LinksBetween
-from app.node.links.link_registry import LinkBook
+from app.node.links.discovery_service import DiscoveryService, choice_of
+from app.node.links.last_seen import LastSeen
+from app.node.links.link_gossip import LinkGossip
+from app.node.links.link_registry import LinkRegistry
 from app.node.models.guest_answers import Guesting
 from app.node.models.model_manager import Hosting
 from app.node.models.waiting import line_json
@@ -58,7 +58,7 @@ from app.node.planning.own_speed import Here, OwnSpeed
 from app.node.planning.planner_inputs import Outlook, lenders_but
 from app.node.rights import Rights
 from app.node.snapshot import machines_json, sentence, with_names
-from app.node.status_broadcaster import Telling, about, greeted, status_of, told
+from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told
 from app.node.verification.quarantine import Doubts
 
 log = logging.getLogger(__name__)
@@ -88,24 +88,24 @@ class Node:
         self._lessons = Lessons(home.household / "forecasts.json")
         self.network = Network(home, me, sock, self, self)
         self._lenders = NetworkLenders(self.network)
-        sightings = Sightings(home.household / "seen.json")
+        sightings = LastSeen(home.household / "seen.json")
         self.household = KnownHousehold(me.id, sightings, self.changed)
         self.rights = Rights(self.network)
-        self.naming, self._between = Naming(choices, self._named), LinksBetween()
+        self.naming, self._between = Naming(choices, self._named), LinkGossip()
         threads = Threads(options.threads) if options.threads else cores.threads()
         self.hardware = Hardware(threads, self.changed)
-        self.lending = LendRules(
+        self.lending = LendingPolicy(
             choices, self._uses, self.rights.lends, self._lends_to, self.changed
         )
         self.changed.tell(self.lending.look_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         shelf = Shelf(home.models, paths.guide_file(), stages)
-        self.shop = Shop(
+        self.shop = ModelSources(
             home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network
         )
         self.shop.pins.note = self.journal.note
-        self.giving = Giving(
+        self.giving = ModelServer(
             self.shop.whole,
             lambda: choices.now.share_models,
             lambda: choices.now.name,
@@ -115,11 +115,13 @@ class Node:
             self.shop.pins.here,
         )
         self.lender = Lender(self.lending.lent_bytes, choices.now.name)
-        self.lent = Lending(self.lender, shelf, stages, self.lending, threads, group, self.changed)
+        self.lent = LendingService(
+            self.lender, shelf, stages, self.lending, threads, group, self.changed
+        )
         choice = choice_of(options, choices.now)
         limits = link_limits.LinkLimits(self.network.pace, lambda: self.household.now)
         limits.bind(self.lending, self.shop.downloads)
-        self.links = LinkBook(
+        self.links = LinkRegistry(
             self.network,
             home.household / "links.json",
             self.changed,
@@ -127,7 +129,9 @@ class Node:
             limit=limits.of,
             note=self.journal.note,
         )
-        self.finding = Finding(self.network, lambda: choices.now.name, choice, self.household.tell)
+        self.finding = DiscoveryService(
+            self.network, lambda: choices.now.name, choice, self.household.tell
+        )
         outlook = Outlook(
             self._candidates,
             lambda: self.measuring,  # which must know what is hosted, which is planned with this
@@ -142,7 +146,7 @@ class Node:
         self.guesting = Guesting(self.network, self.rights, self.hosting)
         here = Here(self.hardware, self.lent, self.hosting, self.lending)
         self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
-        self._telling = Telling(
+        self._telling = StatusBroadcaster(
             self._status, self.links.measured, self.network, self.hosting.loaded.asked_of
         )
         self.changed.tell(self._telling.changed)

@@ -35,7 +35,7 @@ from app.machine.secrets import keystore
 from app.machine.settings import Choices
 from app.network import identity
 from app.network.membership_log import leaving
-from app.node.control.servers import Doors
+from app.node.control.servers import Servers
 from app.node.lending.lent_memory import MemoryRules
 from app.node.lending.sleep import follow
 from app.node.lending.staying_awake import stay_awake
@@ -151,7 +151,7 @@ async def _main(
     async with node.lender, group:
         try:
             await node.lending.begin(node.lent)
-            await _serve(node, Doors(node, stop.set), group, ready, stop, stopping)
+            await _serve(node, Servers(node, stop.set), group, ready, stop, stopping)
         finally:
             node.lent.end()
     log.info("node stopped")
@@ -159,7 +159,7 @@ async def _main(
 
 async def _serve(
     node: Node,
-    doors: Doors,
+    doors: Servers,
     group: asyncio.TaskGroup,
     ready: Callable[[dict[str, Any]], None],
     stop: asyncio.Event,

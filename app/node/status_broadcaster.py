@@ -16,7 +16,7 @@ from app.network import messages
 from app.network.handlers import Offer
 from app.network.network import Network
 from app.network.peer.peer_link import PeerLink
-from app.node.lending.lending_policy import LendRules
+from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_gossip import key_of, message_of
 from app.node.links.link_record import Known
 
@@ -24,7 +24,7 @@ STATUS_SECONDS = 0.25  # changes closer together are told as one
 FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours
 
 
-class Telling:
+class StatusBroadcaster:
     """Tells the others what this machine lends and measured, when that is another than they know."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Telling:
         self._asked = asked
 
 
-def status_of(offer: Offer, used_bytes: int, rules: LendRules) -> messages.Status:
+def status_of(offer: Offer, used_bytes: int, rules: LendingPolicy) -> messages.Status:
     """What others hear of this machine now. Reasons go as codes: their facts stay here."""
     why = rules.reason()
     return messages.Status(

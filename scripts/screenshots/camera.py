@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QListWidget, QTabBar, QWidget
 from app.cli.window_node import NodeLauncher
 from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
-from app.gui.api.node_state import Pool
-from app.gui.app.app_context import Services
+from app.gui.api.node_state import NodeState
+from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
 from app.gui.app.window import Window
 from app.gui.chat.history.chat_lock import ChatLock
@@ -41,12 +41,12 @@ class Camera:
         launcher, own = launcher or NodeLauncher(Home.at(home)), home / "window"
         own.mkdir(exist_ok=True)
         client = NodeClient(app)
-        pool, preferences = Pool(launcher, client, app), Preferences(own, app)
+        pool, preferences = NodeState(launcher, client, app), Preferences(own, app)
         theme = Theme(app, Scheme.LIGHT, scale)
         lock = ChatLock(client, pool, preferences, own, app)
         motion = Motion(app, preferences)
         motion.choose(ALWAYS)  # of a picture nobody can say at which moment it was taken
-        self.services = Services(
+        self.services = AppContext(
             pool, client, theme, preferences, launcher, own, _nowhere, lock, motion,
             Importing(pool, preferences, app),
         )  # fmt: skip

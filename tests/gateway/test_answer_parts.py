@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from app.gateway.answering import Talk
-from app.gateway.api_request import Called, Ended, Said, Tool, Wish
+from app.gateway.api_request import ApiRequest, Called, Ended, Said, Tool
 from app.node.placement.placement import Running
 from tests.gateway.test_answering import Answerer
 
@@ -21,7 +21,7 @@ DONE: Json = {
 
 def told(parts: list[tuple[str, bytes]], stop: str | None = None) -> list[tuple[str, list[bytes]]]:
     """Text and tokens of each piece; a part is what text came with which token."""
-    talk = Talk(Wish("m", prompt="x"), 0)
+    talk = Talk(ApiRequest("m", prompt="x"), 0)
     pieces = [
         piece
         for text, token in parts
@@ -77,7 +77,7 @@ async def called(
     style: str, text: str, *, many: bool, reason: str = "stop"
 ) -> tuple[list[str], str, int]:
     """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
-    talk = Talk(Wish("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
+    talk = Talk(ApiRequest("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
     await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style))))
     pieces = [piece for sign in text for piece in talk.heard({"text": sign, "token_ids": [1]})]
     tokens = [1] * len(text)

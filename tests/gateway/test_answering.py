@@ -16,7 +16,7 @@ import pytest
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering, Asker, Talk, _conversation
-from app.gateway.api_request import Called, Ended, Json, Piece, Said, Tool, Wish, text_of
+from app.gateway.api_request import ApiRequest, Called, Ended, Json, Piece, Said, Tool, text_of
 from app.gateway.metrics import Figures
 from app.gateway.refusals import Api, explained, status_of
 from app.gateway.responses.responses_requests import Asked as Responses
@@ -53,7 +53,7 @@ class Answerer:
 
 
 async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
-    talk = Talk(Wish("m", (), tools=(Tool("clock", "", {}),)), 0)
+    talk = Talk(ApiRequest("m", (), tools=(Tool("clock", "", {}),)), 0)
     signs = await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style, **control))))
     reader = Reader(Detokenizer([], signs), ())
     pieces: list[Any] = []
@@ -149,14 +149,14 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
     system, user = {"role": "system", "content": "s"}, {"role": "user", "content": "u"}
     later = (system, user, {"role": "assistant", "content": "a"}, user)
     key, another = Asker("key", "r"), Asker("another", "r")
-    first = _conversation(Wish("m", (system, user)), key)
-    assert _conversation(Wish("m", later), Asker("key", "r2")) == first
+    first = _conversation(ApiRequest("m", (system, user)), key)
+    assert _conversation(ApiRequest("m", later), Asker("key", "r2")) == first
     others = [
-        _conversation(Wish("m", (system, user)), another),
-        _conversation(Wish("m", (system, user)), replace(key, program="of a guest")),
-        _conversation(Wish("m", (system, user), user="anna"), key),
-        _conversation(Wish("m", (user,)), key),
-        _conversation(Wish("m", prompt="u"), key),
+        _conversation(ApiRequest("m", (system, user)), another),
+        _conversation(ApiRequest("m", (system, user)), replace(key, program="of a guest")),
+        _conversation(ApiRequest("m", (system, user), user="anna"), key),
+        _conversation(ApiRequest("m", (user,)), key),
+        _conversation(ApiRequest("m", prompt="u"), key),
     ]
     assert len({first, *others}) == 6
 
@@ -221,7 +221,7 @@ class Pool:
     async def _there(
         self,
         chosen: Chosen,
-        wish: Wish,
+        wish: ApiRequest,
         index: int,
         request: str,
         paid: Callable[[int], None] = lambda _: None,
@@ -234,7 +234,9 @@ class Pool:
         finally:
             paid(9)
 
-    async def says(self, wish: Wish, *passed: str, asker: Asker | None = None) -> tuple[str, str]:
+    async def says(
+        self, wish: ApiRequest, *passed: str, asker: Asker | None = None
+    ) -> tuple[str, str]:
         asker = asker or Asker(f"key {next(self._keys)}", "r", passed=passed)
         pieces = [piece async for piece in self.answering.answer(wish, asker)]
         return "".join(p.text for p in pieces if isinstance(p, Said)), asker.origin.upstream
@@ -243,7 +245,7 @@ class Pool:
 async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
     pool = Pool()
     asker = Asker("leaves", "r")
-    async with aclosing(pool.answering.answer(Wish("only", prompt="x"), asker)) as pieces:
+    async with aclosing(pool.answering.answer(ApiRequest("only", prompt="x"), asker)) as pieces:
         await anext(pieces)
         assert asker.origin.n_asked == 1
         pool.budget.check("leaves")
@@ -253,7 +255,7 @@ async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
 
 async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so() -> None:
     """Else all that are sent at once would pass."""
-    pool, wish = Pool(), Wish("m", prompt="x")
+    pool, wish = Pool(), ApiRequest("m", prompt="x")
     pool.upstreams.spent["barn"] = 100
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         asking = [
@@ -295,7 +297,7 @@ async def told(answer: Awaitable[T]) -> T | AppError:
 
 
 async def test_who_answers_depends_on_room_and_on_the_model() -> None:
-    pool, wish = Pool(), Wish("m", ({"role": "user", "content": "x"},))
+    pool, wish = Pool(), ApiRequest("m", ({"role": "user", "content": "x"},))
     assert await pool.says(wish) == ("here", "")
     async with pool.answering.queue.turn("other"):  # the pool is full
         assert await pool.says(wish) == ("there, by theirs", "barn")
@@ -373,7 +375,7 @@ async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> Non
 async def test_who_cannot_answer_leaves_it_to_the_pool_if_that_has_the_model(
     error: AppError, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pool, wish, asker = Pool(error), Wish("m", prompt="x"), Asker("waits", "r")
+    pool, wish, asker = Pool(error), ApiRequest("m", prompt="x"), Asker("waits", "r")
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         waiting = group.create_task(pool.says(wish, asker=asker), name="wait for the pool")
         await all_had_a_turn()

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.gateway.anthropic import anthropic_dialect
-from app.gateway.api_request import Json, Wish
+from app.gateway.api_request import ApiRequest, Json
 from app.gateway.ollama import ollama_dialect
 from app.gateway.openai import openai_requests
 from app.gateway.openai.openai_requests import PASSED_FIELDS
@@ -58,9 +58,9 @@ def columns() -> dict[str, tuple[list[str], list[str]]]:
     return found
 
 
-def wish_of(route: str, more: Json) -> Wish:
+def wish_of(route: str, more: Json) -> ApiRequest:
     kind, least = ROUTES[route]
-    wish: Wish = msgspec.json.decode(msgspec.json.encode(least | more), type=kind).wish(0)
+    wish: ApiRequest = msgspec.json.decode(msgspec.json.encode(least | more), type=kind).wish(0)
     return replace(wish, further={})
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from app.core.errors import BadInput, Busy
 from app.core.reasons import said
-from app.gateway.api_request import Ended, Json, Piece, Tool, Wish
+from app.gateway.api_request import ApiRequest, Ended, Json, Piece, Tool
 from app.gateway.upstreams import upstreams as module
 from app.gateway.upstreams.upstreams import USUAL_MOST, Upstreams
 from app.machine.api_settings import Upstream
@@ -24,7 +24,7 @@ from app.machine.secrets.secret_map import SecretMap
 THOUGHT: Json = {"choices": [{"delta": {"reasoning_content": "hm "}}]}
 WORD: Json = {"choices": [{"delta": {"content": "word "}}]}
 CALL: Json = {"choices": [{"delta": {"tool_calls": [{"function": {"name": "f"}}]}}]}
-WISH = Wish("m", ({"role": "user", "content": "x"},))
+WISH = ApiRequest("m", ({"role": "user", "content": "x"},))
 GUESS = 10  # tokens of its prompt, from its length
 
 
@@ -72,7 +72,7 @@ async def upstreams(there: There, tmp_path: Path) -> AsyncIterator[Upstreams]:
         yield Upstreams(lambda: choice, keys, tmp_path / "spent.json", lambda _: None)
 
 
-async def answered(upstreams: Upstreams, wish: Wish) -> list[Piece]:
+async def answered(upstreams: Upstreams, wish: ApiRequest) -> list[Piece]:
     chosen = upstreams.serving("m")
     assert chosen is not None
     return [piece async for piece in upstreams.answer(chosen, wish, 0, "r")]
@@ -86,7 +86,7 @@ async def until(there: There, count: int) -> None:
 async def test_many_at_once_stay_within_the_cap_together(
     upstreams: Upstreams, there: There
 ) -> None:
-    many = Wish("m", WISH.messages, max_tokens=300)
+    many = ApiRequest("m", WISH.messages, max_tokens=300)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(answered(upstreams, many), name=f"{n}") for n in range(4)]
         await until(there, 4)
@@ -157,7 +157,7 @@ async def test_no_server_says_that_it_cost_less_than_it_must_have(
 ) -> None:
     there.says = says
     there.go.set()
-    pieces = await answered(upstreams, Wish("m", WISH.messages, max_tokens=50))
+    pieces = await answered(upstreams, ApiRequest("m", WISH.messages, max_tokens=50))
     assert upstreams.spent == {"barn": cost}
     end = pieces[-1]
     assert isinstance(end, Ended)

@@ -15,7 +15,7 @@ from aiohttp import web
 from app.core.errors import AppError, Busy, StageLost, Unreachable
 from app.gateway import writing
 from app.gateway.access.allowed_origins import Access
-from app.gateway.access.auth import ASKER, Gate, KeyDoor
+from app.gateway.access.auth import ASKER, Auth, KeyDoor
 from app.gateway.api_request import Json, Piece, Said
 from app.gateway.metrics import Figures
 from app.gateway.responses.responses_routes import ResponsesRoutes
@@ -44,7 +44,7 @@ class Parts:
         self.silent_s = 600.0
         self.is_asked = False  # an upstream
         self.closed = asyncio.Event()
-        self.gate: Gate
+        self.gate: Auth
         self.figures: Figures
         self.request: web.Request
         self.runner: web.AppRunner
@@ -94,7 +94,7 @@ async def url(
     key = (await keys.all())[FIRST]
     door = KeyDoor(keys, Access(lambda: own_names(port[0])), lambda: False, tells_health=False)
     parts.figures = Figures()
-    gate = Gate(door, parts.figures, lambda _: None, home=" --home X")
+    gate = Auth(door, parts.figures, lambda _: None, home=" --home X")
     app = web.Application(middlewares=[gate.check])
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from PySide6.QtCore import QSize
 from pytestqt.qtbot import QtBot
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.window import USUAL, Window
 from testbed.desk import Attached, Desk, desk
 
 __all__ = ["Attached", "Desk", "desk", "follow", "window_over"]
 
 
-def follow(qtbot: QtBot, services: Services, within_ms: int = 10_000) -> None:
+def follow(qtbot: QtBot, services: AppContext, within_ms: int = 10_000) -> None:
     """Wait until the node's snapshot is there."""
     services.pool.start()
     qtbot.waitUntil(lambda: services.pool.is_there, timeout=within_ms)
 
 
-def window_over(qtbot: QtBot, services: Services, page: str = "", size: QSize = USUAL) -> Window:
+def window_over(qtbot: QtBot, services: AppContext, page: str = "", size: QSize = USUAL) -> Window:
     """The real window, shown, at a page."""
     made = Window(services, lambda: False, lambda: None)
     qtbot.addWidget(made)

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, ChatId
 from app.core.check import Check
 from app.core.errors import AppError
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.application import QuitSheet
 from app.gui.app.page import Page
 from app.gui.chat.chat_page import LockedChats
@@ -50,7 +50,7 @@ from tests.gui.speaking import speaking
 NARROW, COLUMN = 760, 420  # of a window, and of the chat in one
 MANY = 12
 WHY = "the disk is full, and what was to be written there is much more than it has room for"
-Make = Callable[[Services, MachineFacts, QWidget], Sheet]
+Make = Callable[[AppContext, MachineFacts, QWidget], Sheet]
 INTERFACES = {
     "interfaces": [
         {"name": "enp0s31f6", "kind": "ethernet", "up": True, "addresses": ["10.0.0.2"], "bits_per_s": 10**9},
@@ -63,7 +63,7 @@ def nothing(*_: object) -> None:
     """What was done is told to nobody."""
 
 
-def ways(services: Services, machine: MachineFacts, parent: QWidget) -> Sheet:
+def ways(services: AppContext, machine: MachineFacts, parent: QWidget) -> Sheet:
     made = InterfaceSheet(services, machine, nothing, parent)
     made._fill(INTERFACES)
     return made
@@ -190,11 +190,11 @@ def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(
     assert not walk.untidy(narrow)
 
 
-Opens = Callable[[Services, QWidget], QDialog]
+Opens = Callable[[AppContext, QWidget], QDialog]
 ANSWER = "https://example.org/" + "along-path" * 40
 
 
-def doctor(services: Services, parent: QWidget) -> QDialog:
+def doctor(services: AppContext, parent: QWidget) -> QDialog:
     made = DoctorDialog(services, parent)
     checks = [Check(f"Check {number}", None, "It was not tested.") for number in range(MANY)]
     made._show([Check("Network", False, "A firewall is in the way. " * 5), *checks])
@@ -202,13 +202,13 @@ def doctor(services: Services, parent: QWidget) -> QDialog:
     return made
 
 
-def diagnostics(services: Services, parent: QWidget) -> QDialog:
+def diagnostics(services: AppContext, parent: QWidget) -> QDialog:
     made = SaveDialog(services, parent)
     made._failed(OSError(28, "No space left on device, and much more is to be told of it"))
     return made
 
 
-def settings(services: Services, parent: QWidget) -> QDialog:
+def settings(services: AppContext, parent: QWidget) -> QDialog:
     chat = Chat(ChatId("a"))
     presets = Presets(services.preferences)
     return ChatSettings(
@@ -216,7 +216,7 @@ def settings(services: Services, parent: QWidget) -> QDialog:
     )
 
 
-def removal(services: Services, parent: QWidget) -> QDialog:
+def removal(services: AppContext, parent: QWidget) -> QDialog:
     asked = Removal(Page(services, "Models"), services.client, services.importing)
     asked._page.setParent(parent)
     asked.ask_anyway("A model with a long name of 70 billion parameters", nothing)
@@ -245,7 +245,7 @@ OTHERS: dict[str, Opens] = {
 }
 
 
-def opened(services: Services, parent: QWidget, name: str) -> QDialog:
+def opened(services: AppContext, parent: QWidget, name: str) -> QDialog:
     if name not in SHEETS:
         return OTHERS[name](services, parent)
     sheet = SHEETS[name](services, machines_of(household(3))[1], parent)

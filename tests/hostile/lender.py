@@ -24,7 +24,7 @@ from app.inference.stages.stage_host import Lender
 from app.network import messages
 from app.network.network import Network
 from app.network.peer.channel import MAX_FRAME_BYTES, FrameChannel
-from app.node.lending.lending_service import Lending
+from app.node.lending.lending_service import LendingService
 from backends.contract import Number
 from backends.frames import HEADER, Frame, Kind, decode, encode
 
@@ -271,13 +271,13 @@ async def say_all(network: Network) -> None:
 
 def patch() -> None:
     """Put the lies where a lender speaks to its hosts."""
-    serve, offer, opened = Lender.serve, Lending.stage_offer, Lending.open
+    serve, offer, opened = Lender.serve, LendingService.stage_offer, LendingService.open
 
     async def lying_serve(self: Lender, pipeline: bytes, channel: FrameChannel) -> None:
         lying: Any = LyingChannel(channel)
         await serve(self, pipeline, lying)
 
-    async def lying_offer(self: Lending, *rest: Any) -> bytes:
+    async def lying_offer(self: LendingService, *rest: Any) -> bytes:
         answer = await offer(self, *rest)
         if LIAR.lie in LOADING:
             LIAR.tells()
@@ -291,7 +291,7 @@ def patch() -> None:
             case _:
                 return answer
 
-    async def lying_open(self: Lending, *rest: Any) -> None:
+    async def lying_open(self: LendingService, *rest: Any) -> None:
         if LIAR.lie == "layers that are never loaded":
             await asyncio.sleep(HELD_SECONDS)
             return
@@ -308,7 +308,7 @@ def patch() -> None:
         await opened(self, *rest)
 
     lender: Any = Lender
-    lending: Any = Lending
+    lending: Any = LendingService
     networks: Any = Network
     lender.serve, lending.stage_offer, lending.open = lying_serve, lying_offer, lying_open
     enter = Network.__aenter__

@@ -10,7 +10,7 @@ import pytest
 
 from app.catalog.stages.cut import Cut
 from app.core.scheduler.threads import Threads
-from app.node.lending.lending_service import Lending
+from app.node.lending.lending_service import LendingService
 from backends.contract import Layers, Role
 from testbed import tiny
 from tests.catalog.conftest import new_home
@@ -30,7 +30,7 @@ async def bench(tmp_path: Path, cut: Cut) -> AsyncGenerator[Bench, None]:
     home, lender, terms = new_home(tmp_path / "lender"), StandIn(), Terms()
     changes: list[int] = []
     async with asyncio.TaskGroup() as group:
-        lending = Lending(
+        lending = LendingService(
             lender, home.shelf, home.stages, terms, Threads(3), group, lambda: changes.append(1)
         )
         yield Bench(lending, lender, home, cut, terms, changes=changes)

@@ -18,8 +18,8 @@ from app.core.scheduler.threads import Threads
 from app.inference.stages.stage_host import Lender, Wanted
 from app.inference.worker.worker import ONE_THREAD
 from app.network import messages
-from app.node.lending.lending_service import Lending
-from app.node.verification.spare_memory import CheckRoom
+from app.node.lending.lending_service import LendingService
+from app.node.verification.spare_memory import SpareMemory
 from backends import orders
 from tests.catalog.conftest import Home
 
@@ -60,7 +60,7 @@ class Terms:
 
     def __init__(self) -> None:
         self.why: str | None = None
-        self.check_room = CheckRoom(lambda: 0)
+        self.check_room = SpareMemory(lambda: 0)
 
     def lent_bytes(self) -> int:
         return 0 if self.why else 1 << 40
@@ -84,7 +84,7 @@ def member(digit: str = "a") -> Member:
 class Bench:
     """One lender, and what hosts ask of it."""
 
-    lending: Lending
+    lending: LendingService
     lender: StandIn
     home: Home
     cut: Cut

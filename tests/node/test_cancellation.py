@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from app.core.errors import BadInput, StageLost
-from app.node.cancellation import in_thread, unless
+from app.node.cancellation import in_thread, run_until
 
 
 async def test_a_result_and_an_error_come_as_they_are() -> None:
@@ -20,9 +20,9 @@ async def test_a_result_and_an_error_come_as_they_are() -> None:
     async def bad() -> int:
         raise BadInput("prompt_empty")
 
-    assert await unless(asyncio.Event(), good(), StageLost("bug")) == 7
+    assert await run_until(asyncio.Event(), good(), StageLost("bug")) == 7
     with pytest.raises(BadInput):
-        await unless(asyncio.Event(), bad(), StageLost("bug"))
+        await run_until(asyncio.Event(), bad(), StageLost("bug"))
 
 
 async def test_a_stop_cancels_the_work_and_waits_for_its_end() -> None:
@@ -37,7 +37,7 @@ async def test_a_stop_cancels_the_work_and_waits_for_its_end() -> None:
             ended.append(True)
 
     with pytest.raises(StageLost) as caught:
-        await unless(stop, work(), StageLost("load_stopped", model="m"))
+        await run_until(stop, work(), StageLost("load_stopped", model="m"))
     assert caught.value.reason.code == "load_stopped"
     assert ended
 
@@ -57,7 +57,7 @@ async def test_work_that_gives_back_what_it_had_is_not_interrupted(first: str) -
 
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         waiting = group.create_task(
-            unless(stop, work(), StageLost("load_stopped", model="m")), name="to be cancelled"
+            run_until(stop, work(), StageLost("load_stopped", model="m")), name="to be cancelled"
         )
         await asyncio.sleep(0)
         stop.set() if first == "stop" else waiting.cancel()
@@ -83,7 +83,7 @@ async def test_a_fault_of_the_work_is_told_also_while_it_ends() -> None:
 
     asyncio.get_running_loop().call_soon(stop.set)
     with pytest.raises(ExceptionGroup) as caught:
-        await unless(stop, work(), StageLost("load_stopped", model="m"))
+        await run_until(stop, work(), StageLost("load_stopped", model="m"))
     assert caught.group_contains(ValueError, match="not given back")
 
 

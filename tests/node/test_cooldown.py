@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from app.node.cooldown import WHILE_S, Rarely
+from app.node.cooldown import WHILE_S, Cooldown
 
 
 @pytest.mark.long
 def test_each_thing_by_itself_and_again_after_a_while() -> None:
     now_s = 5.0
-    rarely = Rarely(lambda: now_s)
+    rarely = Cooldown(lambda: now_s)
     assert rarely.may("a")
     rarely.done("a")
     assert (rarely.may("a"), rarely.may("b")) == (False, True)

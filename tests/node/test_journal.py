@@ -16,7 +16,7 @@ import pytest
 
 from app.client import with_node
 from app.core.errors import Reason, StageLost
-from app.core.scheduler.requester import Whose
+from app.core.scheduler.requester import Requester
 from app.inference.stages.stage_host import Passed
 from app.machine.paths import Home
 from app.node import journal as module
@@ -85,7 +85,7 @@ def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: 
 
 def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_path: Path) -> None:
     kept = journal(tmp_path)
-    editor = Whose("program", "editor")
+    editor = Requester("program", "editor")
     with kept.answering("guide", whose=editor):
         assert kept.json()["now"][0]["whose"] == {"kind": "program", "name": "editor"}
     answer(kept)

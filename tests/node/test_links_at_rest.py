@@ -20,7 +20,7 @@ from app.network.probe import measured_paths
 from app.network.probe.probe import Measured, RoundTrips
 from app.network.sockets import Address
 from app.node.links import link_registry
-from app.node.links.link_registry import LinkBook
+from app.node.links.link_registry import LinkRegistry
 
 SEED = 20261121
 HOUR_SECONDS, MEASURE_SECONDS, LOOK_SECONDS = 3600.0, 2.0, 0.1
@@ -40,7 +40,7 @@ class Household:
         self._busy_until = dict.fromkeys(MACHINES, 0.0)
         self.nets = {me: self._network(me) for me in MACHINES}
         self.books = {
-            me: LinkBook(net, folder / f"{me[:4]}.json", lambda: None, chance=self.chance)
+            me: LinkRegistry(net, folder / f"{me[:4]}.json", lambda: None, chance=self.chance)
             for me, net in self.nets.items()
         }
 

@@ -15,9 +15,9 @@ from app.catalog.transfers.hash_pins import Pin, Pins
 from app.core.errors import Damaged, DoesNotFit, Reason
 from app.core.reasons import said
 from app.network.peer.listener import MODELS_PATH
-from app.node.downloads.model_server import Giving
+from app.node.downloads.model_server import ModelServer
 from app.node.downloads.model_sources import HouseholdPins
-from app.node.downloads.peer_copies import Copies
+from app.node.downloads.peer_copies import PeerCopies
 from testbed import tiny
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, serving
 from tests.network.nodes import opened
@@ -100,14 +100,14 @@ async def test_machines_of_a_household_tell_each_other_what_they_took_first(
 ) -> None:
     pins = Pins(tmp_path / "pins.json")
     pins.keep(PIN)
-    giving = Giving(
+    giving = ModelServer(
         lambda hashes: {}, lambda: False, lambda: "den", lambda: None,  # type: ignore[arg-type, return-value]
         str, lambda: None, pins.of,
     )  # fmt: skip
     async with opened(tmp_path / "lan") as nodes:
         nodes.rooms = lambda: {MODELS_PATH: giving.application()}
         _, attic = await nodes.paired("den", "attic")
-        copies = Copies(lambda: attic.network)
+        copies = PeerCopies(lambda: attic.network)
         assert await copies.pin(REPOSITORY, FILE) == PIN, "also where no models are given"
         assert await copies.pin(REPOSITORY, "Other-Q4_K_M.gguf") is None
 

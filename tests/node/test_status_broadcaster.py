@@ -11,7 +11,7 @@ import pytest
 from app.core.ids import MachineId
 from app.network.messages import Answering, Message, Status
 from app.network.network import Network
-from app.node.status_broadcaster import Telling
+from app.node.status_broadcaster import StatusBroadcaster
 from tests.node.lending.test_lending_policy import until
 
 ATTIC, STUDIO = (MachineId(digit * 64) for digit in "ab")
@@ -41,7 +41,9 @@ async def test_who_holds_layers_of_what_is_asked_is_told_so_once_and_on_every_li
     monkeypatch.setattr("app.node.status_broadcaster.STATUS_SECONDS", 0.01)
     network = Links({one: Link(one) for one in (ATTIC, STUDIO)})
     asked: set[MachineId] = set()
-    telling = Telling(lambda: STATUS, dict, cast("Network", network), lambda: frozenset(asked))
+    telling = StatusBroadcaster(
+        lambda: STATUS, dict, cast("Network", network), lambda: frozenset(asked)
+    )
 
     async def after_news(n: int) -> list[tuple[MachineId, bool]]:
         telling.changed()

@@ -34,7 +34,7 @@ from app.core.scheduler.threads import Threads
 from app.inference.stages.stage_host import Lender, Wanted
 from app.network import messages
 from app.network.peer.channel import MemoryChannel
-from app.node.lending.lending_service import Lending, _Run
+from app.node.lending.lending_service import LendingService, _Run
 from app.node.placement.stage_answers import StageAnswers
 from tests.inference.pool import Port
 from tests.node.lending_bench import OPEN
@@ -173,7 +173,7 @@ class _Send:
         self.household.answers.heard(_id(self.name), self.name, message)
 
 
-class _Bare(Lending):
+class _Bare(LendingService):
     """A lender's side without the files that hosts send."""
 
     def __init__(self, lender: Lender, group: asyncio.TaskGroup) -> None:

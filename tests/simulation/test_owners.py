@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.node.lending.lending_service import Lending
+from app.node.lending.lending_service import LendingService
 from tests.simulation.judge import check
 from tests.simulation.world import MEMBERS, told
 
@@ -44,7 +44,7 @@ def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(
     """I3 is looked at in every story: where a lender does not follow its household, they go wrong."""
     for seed in DEMOTED:
         check(told(seed, only=[MEMBERS]))
-    monkeypatch.setattr(Lending, "follow", lambda *_: None)
+    monkeypatch.setattr(LendingService, "follow", lambda *_: None)
     found = []
     for seed in DEMOTED:
         try:

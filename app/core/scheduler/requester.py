@@ -10,7 +10,7 @@ Kind = Literal["owner", "program", "guest", "machine"]
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class Requester:
     """The owner of this machine; a program, by its key's name (empty: it needs none); a guest, or another
     machine of the household, by the machine's name."""
 
@@ -18,10 +18,10 @@ class Whose:
     name: str = ""
 
 
-OWNER = Whose("owner")
-KEYLESS = Whose("program")
+OWNER = Requester("owner")
+KEYLESS = Requester("program")
 
 
-def member_asks(name: str, roles: Collection[str]) -> Whose:
+def member_asks(name: str, roles: Collection[str]) -> Requester:
     """A member that may only ask is a guest; one that lends as well is a machine like ours."""
-    return Whose("guest" if set(roles) == {"guest"} else "machine", name)
+    return Requester("guest" if set(roles) == {"guest"} else "machine", name)

@@ -16,7 +16,7 @@ from aiohttp import web
 from app.core import lone_surrogates
 from app.core.errors import AppError, Busy
 from app.core.log_line import about
-from app.core.scheduler.requester import KEYLESS, Whose
+from app.core.scheduler.requester import KEYLESS, Requester
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
 from app.gateway.access.decompression import ENCODINGS, BadPacking, unpacked_body, unreadable
 from app.gateway.answering import Asker
@@ -97,7 +97,7 @@ class Door(Protocol):
     def key_of(self, request: web.Request) -> str | None:
         """The name of who asks, for limits and the log; None: a stranger."""
 
-    def whose(self, request: web.Request, key: str) -> Whose:
+    def whose(self, request: web.Request, key: str) -> Requester:
         """The same for a person to read, who looks at what was answered."""
 
     def may_be_curl(self, request: web.Request) -> bool:
@@ -129,8 +129,8 @@ class KeyDoor:
             return NO_KEY
         return key
 
-    def whose(self, request: web.Request, key: str) -> Whose:
-        return KEYLESS if key == NO_KEY else Whose("program", key)
+    def whose(self, request: web.Request, key: str) -> Requester:
+        return KEYLESS if key == NO_KEY else Requester("program", key)
 
     def may_be_curl(self, request: web.Request) -> bool:
         """As Ollama's examples have it: `curl -d` says that it sends a form. A web page can send a form too, but
@@ -140,7 +140,7 @@ class KeyDoor:
         return "Content-Type" not in request.headers or request.content_type == FORM
 
 
-class Gate:
+class Auth:
     """Lets requests in, counts those of each key, and turns every error into its API's shape."""
 
     def __init__(

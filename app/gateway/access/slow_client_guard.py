@@ -38,7 +38,7 @@ def runner_of(application: web.Application) -> web.AppRunner:
     )  # fmt: skip
 
 
-class FirstWords:
+class SlowClientGuard:
     """Listens, and watches each connection until its first request has come with all its headers."""
 
     def __init__(self, within_s: float = HEADER_SECONDS) -> None:

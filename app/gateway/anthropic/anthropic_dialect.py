@@ -1,4 +1,4 @@
-"""What Anthropic's Messages API is asked with -> a Wish, and pieces -> what it says. No I/O."""
+"""What Anthropic's Messages API is asked with -> an ApiRequest, and pieces -> what it says. No I/O."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from app.gateway.api_request import (
     MOST_STOPS,
     MOST_TOOLS,
     USUAL,
+    ApiRequest,
     CallBegun,
     Called,
     CallText,
@@ -27,7 +28,6 @@ from app.gateway.api_request import (
     Thought,
     Tool,
     Whole,
-    Wish,
     limit_of,
     text_of,
     thought_with,
@@ -105,7 +105,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     output_config: OutputConfig | None = None
     thinking: ThinkingGiven | None = None
 
-    def wish(self, chance: int) -> Wish:
+    def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         messages: list[Json] = []
         if system := text_of(self.system):
@@ -122,7 +122,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             )
         tools = tuple(map(_tool, self.tools or ()))
         sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
-        return Wish(
+        return ApiRequest(
             model=self.model,
             messages=tuple(messages),
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),

@@ -11,7 +11,7 @@ from aiohttp import web
 from app.gateway.access.auth import ASKER
 from app.gateway.answering import Answering, Asker
 from app.gateway.anthropic.anthropic_dialect import Answer, Asked, check_answerable
-from app.gateway.api_request import Wish
+from app.gateway.api_request import ApiRequest
 from app.gateway.streaming import EVENTS, event, read, send
 
 
@@ -46,7 +46,7 @@ class AnthropicRoutes:
         return web.json_response({"input_tokens": await self._answering.count(wish)})
 
     async def _events(
-        self, wish: Wish, asker: Asker, answer: Answer
+        self, wish: ApiRequest, asker: Asker, answer: Answer
     ) -> AsyncGenerator[bytes, None]:
         begun = False
         async with aclosing(self._answering.answer(wish, asker)) as pieces:

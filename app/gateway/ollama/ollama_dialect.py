@@ -1,4 +1,4 @@
-"""What Ollama's API is asked with -> a Wish, and pieces -> what it says, one JSON object a line. No I/O."""
+"""What Ollama's API is asked with -> an ApiRequest, and pieces -> what it says, one JSON object a line. No I/O."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.gateway.api_request import (
     MAX_SEED,
     MOST_TOOLS,
     USUAL,
+    ApiRequest,
     CallBegun,
     Called,
     CallText,
@@ -25,7 +26,6 @@ from app.gateway.api_request import (
     Said,
     Thought,
     Whole,
-    Wish,
     limit_of,
     thought_with,
 )
@@ -113,9 +113,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the model is wanted no longer than for this answer."""
         return str(self.keep_alive).rstrip("hms") in ("0", "0.0")
 
-    def common(self, chance: int) -> Wish:
+    def common(self, chance: int) -> ApiRequest:
         options = self.options or Options()
-        return Wish(
+        return ApiRequest(
             model=self.model,
             sampling=options.sampling(chance),
             max_tokens=options.max_tokens,
@@ -130,7 +130,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
     messages: Annotated[list[Message], Meta(max_length=4096)] = []
     tools: Annotated[list[ToolGiven], Meta(max_length=MOST_TOOLS)] | None = None
 
-    def wish(self, chance: int) -> Wish:
+    def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         tools = tuple(one.function.tool() for one in self.tools or ())
         return replace(
@@ -147,7 +147,7 @@ class GenerateAsked(Asked, frozen=True, kw_only=True):
     images: list[str] | None = None
     context: list[int] | None = None
 
-    def wish(self, chance: int) -> Wish:
+    def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         for name in ("suffix", "template", "images", "context"):
             if getattr(self, name):

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from app.gateway.access.auth import ASKER
 from app.gateway.answering import Answering, Asker
-from app.gateway.api_request import Json, Wish
+from app.gateway.api_request import ApiRequest, Json
 from app.gateway.keep_alive import LettingGo
 from app.gateway.model_cards import ModelCards, iso, modified_at
 from app.gateway.ollama.ollama_dialect import Answer, ChatAsked, GenerateAsked
@@ -128,7 +128,7 @@ class OllamaRoutes:
 
     async def _lines(
         self,
-        wish: Wish,
+        wish: ApiRequest,
         asker: Asker,
         answer: Answer,
         begun: float,

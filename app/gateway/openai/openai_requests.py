@@ -1,4 +1,4 @@
-"""What OpenAI's chat and text completions are asked with -> a Wish. No I/O. What is not named here is ignored."""
+"""What OpenAI's chat and text completions are asked with -> an ApiRequest. No I/O."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from app.gateway.api_request import (
     MOST_STOPS,
     MOST_TOOLS,
     USUAL,
+    ApiRequest,
     Json,
     Tool,
-    Wish,
     arguments_of,
     limit_of,
     object_of,
@@ -178,13 +178,13 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
     prediction: Any = None
     web_search_options: Any = None
 
-    def wish(self, chance: int) -> Wish:
+    def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         self.check("functions", "audio")
         tools = tuple(one.function.tool() for one in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda one: one.get("function"))
         likely = (self.top_logprobs or 0) if self.logprobs else None
-        return Wish(
+        return ApiRequest(
             model=self.model,
             messages=whole_calls(list(map(_message, self.messages))),
             sampling=self.sampling(chance, likely),
@@ -237,10 +237,10 @@ class TextAsked(Asked, frozen=True, kw_only=True):
     suffix: str | None = None
     best_of: int | None = None
 
-    def wish(self, chance: int) -> Wish:
+    def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         self.check("echo", "suffix", *(["best_of"] if (self.best_of or 1) > (self.n or 1) else []))
-        return Wish(
+        return ApiRequest(
             model=self.model,
             prompt=_prompt(self.prompt),
             sampling=self.sampling(chance, self.logprobs),

@@ -13,6 +13,7 @@ from aiohttp import web
 from app.gateway.access.auth import ASKER
 from app.gateway.answering import Answering, Asker
 from app.gateway.api_request import (
+    ApiRequest,
     CallBegun,
     Called,
     CallText,
@@ -24,7 +25,6 @@ from app.gateway.api_request import (
     Said,
     Thought,
     Whole,
-    Wish,
 )
 from app.gateway.openai.openai_requests import ChatAsked, TextAsked
 from app.gateway.streaming import EVENTS, event, read, send
@@ -235,13 +235,13 @@ class OpenAiRoutes:
         answers = await self._begun(wish, request[ASKER], "cmpl", chat=False)
         return await self._answer(request, wish, answers, bool(asked.stream), asked.wants_usage)
 
-    async def _begun(self, wish: Wish, asker: Asker, kind: str, *, chat: bool) -> Answers:
+    async def _begun(self, wish: ApiRequest, asker: Asker, kind: str, *, chat: bool) -> Answers:
         model = await self._answering.model(wish.model)
         name = f"{kind}-{secrets.token_hex(12)}"
         return Answers(name, model, int(time.time()), chat, asker.origin)
 
     async def _answer(
-        self, request: web.Request, wish: Wish, answers: Answers, stream: bool, usage: bool
+        self, request: web.Request, wish: ApiRequest, answers: Answers, stream: bool, usage: bool
     ) -> web.StreamResponse:
         if stream:
             return await send(request, EVENTS, self._events(wish, request[ASKER], answers, usage))
@@ -251,7 +251,7 @@ class OpenAiRoutes:
         return web.json_response(answers.whole())
 
     async def _events(
-        self, wish: Wish, asker: Asker, answers: Answers, usage: bool
+        self, wish: ApiRequest, asker: Asker, answers: Answers, usage: bool
     ) -> AsyncGenerator[bytes, None]:
         async with aclosing(self._answering.answer(wish, asker)) as pieces:
             async for piece in pieces:

@@ -1,4 +1,4 @@
-"""What OpenAI's Responses API is asked with -> a Wish: its core, without stored responses. No I/O."""
+"""What OpenAI's Responses API is asked with -> an ApiRequest: its core, without stored responses. No I/O."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.gateway.api_request import (
     MAX_SEED,
     MOST_TOOLS,
     USUAL,
+    ApiRequest,
     Json,
-    Wish,
     limit_of,
     text_of,
     thought_with,
@@ -68,7 +68,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     conversation: Any = None
     background: bool | None = None
 
-    def wish(self, chance: int) -> Wish:
+    def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         for name in ("previous_response_id", "conversation", "background"):
             if getattr(self, name):
@@ -76,7 +76,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         choice = tool_choice(self.tool_choice, lambda one: one)
         form = self.text.format if self.text else None
         sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p)
-        return Wish(
+        return ApiRequest(
             model=self.model,
             messages=whole_calls(self._messages()),
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),

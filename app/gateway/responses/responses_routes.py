@@ -16,6 +16,7 @@ from app.core.errors import AppError
 from app.gateway.access.auth import ASKER, HOME
 from app.gateway.answering import Answering, Asker
 from app.gateway.api_request import (
+    ApiRequest,
     CallBegun,
     Called,
     CallText,
@@ -26,7 +27,6 @@ from app.gateway.api_request import (
     Said,
     Thought,
     Whole,
-    Wish,
 )
 from app.gateway.refusals import Api, explained
 from app.gateway.responses.responses_requests import Asked
@@ -275,7 +275,7 @@ class ResponsesRoutes:
         return web.json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
 
     async def _events(
-        self, wish: Wish, asker: Asker, answer: Response
+        self, wish: ApiRequest, asker: Asker, answer: Response
     ) -> AsyncGenerator[bytes, None]:
         begun = False
         async with aclosing(self._answering.answer(wish, asker)) as pieces:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 from app.core.ids import MachineId
-from app.core.scheduler.requester import Whose, member_asks
+from app.core.scheduler.requester import Requester, member_asks
 from app.gateway.access.auth import ASKER, Handler
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering, Asker
@@ -55,7 +55,7 @@ class MemberDoor:
         """No key of an owner has a space in its name."""
         return f"guest {request[MEMBER].id[:16]}"
 
-    def whose(self, request: web.Request, key: str) -> Whose:
+    def whose(self, request: web.Request, key: str) -> Requester:
         return member_asks(request[MEMBER].name, request[MEMBER].roles)
 
     def may_be_curl(self, request: web.Request) -> bool:

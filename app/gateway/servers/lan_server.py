@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from app.core.errors import BadInput, Refused, Unreachable
-from app.gateway.access.slow_client_guard import FirstWords, runner_of
+from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.machine.interfaces import interfaces, usable
 from app.machine.paths import Home
 from app.network.api_certificate import FILE, load_or_make
@@ -45,7 +45,7 @@ class LanDoor:
         self,
         home: Home,
         chosen: Callable[[], frozenset[str]],
-        words: FirstWords,
+        words: SlowClientGuard,
         expects: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._home, self._chosen, self.words = home, chosen, words

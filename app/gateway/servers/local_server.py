@@ -16,8 +16,8 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.gateway.access import allowed_origins
 from app.gateway.access.allowed_origins import Access, add_cors
-from app.gateway.access.auth import Gate, KeyDoor, behind
-from app.gateway.access.slow_client_guard import FirstWords, runner_of
+from app.gateway.access.auth import Auth, KeyDoor, behind
+from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering
 from app.gateway.anthropic.anthropic_routes import AnthropicRoutes
@@ -96,7 +96,7 @@ class ChatApi:
         self.cards = ModelCards(self.answering)
         self.port = 0  # where it listens; 0: it does not
         self._runner: web.AppRunner | None = None
-        self._words = FirstWords()
+        self._words = SlowClientGuard()
         self._opened = Counter[str]()  # requests of each key, by both doors
         self._under_way = WeakSet[UnderWay]()  # of each door
         self.lan = lan
@@ -287,8 +287,8 @@ class ChatApi:
     def _ports(self, first: int) -> range:
         return range(first, min(first + NEAR_PORTS, 1 << 16))
 
-    def _loopback_gate(self) -> Gate:
-        return Gate(
+    def _loopback_gate(self) -> Auth:
+        return Auth(
             KeyDoor(
                 self.keys,
                 self._access(lambda: own_names(self.port)),
@@ -302,9 +302,9 @@ class ChatApi:
             "" if (home := self._home).is_default else home_option(home.root),
         )
 
-    def _lan_gate(self) -> Gate:
+    def _lan_gate(self) -> Auth:
         """Nobody passes it without a key."""
-        return Gate(
+        return Auth(
             KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False), self.figures,
             self.lan.words.heard, self._at_once_of, self._opened, let_in=self.lan.known.met,
         )  # fmt: skip
@@ -312,7 +312,7 @@ class ChatApi:
     def _access(self, own: Callable[[], Collection[str]]) -> Access:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
-    def _application(self, gate: Gate) -> web.Application:
+    def _application(self, gate: Auth) -> web.Application:
         """A guest's own programs are answered by its host."""
         guesting, own = self._guesting, self._models.listed
         app = web.Application(
@@ -334,7 +334,7 @@ class ChatApi:
     def for_guests(self) -> web.Application:
         """What guests may ask of this machine, over their links; it needs no key and is never off."""
         may = self._rights.may_be_asked_by
-        gate = Gate(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
+        gate = Auth(MemberDoor(may), self.figures, lambda _: None, self._at_once_of, self._opened)
         host = self._rights.name
         within = [while_may(may), gate.check, naming_the_host(host)]
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)

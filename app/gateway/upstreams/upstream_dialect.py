@@ -1,4 +1,4 @@
-"""A Wish as OpenAI's API is asked for it, and what it answers, chunk by chunk, as our pieces. No I/O."""
+"""An ApiRequest as OpenAI's API is asked for it, and what it answers, chunk by chunk, as our pieces. No I/O."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.core.json_schema.partial_json import value_of_json
 from app.gateway.api_request import (
     MOST_CALLS,
     THOUGHT,
+    ApiRequest,
     Called,
     Ended,
     Json,
@@ -22,7 +23,6 @@ from app.gateway.api_request import (
     Said,
     Thought,
     Tool,
-    Wish,
 )
 
 REASONS = {"stop": "stop", "length": "length", "tool_calls": "calls", "content_filter": "stop"}
@@ -32,14 +32,14 @@ MOST_TOKENS = 1 << 40
 MOST_CHARS = 4 << 20  # of an answer, calls and all: it is gathered here
 
 
-def stays(wish: Wish) -> str:
+def stays(wish: ApiRequest) -> str:
     """Why no other server can be asked it: a reason's code; empty when one can."""
     if isinstance(wish.prompt, tuple) or wish.sampling.logit_bias:
         return "upstream_tokens"
     return "upstream_raw_form" if wish.messages is None and wish.schema is not None else ""
 
 
-def body(wish: Wish, model: str, index: int, most_tokens: int) -> Json:
+def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
     """One answer of it, as a stream with its usage at the end: all that was asked for, by OpenAI's names. What was not
     is left to the server: newer models of OpenAI's refuse any temperature but their own, and a limit by its old name.
 
@@ -63,7 +63,7 @@ def renamed(sent: Json) -> Json:
     return {LIMIT if name == OLD_LIMIT else name: value for name, value in sent.items()}
 
 
-def _asked(wish: Wish) -> Json:
+def _asked(wish: ApiRequest) -> Json:
     """A text that goes on, or a chat."""
     likely = wish.sampling.likely
     if wish.messages is None:
@@ -76,7 +76,7 @@ def _asked(wish: Wish) -> Json:
     return made | _tools(wish)
 
 
-def _tools(wish: Wish) -> Json:
+def _tools(wish: ApiRequest) -> Json:
     made: Json = {}
     if wish.must_call is not None and not wish.tools:
         raise BadInput("api_no_tools", field="tool_choice")
@@ -90,7 +90,7 @@ def _tools(wish: Wish) -> Json:
     return made
 
 
-def path_of(wish: Wish) -> str:
+def path_of(wish: ApiRequest) -> str:
     return "completions" if wish.messages is None else "chat/completions"
 
 

@@ -22,7 +22,7 @@ import msgspec
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.core.log_line import about
 from app.decoding import decode
-from app.gateway.api_request import NO_LIMIT, Piece, Wish
+from app.gateway.api_request import NO_LIMIT, ApiRequest, Piece
 from app.gateway.refusals import too_deep
 from app.gateway.upstreams.upstream_dialect import LIMIT, OLD_LIMIT, Heard, body, path_of, renamed
 from app.machine.api_settings import Upstream
@@ -172,7 +172,7 @@ class Upstreams:
     async def answer(
         self,
         chosen: Chosen,
-        wish: Wish,
+        wish: ApiRequest,
         index: int,
         request: str,
         paid: Callable[[int], None] = lambda _: None,
@@ -211,7 +211,7 @@ class Upstreams:
         return answer
 
     async def _asked(
-        self, chosen: Chosen, wish: Wish, most: int, heard: Heard, request: str, passed: str
+        self, chosen: Chosen, wish: ApiRequest, most: int, heard: Heard, request: str, passed: str
     ) -> AsyncGenerator[Piece, None]:
         begun, first_s = time.monotonic(), 0.0
         url, sent = (
@@ -237,7 +237,7 @@ class Upstreams:
         for piece in heard.end(time.monotonic() - begun, first_s):
             yield piece
 
-    def _most(self, chosen: Chosen, wish: Wish, guess: int) -> int:
+    def _most(self, chosen: Chosen, wish: ApiRequest, guess: int) -> int:
         """How many tokens the answer may have. Raises Busy or BadInput when there is none for it."""
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
@@ -402,7 +402,7 @@ def _kind(error: Exception) -> str:
     return str(error) if isinstance(error, Odd) else type(error).__name__
 
 
-def _guessed_tokens(wish: Wish) -> int:
+def _guessed_tokens(wish: ApiRequest) -> int:
     """Of all that is read there: an agent's tools are longer than what is said. Raises BadInput."""
     if wish.messages is None:
         return len(wish.prompt or "") // CHARS_OF_A_TOKEN

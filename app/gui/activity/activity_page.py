@@ -11,7 +11,7 @@ from app.gui.activity.bench.bench_view import BenchView
 from app.gui.activity.feed import Feed
 from app.gui.activity.log_view import LogView
 from app.gui.activity.overview import Overview
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import theme as sizes
 from app.gui.widgets.layouts import column, scrolled
@@ -22,7 +22,7 @@ OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs
 class ActivityPage(Page):
     """Three parts behind tabs, each made when it is first seen; the journal is followed while the page can be seen."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
         self.title.setText(self.tr("Activity"))
         self.feed = Feed(services.pool, self)

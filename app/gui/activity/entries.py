@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.core.errors import Reason
-from app.core.scheduler.requester import OWNER, Whose
+from app.core.scheduler.requester import OWNER, Requester
 from app.gui.look.sentences import model_name, said
 
 Json = dict[str, Any]
@@ -58,7 +58,7 @@ class Answer:
     forecast_tok_s: float | None
     stages: tuple[StageDid, ...]
     request: str = ""  # of a program
-    whose: Whose | None = None  # not written down of older ones
+    whose: Requester | None = None  # not written down of older ones
 
     @property
     def decode_s(self) -> float:
@@ -114,7 +114,7 @@ class Running:
     tokens: int
     tok_s: float | None
     request: str = ""
-    whose: Whose = OWNER
+    whose: Requester = OWNER
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ class Lent:
 
 def answer_of(told: Json) -> Answer:
     stages = tuple(StageDid(**stage) for stage in told["stages"])
-    whose = Whose(**told["whose"]) if told.get("whose") else None
+    whose = Requester(**told["whose"]) if told.get("whose") else None
     return Answer(**{**told, "stages": stages, "whose": whose})
 
 
 def running_of(told: Json) -> Running:
-    return Running(**{**told, "whose": Whose(**told["whose"])})
+    return Running(**{**told, "whose": Requester(**told["whose"])})
 
 
 def happened_of(told: Json) -> Happened:

@@ -18,7 +18,7 @@ from app.gui.activity.entries import (
     running_of,
 )
 from app.gui.api.node_client import Call
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 
 Json = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Feed(QObject):
     changed = Signal()  # entries are new
     running_changed = Signal()  # `running` or `lent` is another
 
-    def __init__(self, pool: Pool, parent: QObject) -> None:
+    def __init__(self, pool: NodeState, parent: QObject) -> None:
         super().__init__(parent)
         self._pool = pool
         self.answers: deque[Answer] = deque(maxlen=MOST_KEPT)

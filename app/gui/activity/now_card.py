@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.gui.activity.entries import Running
 from app.gui.activity.requester_words import reads, writes
-from app.gui.api.node_state import GONE, Pool
+from app.gui.api.node_state import GONE, NodeState
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -88,7 +88,7 @@ class NowCard(QFrame):
         self.show_jobs(jobs or [])
 
 
-def jobs_of(pool: Pool, running: list[Running], importing: Importing) -> list[Job]:
+def jobs_of(pool: NodeState, running: list[Running], importing: Importing) -> list[Job]:
     """All that is under way, from the node's snapshot and its journal; nothing once the node has gone."""
     if pool.link in GONE:
         return []
@@ -98,7 +98,7 @@ def jobs_of(pool: Pool, running: list[Running], importing: Importing) -> list[Jo
     ]  # fmt: skip
 
 
-def _answers(pool: Pool, running: list[Running]) -> list[Job]:
+def _answers(pool: NodeState, running: list[Running]) -> list[Job]:
     jobs = []
     for one in running:
         figures = [_tr("{tokens} tokens").format(tokens=formats.number(one.tokens))]
@@ -117,7 +117,7 @@ def _answers(pool: Pool, running: list[Running]) -> list[Job]:
     return jobs
 
 
-def _loads(pool: Pool) -> list[Job]:
+def _loads(pool: NodeState) -> list[Job]:
     """Models that are on their way."""
     return [job for model in pool.models for job in _load(model)]
 
@@ -151,7 +151,7 @@ def _step(model: str, step: Json) -> Job:
     return Job("models", words.format(model=model, machine=machine), figures, share)
 
 
-def _downloads(pool: Pool) -> list[Job]:
+def _downloads(pool: NodeState) -> list[Job]:
     found = (pool.snapshot.get("downloads") or {}).values()
     return [_download(one) for one in found if one.get("state") in UNDER_WAY]
 
@@ -163,7 +163,7 @@ def _download(one: Json) -> Job:
     return Job("download", what, shown.words, shown.share)
 
 
-def _given(pool: Pool) -> list[Job]:
+def _given(pool: NodeState) -> list[Job]:
     """A model that another machine of the household copies from here."""
     one = pool.snapshot.get("giving")
     if not one:
@@ -183,7 +183,7 @@ def _import(importing: Importing) -> list[Job]:
     return [Job("download", what, shown.words, shown.share)]
 
 
-def _lent(pool: Pool) -> list[Job]:
+def _lent(pool: NodeState) -> list[Job]:
     lending = pool.node.get("lending") or {}
     used, names = formats.size(lending.get("used_bytes") or 0), lending.get("used_by") or []
     text = _tr("This machine holds layers for {name}")

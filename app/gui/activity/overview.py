@@ -14,7 +14,7 @@ from app.gui.activity.moments import day
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.activity.timeline import Timeline
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme
@@ -76,7 +76,7 @@ LEAST_WATT_HOURS = 0.1  # less is shown as nothing
 class Overview(QWidget):
     """Cards from top to bottom; the page scrolls them."""
 
-    def __init__(self, services: Services, feed: Feed) -> None:
+    def __init__(self, services: AppContext, feed: Feed) -> None:
         super().__init__()
         self._services, self._feed = services, feed
         self.now = NowCard(services.theme)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from app.core.scheduler.requester import Whose
+from app.core.scheduler.requester import Requester
 
 
-def whom(whose: Whose | None) -> str:
+def whom(whose: Requester | None) -> str:
     """A cell of the table of answers."""
     if whose is None:
         return _tr("not noted")
@@ -19,7 +19,7 @@ def whom(whose: Whose | None) -> str:
     return words.format(name=whose.name)
 
 
-def reads(model: str, whose: Whose) -> str:
+def reads(model: str, whose: Requester) -> str:
     """A line of what runs, before the first token."""
     words = {
         "owner": _tr("{model} reads a question of yours"),
@@ -31,7 +31,7 @@ def reads(model: str, whose: Whose) -> str:
     return words.format(model=model, name=whose.name)
 
 
-def writes(model: str, whose: Whose) -> str:
+def writes(model: str, whose: Requester) -> str:
     """The same after it."""
     words = {
         "owner": _tr("{model} writes an answer for you"),

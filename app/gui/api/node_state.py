@@ -41,7 +41,7 @@ class Link(StrEnum):
 GONE = (Link.AWAY, Link.OTHER_VERSION)  # what was under way is so no more
 
 
-class Pool(QObject):
+class NodeState(QObject):
     """The node's snapshot, always the newest; one object that all pages look at."""
 
     changed = Signal()  # the snapshot is another

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 
 
-def restart(services: Services) -> None:
+def restart(services: AppContext) -> None:
     """Running answers end; what others compute here is handed back first."""
     client, pool = services.client, services.pool
     followed = client.endpoint

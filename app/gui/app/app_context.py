@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.chat.interrupted_answers import CutAnswers
@@ -19,14 +19,14 @@ from app.gui.models.list_filter import Sought
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class AppContext:
     """`go` shows a page by its name (`pages.Name`), or a part of it (`settings/Network`);
     `folder` holds the window's own files; `lock` the chats, and whether they are encrypted;
     `motion`: whether anything may move; `importing`: files of this computer on their way to the shelf;
     `cut`: the chats whose answer was cut; `sought`: what the list of models is narrowed to;
     `renew` makes the window anew, in the language of now: False where something in it is not finished."""
 
-    pool: Pool
+    pool: NodeState
     client: NodeClient
     theme: Theme
     preferences: Preferences

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app import __version__, gui
 from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app import page_names, pages
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
 from app.gui.app.single_instance import SingleInstance, claim
 from app.gui.app.tray import Tray
@@ -118,7 +118,11 @@ class QuitSheet(Sheet):
     needs_node = False
 
     def __init__(
-        self, services: Services, where: Sequence[str], leave: Callable[[], object], parent: QWidget
+        self,
+        services: AppContext,
+        where: Sequence[str],
+        leave: Callable[[], object],
+        parent: QWidget,
     ) -> None:
         words = self.tr(
             "Something is under way on: {pages}. It ends when you quit; what came of an answer is kept. "
@@ -134,7 +138,7 @@ class QuitSheet(Sheet):
 # The QApplication of the window: it hears that the system wants it to quit.
 
 
-class Asked(QApplication):
+class PoolhouseApplication(QApplication):
     """Says when the system wants the app to quit, as macOS before a log-out and from the Dock.
 
     Left to Qt, our windows are closed one by one, hide into the tray instead, and the log-out is broken off.
@@ -166,10 +170,10 @@ class Application:
         theme = Theme(self._app, preferences.scheme, preferences.text_scale)
         FocusRing(self._app)
         client = NodeClient(self._app)
-        pool = Pool(launcher, client, self._app)
+        pool = NodeState(launcher, client, self._app)
         self._window: Window | None = None
         lock = ChatLock(client, pool, preferences, folder, self._app)
-        self.services = Services(
+        self.services = AppContext(
             pool, client, theme, preferences, launcher, folder, self._go, lock,
             Motion(app, preferences), Importing(pool, preferences, self._app), renew=self._renew,
         )  # fmt: skip
@@ -275,7 +279,7 @@ def app_icon() -> QIcon:
 
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
     """The window of a home, until Quit; a second start only shows the first one's."""
-    app = Asked(sys.argv[:1])
+    app = PoolhouseApplication(sys.argv[:1])
     claimed = claim(launcher.home)
     if claimed is None:
         return 0

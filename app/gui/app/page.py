@@ -8,7 +8,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.flow import Flow
@@ -23,7 +23,7 @@ class Page(QWidget):
     What takes long they leave for `later`: the window makes it a step at a time, and shows what is whole.
     """
 
-    def __init__(self, services: Services, title: str, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "page")
         self.services = services

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.app.page_names import ACTIVITY, CHAT, COMPUTER, MODELS, POOL, SETTINGS
 
@@ -19,44 +19,44 @@ class Entry:
     name: str
     words: object  # translated when shown
     icon: str
-    make: Callable[[Services], Page]
+    make: Callable[[AppContext], Page]
 
     @property
     def title(self) -> str:
         return QCoreApplication.translate("Sidebar", str(self.words))
 
 
-def _pool(services: Services) -> Page:
+def _pool(services: AppContext) -> Page:
     from app.gui.pool.pool_page import PoolPage
 
     return PoolPage(services)
 
 
-def _chat(services: Services) -> Page:
+def _chat(services: AppContext) -> Page:
     from app.gui.chat.chat_page import ChatPage
 
     return ChatPage(services)
 
 
-def _shelf(services: Services) -> Page:
+def _shelf(services: AppContext) -> Page:
     from app.gui.models.models_page import ModelsPage
 
     return ModelsPage(services)
 
 
-def _activity(services: Services) -> Page:
+def _activity(services: AppContext) -> Page:
     from app.gui.activity.activity_page import ActivityPage
 
     return ActivityPage(services)
 
 
-def _computer(services: Services) -> Page:
+def _computer(services: AppContext) -> Page:
     from app.gui.this_computer.computer_page import ComputerPage
 
     return ComputerPage(services)
 
 
-def _settings(services: Services) -> Page:
+def _settings(services: AppContext) -> Page:
     from app.gui.settings.settings_page import SettingsPage
 
     return SettingsPage(services)

@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
-from app.gui.api.node_state import GONE, Pool
+from app.gui.api.node_state import GONE, NodeState
 from app.gui.app import page_names
 from app.gui.look.sentences import here, model_name, trouble
 from app.gui.this_computer.lending_words import may_not, state_sentence
@@ -33,7 +33,7 @@ COLOURS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PoolStatus:
     """One line and its picture; `page` shows more of it, or the chat whose answer was cut with `model`."""
 
     kind: Kind
@@ -50,7 +50,7 @@ class Standing:
         return COLOURS[self.kind]
 
 
-def standing(pool: Pool) -> Standing:
+def standing(pool: NodeState) -> PoolStatus:
     """What matters most right now."""
     if not pool.is_there:
         return _away(pool)
@@ -59,38 +59,38 @@ def standing(pool: Pool) -> Standing:
     name = str((loaded or {}).get("model") or "")
     if loaded and loaded.get("state") in ("failed", "lost"):
         reason = trouble(loaded) or _tr("The model was lost.")
-        return Standing(Kind.ATTENTION, reason, page_names.POOL, name)
+        return PoolStatus(Kind.ATTENTION, reason, page_names.POOL, name)
     if loaded and loaded.get("state") == "recovering":
-        return Standing(Kind.WORKING, trouble(loaded), page_names.POOL, name)
+        return PoolStatus(Kind.WORKING, trouble(loaded), page_names.POOL, name)
     if loaded and loaded.get("stopping"):
         stopping = _tr("{model} is being stopped, and gives its memory back.")
-        return Standing(Kind.WORKING, stopping.format(model=model_name(name)), page_names.MODELS)
+        return PoolStatus(Kind.WORKING, stopping.format(model=model_name(name)), page_names.MODELS)
     if loaded and (leaver := _leaver(pool, loaded)) is not None:
-        return Standing(Kind.PAUSED, leaver, page_names.POOL)
+        return PoolStatus(Kind.PAUSED, leaver, page_names.POOL)
     if lending.get("state") in ("paused", "draining") and not may_not(lending):
-        return Standing(Kind.PAUSED, state_sentence(lending), page_names.COMPUTER)
+        return PoolStatus(Kind.PAUSED, state_sentence(lending), page_names.COMPUTER)
     if lending.get("state") in ("working", "lending"):
-        return Standing(Kind.WORKING, state_sentence(lending, pool.away), page_names.COMPUTER)
+        return PoolStatus(Kind.WORKING, state_sentence(lending, pool.away), page_names.COMPUTER)
     if loaded and loaded.get("state") == "loading":
         sentence = _tr("Loading {model}.").format(model=model_name(name))
-        return Standing(Kind.WORKING, sentence, page_names.MODELS)
+        return PoolStatus(Kind.WORKING, sentence, page_names.MODELS)
     if loaded:
         kind = Kind.WORKING if answers else Kind.IDLE
         sentence = " ".join([_ready(pool, loaded), *others_loaded(pool)])
-        return Standing(kind, sentence, page_names.CHAT)
+        return PoolStatus(kind, sentence, page_names.CHAT)
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
-        return Standing(
+        return PoolStatus(
             kind, _guest(pool.hosts), page_names.CHAT if pool.hosts else page_names.POOL
         )
     if pool.load_failed:
         text = _tr("{model} could not be loaded, so no model answers.")
         sentence = text.format(model=model_name(pool.load_failed))
-        return Standing(Kind.ATTENTION, sentence, page_names.MODELS)
-    return Standing(Kind.IDLE, _tr("Ready. No model is loaded yet."), page_names.MODELS)
+        return PoolStatus(Kind.ATTENTION, sentence, page_names.MODELS)
+    return PoolStatus(Kind.IDLE, _tr("Ready. No model is loaded yet."), page_names.MODELS)
 
 
-def others_loaded(pool: Pool) -> list[str]:
+def others_loaded(pool: NodeState) -> list[str]:
     """What else is loaded, comes or is lost."""
     words = {
         "loading": _tr("Loading {model} as well."),
@@ -110,7 +110,7 @@ def _guest(hosts: list[str]) -> str:
     return _tr("Ready. Answers come from {machine}.").format(machine=", ".join(hosts))
 
 
-def _leaver(pool: Pool, loaded: dict[str, object]) -> str | None:
+def _leaver(pool: NodeState, loaded: dict[str, object]) -> str | None:
     """Of a machine whose layers others take over: that it drains, or is paused, and why."""
     holds = {str(stage.get("id")) for stage in _stages(loaded)}
     for machine in pool.machines:
@@ -129,7 +129,7 @@ def _stages(loaded: dict[str, object]) -> list[dict[str, object]]:
     return found if isinstance(found, list) else []
 
 
-def _ready(pool: Pool, loaded: Json) -> str:
+def _ready(pool: NodeState, loaded: Json) -> str:
     """Who holds it: after a loss that may be another machine alone."""
     there = loaded.get("holders") or [one.get("id") for one in loaded.get("machines") or ()]
     model = model_name(str(loaded.get("model")))
@@ -144,12 +144,12 @@ def _ready(pool: Pool, loaded: Json) -> str:
     return text.format(machine=other.get("name"), model=model)
 
 
-def _away(pool: Pool) -> Standing:
+def _away(pool: NodeState) -> PoolStatus:
     if pool.link in GONE:
         sentence = pool.problem or _tr("The background service is not running.")
-        return Standing(Kind.ATTENTION, sentence, page_names.POOL)
+        return PoolStatus(Kind.ATTENTION, sentence, page_names.POOL)
     sentence = pool.problem or _tr("Starting the background service…")
-    return Standing(Kind.AWAY, sentence, page_names.POOL)
+    return PoolStatus(Kind.AWAY, sentence, page_names.POOL)
 
 
 def _tr(text: str) -> str:

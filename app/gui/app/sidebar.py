@@ -9,8 +9,8 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 
 from app.gui.app import pages
-from app.gui.app.app_context import Services
-from app.gui.app.pool_status import Kind, Standing, standing
+from app.gui.app.app_context import AppContext
+from app.gui.app.pool_status import Kind, PoolStatus, standing
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
 from app.gui.look.icons import icon
@@ -25,7 +25,7 @@ NARROW = 640  # of a window, in pixels at the usual text size: below it there ar
 class Sidebar(QWidget):
     """`chosen(name)` is called when a page is picked."""
 
-    def __init__(self, services: Services, chosen: Callable[[str], None]) -> None:
+    def __init__(self, services: AppContext, chosen: Callable[[str], None]) -> None:
         super().__init__()
         self._services = services
         set_role(self, "sidebar")
@@ -53,7 +53,7 @@ class Sidebar(QWidget):
         services.pool.changed.connect(self._tell)
         services.pool.link_changed.connect(self._tell)
         services.theme.changed.connect(self._paint)
-        self._standing: Standing | None = None
+        self._standing: PoolStatus | None = None
         self._told: Kind | None = None  # to a screen reader
         self._room, self._is_narrow = 0, False
         self._paint()

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from app.core.errors import AppError
 from app.gui.api.node_client import Json
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG, inner
-from app.gui.app.pool_status import Standing, standing
+from app.gui.app.pool_status import PoolStatus, standing
 from app.gui.app.tray_news import News, news
 from app.gui.app.window import Window
 from app.gui.look import theme as sizes
@@ -33,7 +33,7 @@ class TrayMenu(QMenu):
 
     def __init__(
         self,
-        services: Services,
+        services: AppContext,
         show_window: Callable[[], object],
         quit_app: Callable[[], object],
         failed: Callable[[AppError], None],
@@ -144,7 +144,7 @@ FIRST_CLOSE, NO_TRAY = "tray/told_first_close", "tray/told_no_tray"
 class Tray(QObject):
     """Shown while the desktop has a tray; until then the window cannot be closed into nothing."""
 
-    def __init__(self, services: Services, window: Window, quit_app: Callable[[], None]) -> None:
+    def __init__(self, services: AppContext, window: Window, quit_app: Callable[[], None]) -> None:
         super().__init__(window)
         self._services, self._window, self._quit = services, window, quit_app
         self._asks = False  # what closing does where there is no tray
@@ -157,7 +157,7 @@ class Tray(QObject):
         services.pool.link_changed.connect(self._link_changed)
         services.theme.changed.connect(self._repaint)
         self._before: Json = {}
-        self._shown: Standing | None = None
+        self._shown: PoolStatus | None = None
         self._news: News | None = None  # the last notification
         self._waits_hidden = False
         self._guard = QTimer(self)

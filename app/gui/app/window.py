@@ -13,7 +13,7 @@ from app.core.errors import AppError
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app import page_names, pages
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.app.sidebar import Sidebar
 from app.gui.look import theme as sizes
@@ -168,7 +168,7 @@ class Window(QMainWindow):
     """Pages are made when they are first shown. `closing()` says whether closing only hides."""
 
     def __init__(
-        self, services: Services, closing: Callable[[], bool], quit_app: Callable[[], None]
+        self, services: AppContext, closing: Callable[[], bool], quit_app: Callable[[], None]
     ) -> None:
         super().__init__()
         self._services, self._closing, self._quit = services, closing, quit_app

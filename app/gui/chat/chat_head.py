@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QProgressBar, QWidget
 
 from app.core import chat as tree
 from app.core.chat import FIGURES, Chat
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app import page_names
 from app.gui.chat.message import answer_stats
 from app.gui.look import formats
@@ -31,7 +31,7 @@ WHOLE = "whole"  # the role of a stage that holds every layer
 ANSWERS = ("ready", "recovering")
 
 
-def processing(loaded: Json, pool: Pool) -> list[str]:
+def processing(loaded: Json, pool: NodeState) -> list[str]:
     """Each machine with its layers, and what of the chat it gets. Empty while no model answers."""
     if pool.hosts is not None and not loaded:
         return _by_hosts(pool.hosts)
@@ -96,7 +96,7 @@ class ChatHead(QWidget):
     def __init__(
         self,
         theme: Theme,
-        pool: Pool,
+        pool: NodeState,
         settings: Callable[[], object],
         go: Callable[[str], object] = lambda _: None,
     ) -> None:

@@ -15,7 +15,7 @@ from app.core import chat as tree
 from app.core.chat import Chat, ChatId, MessageId
 from app.gui.api.node_client import Call
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import AT
 from app.gui.app.page import Page
 from app.gui.chat.answer import Ending
@@ -63,7 +63,7 @@ class TokenCounts:
     Nothing is said where that model is not loaded: then later.
     """
 
-    def __init__(self, services: Services, told: Callable[[Json, int], object]) -> None:
+    def __init__(self, services: AppContext, told: Callable[[Json, int], object]) -> None:
         self._pool, self._client, self._told = services.pool, services.client, told
         self._calls: list[Call] = []
         self._known: dict[Key, int | None] = {}  # None: it was asked
@@ -153,7 +153,7 @@ class ChatSetup:
 
     def __init__(
         self,
-        services: Services,
+        services: AppContext,
         models: ModelNames,
         asked: Callable[[Chat], str],
         parent: QWidget,
@@ -186,7 +186,7 @@ LIST_SHARE = 0.36  # of the page, at most, until somebody moves the border
 class ChatPage(Page):
     """Shows what the history holds; `Session` does what is asked."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
         self.history = services.lock.history
         self.history.beginning = lambda: chat_defaults.beginning(services.preferences)

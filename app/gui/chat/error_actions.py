@@ -10,7 +10,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 from app.core import chat as tree
 from app.core.chat import ENDED, FULL, Chat, Role
 from app.core.errors import AppError
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app import page_names
 from app.gui.chat.chat_head import used_tokens
 from app.gui.chat.message.branch_view import end_of, is_unanswered
@@ -58,7 +58,11 @@ class WaysOut:
     """reads: how many tokens a model reads at most; None: that is not known."""
 
     def __init__(
-        self, session: Session, pool: Pool, reads: Callable[[str], int | None], buttons: Buttons
+        self,
+        session: Session,
+        pool: NodeState,
+        reads: Callable[[str], int | None],
+        buttons: Buttons,
     ) -> None:
         self._session, self._pool, self._reads = session, pool, reads
         self._buttons = buttons

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtWidgets import QWidget
 
 from app.core.chat import Chat
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.look import theme as sizes
 from app.gui.look.language import is_english
@@ -43,7 +43,7 @@ class Hint(QWidget):
         self,
         chat: Chat,
         models: Sequence[str],
-        pool: Pool,
+        pool: NodeState,
         *,
         is_full: bool,
         leaves_out: bool = False,

@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject
 
 from app.gui.api.node_client import Call, NodeClient
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 
 Json = dict[str, Any]
 
@@ -21,7 +21,7 @@ class ModelNames(QObject):
     def __init__(
         self,
         client: NodeClient,
-        pool: Pool,
+        pool: NodeState,
         told: Callable[[], object],
         parent: QObject | None = None,
     ) -> None:

@@ -26,7 +26,7 @@ from app.core.chat import (
     Role,
 )
 from app.core.errors import AppError, StageLost
-from app.gui.api.node_state import Link, Pool
+from app.gui.api.node_state import Link, NodeState
 from app.gui.chat.answer import Answer, Ending, content, question
 from app.gui.chat.history.history import History
 from app.gui.chat.interrupted_answers import CutAnswers
@@ -103,7 +103,7 @@ class Session(QObject):
     def __init__(
         self,
         history: History,
-        pool: Pool,
+        pool: NodeState,
         parent: QObject | None = None,
         cut: CutAnswers | None = None,
     ) -> None:

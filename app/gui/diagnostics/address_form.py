@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, segment
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.field_remark import Go, Remark
@@ -21,7 +21,7 @@ class AddressForm(QWidget):
 
     def __init__(
         self,
-        services: Services,
+        services: AppContext,
         machine: str,
         known: str,
         done: Callable[[], object],

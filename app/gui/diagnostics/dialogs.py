@@ -5,10 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 
 
-def why_unseen(services: Services, parent: QWidget | None = None, joins: bool = False) -> None:
+def why_unseen(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
     """Why can it not see my other computer? Tests at once. `joins`: asked while joining a household."""
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
@@ -17,7 +17,7 @@ def why_unseen(services: Services, parent: QWidget | None = None, joins: bool = 
     dialog.open()
 
 
-def save_diagnostics(services: Services, parent: QWidget | None = None) -> None:
+def save_diagnostics(services: AppContext, parent: QWidget | None = None) -> None:
     """One file for whoever helps."""
     from app.gui.diagnostics.save_dialog import SaveDialog
 
@@ -26,7 +26,7 @@ def save_diagnostics(services: Services, parent: QWidget | None = None) -> None:
     dialog.open()
 
 
-def add_a_machine(services: Services, parent: QWidget) -> None:
+def add_a_machine(services: AppContext, parent: QWidget) -> None:
     """Shows a code for the other computer."""
     from app.gui.pool.dialogs.add_dialog import AddSheet
 

@@ -17,7 +17,7 @@ from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import ways
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, word
@@ -152,7 +152,7 @@ class DoctorDialog(Dialog):
     """
 
     def __init__(
-        self, services: Services, parent: QWidget | None = None, joins: bool = False
+        self, services: AppContext, parent: QWidget | None = None, joins: bool = False
     ) -> None:
         super().__init__(parent)
         self.services, self._joins = services, joins

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from app.core.check import Check
 from app.core.errors import AppError
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import standing
 from app.gui.diagnostics.background_job import Job
 from app.gui.diagnostics.support_bundle import Told, gathered, write
@@ -42,7 +42,7 @@ class SaveDialog(Dialog):
     """`files` fills a moment after it is shown."""
 
     def __init__(
-        self, services: Services, parent: QWidget | None = None, checks: Sequence[Check] = ()
+        self, services: AppContext, parent: QWidget | None = None, checks: Sequence[Check] = ()
     ) -> None:
         super().__init__(parent)
         self._services = services

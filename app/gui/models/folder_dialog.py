@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.widgets.buttons import button
@@ -20,7 +20,7 @@ HELPED = frozenset(  # by another folder
 )
 
 
-def choose_folder(services: Services, parent: QWidget) -> None:
+def choose_folder(services: AppContext, parent: QWidget) -> None:
     """Ask for a folder of this computer, then whether models go along."""
     dialog = QFileDialog(parent, choose_words(), str(Path.home()))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
@@ -38,7 +38,7 @@ def choose_words() -> str:
 class FolderSheet(Sheet):
     """`path` as the dialog gave it; "" is the folder in the home."""
 
-    def __init__(self, services: Services, path: str, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, path: str, parent: QWidget) -> None:
         title = _tr("Keep models in another folder")
         if not path:
             title = _tr("Keep models in Poolhouse's own folder")

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
 from app.decoding import decode
-from app.gui.api.node_state import Link, Pool
+from app.gui.api.node_state import Link, NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.models.node_calls import Calls
 
@@ -34,7 +34,9 @@ class Importing(QObject):
     failed = Signal()  # `unseen` says why
     ended = Signal(str, object)  # path, AppError or None
 
-    def __init__(self, pool: Pool, preferences: Preferences, parent: QObject | None = None) -> None:
+    def __init__(
+        self, pool: NodeState, preferences: Preferences, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._pool, self._preferences, self._calls = pool, preferences, Calls()
         self._waiting = _kept(preferences)

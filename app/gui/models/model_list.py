@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
 )
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -248,7 +248,7 @@ class ModelList(Whole):
     picked = Signal(object)  # Item | None
     entered = Signal()  # Enter or a double click on a line
 
-    def __init__(self, services: Services, library: Library, judging: Judging) -> None:
+    def __init__(self, services: AppContext, library: Library, judging: Judging) -> None:
         super().__init__()
         self._services, self._library, self._judging = services, library, judging
         self.chosen_key = ""

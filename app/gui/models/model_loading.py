@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.node_calls import Calls
 
@@ -22,7 +22,7 @@ class Loading(QObject):
     loaded = Signal(object)  # Json, what the node says of the loaded model
     failed = Signal(object)  # AppError
 
-    def __init__(self, pool: Pool, parent: QObject | None = None) -> None:
+    def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool, self._calls = pool, Calls()
         self._model = ""

@@ -11,9 +11,9 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QSplitter
 
 from app.core.errors import AppError
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.app.page import Page
 from app.gui.look import theme as sizes
@@ -53,7 +53,7 @@ class Watch(QObject):
     downloads = Signal()  # some download began, moved or ended
     ended = Signal(object)  # Json, a download that is done or failed just now
 
-    def __init__(self, pool: Pool, parent: QObject | None = None) -> None:
+    def __init__(self, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool = pool
         self._memory: object = None
@@ -108,7 +108,7 @@ TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 class ModelsPage(Page):
     """Wires list, details and what is under way; each of them asks the node itself."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
         self.title.setText(self.tr("Models"))
         client, pool = services.client, services.pool

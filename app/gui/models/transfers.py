@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QStyle, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_state import GONE
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
@@ -74,7 +74,7 @@ class Transfers(QWidget):
     failed = Signal(object)  # AppError
     cancel_asked = Signal(object)  # Json of a download of which much is here already
 
-    def __init__(self, services: Services, importing: Importing) -> None:
+    def __init__(self, services: AppContext, importing: Importing) -> None:
         super().__init__()
         self._services, self._importing, self._calls = services, importing, Calls()
         self.rows: dict[str, TransferRow] = {}

@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QWidget
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -33,7 +33,7 @@ Fact = tuple[str, str]
 class Inspector(QFrame):
     """Hidden while no machine is chosen."""
 
-    def __init__(self, services: Services, acts: Acts, closed: object) -> None:
+    def __init__(self, services: AppContext, acts: Acts, closed: object) -> None:
         super().__init__()
         set_role(self, "card")
         self.setAccessibleName(self.tr("Details"))

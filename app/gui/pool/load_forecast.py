@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.errors import AppError, Unreachable
 from app.gui.api.node_client import Call
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look.sentences import here, said
 
 Json = dict[str, Any]
@@ -40,7 +40,7 @@ class Outlook(QObject):
 
     changed = Signal()
 
-    def __init__(self, services: Services, parent: QObject) -> None:
+    def __init__(self, services: AppContext, parent: QObject) -> None:
         super().__init__(parent)
         self._services = services
         self._calls: list[Call] = []

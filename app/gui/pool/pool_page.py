@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QStackedWidget, QToolBu
 
 from app.gui.api.node_state import GONE
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.app.page import Page
 from app.gui.app.pool_status import others_loaded
@@ -117,7 +117,7 @@ class _Views(QStackedWidget):
 class PoolPage(Page):
     """One place for everything about the household."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
         self.title.setText(self.tr("Pool"))
         self.machines: tuple[MachineFacts, ...] = ()

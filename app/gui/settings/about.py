@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app import __version__
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.background_job import Job
 from app.gui.look import theme as sizes
 from app.gui.look.icons import FOLDER
@@ -122,7 +122,7 @@ class About(Group):
 
     can_reset = False
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("About"))
         own = button(self.tr("Show licence"), self._own)
         icons = button(
@@ -195,7 +195,7 @@ class About(Group):
 class TextDialog(Dialog):
     """A long text to read."""
 
-    def __init__(self, services: Services, title: str, text: str, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, title: str, text: str, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)

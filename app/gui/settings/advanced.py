@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 from app.core.log_line import readable
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import standing
 from app.gui.diagnostics.dialogs import save_diagnostics, why_unseen
 from app.gui.look import theme as sizes
@@ -29,7 +29,7 @@ class Advanced(Group):
 
     can_reset = False
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Advanced"))
         why = button(self.tr("Find out…"), lambda: why_unseen(services, self.window()))
         save = button(

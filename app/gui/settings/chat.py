@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QPlainTextEdit
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.settings.chat_defaults import (
     CTRL_ENTER,
@@ -27,7 +27,7 @@ NUMBER_WIDTH, SYSTEM_LINES = 112, 5
 class Chat(Group):
     """A chat that has values of its own keeps them."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Chat"))
         self.system = QPlainTextEdit()
         self.system.setTabChangesFocus(True)

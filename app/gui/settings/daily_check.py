@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QFrame, QWidget
 
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
 from app.gui.models.node_calls import Calls
@@ -18,7 +18,7 @@ from app.gui.widgets.layouts import column
 class DailyCheck(QFrame):
     """A card of its own; hidden until the node says whom it would ask."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__()
         set_role(self, "card")
         self._client, self._pool, self._calls = services.client, services.pool, Calls()

@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.widgets.buttons import button
@@ -23,7 +23,10 @@ class EraseSheet(Sheet):
     needs_node = False
 
     def __init__(
-        self, services: Services, parent: QWidget, end: Callable[[], object] = QCoreApplication.exit
+        self,
+        services: AppContext,
+        parent: QWidget,
+        end: Callable[[], object] = QCoreApplication.exit,
     ) -> None:
         sentence = self.tr(
             "Models, chats, settings, keys and the pairings of this computer are deleted, and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QMainWindow
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look.language import LANGUAGE
 from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
 from app.gui.look.theme import MAX_SCALE, MIN_SCALE, Scheme
@@ -21,7 +21,7 @@ STEP_PERCENT = 10
 class General(Group):
     """Changes of the look are seen at once."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("General"))
         system = ("", self.tr("As the system"))
         languages = [system, ("en", "English"), ("de", "Deutsch")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.dialogs import add_a_machine
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -28,7 +28,7 @@ class Household(Group):
 
     can_reset = False
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Household"))
         self._list = column(gap=0)
         self._shown: tuple[MachineFacts, ...] = ()

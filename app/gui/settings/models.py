@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
@@ -31,7 +31,7 @@ from app.gui.widgets.progress import Progress
 class ModelsPlace(QWidget):
     """Shows what the node's snapshot says of it."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__()
         self._services, self._calls = services, Calls()
         self.words, self.problem = paragraph("", "caption"), Remark(services.theme, services.go)
@@ -122,7 +122,7 @@ FIELD_WIDTH = 260
 class Models(Group):
     """The token itself never comes back from the node: only whether there is one, and where it is kept."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Models"))
         self.models, self.stages = Value(), Value()
         self._folders = {"models": self.models, "stages": self.stages}

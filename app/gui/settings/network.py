@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QLayout, QWidget
 
 from app.gui.api.node_client import Json
 from app.gui.api.restart import restart
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
@@ -30,7 +30,7 @@ from app.gui.widgets.machine_name import MachineName
 class Reaching(QWidget):
     """`refresh` follows the pool; a field that somebody types in stays."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__()
         self._services = services
         self._box = column(gap=sizes.M)
@@ -71,7 +71,7 @@ class Reaching(QWidget):
 class RestartRow(QFrame):
     """Says that something waits for a new start, and offers it."""
 
-    def __init__(self, services: Services, sentence: str) -> None:
+    def __init__(self, services: AppContext, sentence: str) -> None:
         super().__init__()
         set_role(self, "notice")
         again = button(self.tr("Restart it now"), lambda: restart(services))
@@ -87,7 +87,7 @@ MOST_PORT, FIELD_WIDTH = 65535, 220
 class Network(Group):
     """What is saved counts from the node's next start; the page says so and offers it."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))
         self.restart = RestartRow(
             services, self.tr("Saved. It counts once the background service starts anew.")

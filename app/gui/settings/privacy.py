@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
@@ -78,7 +78,7 @@ class Privacy(Group):
 
     can_reset = False
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Privacy"))
         self.machines, self.nearby = Value(), Value()
         self.hub, self.upstreams, self.updates = Value(), Value(), Value()

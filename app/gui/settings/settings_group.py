@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, Done, Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.settings.setting_row import Setting
 from app.gui.widgets.buttons import button
@@ -66,7 +66,7 @@ class Group(QWidget):
     failed = Signal(object)  # AppError, for the page to say
     can_reset = True
 
-    def __init__(self, services: Services, title: str) -> None:
+    def __init__(self, services: AppContext, title: str) -> None:
         super().__init__()
         self.services, self.title = services, title
         self.heading = label(title, "section")

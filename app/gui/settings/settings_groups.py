@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.settings.settings_group import Group
 
 ADVANCED = "Advanced"
@@ -20,68 +20,68 @@ class Entry:
     name: str
     words: object  # translated when shown
     icon: str
-    make: Callable[[Services], Group]
+    make: Callable[[AppContext], Group]
 
     @property
     def title(self) -> str:
         return QCoreApplication.translate(self.name, str(self.words))
 
 
-def _general(services: Services) -> Group:
+def _general(services: AppContext) -> Group:
     from app.gui.settings.general import General
 
     return General(services)
 
 
-def _network(services: Services) -> Group:
+def _network(services: AppContext) -> Group:
     from app.gui.settings.network import Network
 
     return Network(services)
 
 
-def _household(services: Services) -> Group:
+def _household(services: AppContext) -> Group:
     from app.gui.settings.household import Household
 
     return Household(services)
 
 
-def _models(services: Services) -> Group:
+def _models(services: AppContext) -> Group:
     from app.gui.settings.models import Models
 
     return Models(services)
 
 
-def _chat(services: Services) -> Group:
+def _chat(services: AppContext) -> Group:
     from app.gui.settings.chat import Chat
 
     return Chat(services)
 
 
-def _local_api(services: Services) -> Group:
+def _local_api(services: AppContext) -> Group:
     from app.gui.settings.api.local_api import LocalApi
 
     return LocalApi(services)
 
 
-def _privacy(services: Services) -> Group:
+def _privacy(services: AppContext) -> Group:
     from app.gui.settings.privacy import Privacy
 
     return Privacy(services)
 
 
-def _updates(services: Services) -> Group:
+def _updates(services: AppContext) -> Group:
     from app.gui.settings.updates import Updates
 
     return Updates(services)
 
 
-def _advanced(services: Services) -> Group:
+def _advanced(services: AppContext) -> Group:
     from app.gui.settings.advanced import Advanced
 
     return Advanced(services)
 
 
-def _about(services: Services) -> Group:
+def _about(services: AppContext) -> Group:
     from app.gui.settings.about import About
 
     return About(services)

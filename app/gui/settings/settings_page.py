@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.gui.api.node_state import Link
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -27,7 +27,7 @@ SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect
 class SettingsPage(Page):
     """One group is shown at a time; a search shows what fits, of all groups."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
         self._made: dict[int, Group] = {}  # by their lines in the list
         self._rest = QTimer(

@@ -10,7 +10,7 @@ from PySide6.QtGui import QDesktopServices
 from app import __version__
 from app.core.errors import AppError
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.machine_words import moment
 from app.gui.settings.about import TextDialog
@@ -28,7 +28,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 class Updates(Group):
     """Nothing is downloaded: it opens the page of a version. Where no place is named to ask, the page says so."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
         self.engine, self.others = Value(), Value()
         new = button(self.tr("Show"), self._show_changes)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.field_remark import Remark
@@ -19,7 +19,7 @@ from app.gui.widgets.layouts import column
 class AutostartSwitch(QWidget):
     """A row of its own: title, a line below it, the switch. For any page."""
 
-    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._client, self._pool = services.client, services.pool
         self._call: Call | None = None

@@ -9,7 +9,7 @@ from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
@@ -30,7 +30,7 @@ SAVED_MS = 10_000  # so long the head says that a change is kept; Undo stays
 class ComputerPage(Page):
     """Cards one under another; each change holds at once and can be undone."""
 
-    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(services, self.tr("This computer"), parent)
         self.lending = Lending(services.client, services.pool, self)
         self.lending.failed.connect(self._failed)

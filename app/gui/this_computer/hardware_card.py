@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
 from app.gui.look.theme import set_role
@@ -23,7 +23,7 @@ from app.gui.widgets.progress import Progress
 class HardwareCard(QFrame):
     """Asked when the page is shown; nothing of it changes by itself but free amounts."""
 
-    def __init__(self, services: Services, parent: QWidget | None = None) -> None:
+    def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._client, self._pool = services.client, services.pool

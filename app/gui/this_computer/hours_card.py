@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QVBoxLayout, QWidg
 
 from app.core.errors import AppError
 from app.core.lending.hours import MAX_CHARACTERS, MAX_SPANS, hours_text, read_hours, within
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import said
@@ -30,7 +30,9 @@ KEPT = "lending/hours"  # what was painted before it was switched off
 class HoursCard(QFrame):
     """A switch; below it the week, as a table to paint and as text."""
 
-    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, services: AppContext, lending: Lending, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending = lending

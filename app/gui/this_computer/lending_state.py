@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, NodeClient
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ class Lending(QObject):
     saved = Signal()  # a change is in force; `can_undo` says whether it can be undone
     failed = Signal(object)  # AppError of something that was asked
 
-    def __init__(self, client: NodeClient, pool: Pool, parent: QObject | None = None) -> None:
+    def __init__(self, client: NodeClient, pool: NodeState, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client, self._pool = client, pool
         self._told: Json = {}

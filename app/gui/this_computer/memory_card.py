@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QWidget
 
 from app.core.lending.policy import LINK_LEAST_MBIT, LINK_MOST_MBIT
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme, set_role
@@ -142,7 +142,9 @@ NO_LIMIT = LINK_LEAST_MBIT - 1
 class MemoryCard(QFrame):
     """All amounts are the node's; only the slider's place is a person's until it is told."""
 
-    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, services: AppContext, lending: Lending, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending = lending
@@ -189,7 +191,7 @@ class MemoryCard(QFrame):
             self.tr("Lent, unused"), self.tr("Always kept for you"), self.tr("Free"),
         )  # fmt: skip
 
-    def _legend(self, services: Services) -> Flow:
+    def _legend(self, services: AppContext) -> Flow:
         """All entries as wide as the widest, so that they stand below each other."""
         for name, look in zip(self._names(), LOOKS, strict=True):
             entry, figure = QWidget(), label("")

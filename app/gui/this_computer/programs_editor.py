@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 from app.core.errors import AppError
 from app.core.lending.policy import MAX_PROGRAM_CHARACTERS, MAX_PROGRAMS, executable
 from app.gui.api.node_client import Call, Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.this_computer.lending_state import Lending
 from app.gui.this_computer.rule_row import RuleRow
@@ -26,7 +26,9 @@ SHOWN_CHARACTERS = 12  # at least, of the name that is typed
 class ProgramsEditor(QWidget):
     """Adds and removes at once; the page's Undo brings a removed one back."""
 
-    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, services: AppContext, lending: Lending, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._services, self._lending = services, lending
         self._call: Call | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QFrame, QWidget
 
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
@@ -27,7 +27,9 @@ USUAL_HOT, HOT_BOUNDS = 95, (50, 105)  # those of core/policy.py
 class RulesCard(QFrame):
     """Every change holds at once."""
 
-    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, services: AppContext, lending: Lending, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending, self._theme = lending, services.theme

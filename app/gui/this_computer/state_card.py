@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QVBoxLayout, QW
 
 from app.gui.api.node_client import Json
 from app.gui.api.node_state import GONE, Link
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import COLOURS, Kind
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
@@ -37,7 +37,9 @@ KINDS = {
 class StateCard(QFrame):
     """The first thing on the page."""
 
-    def __init__(self, services: Services, lending: Lending, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, services: AppContext, lending: Lending, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._services, self._lending = services, lending

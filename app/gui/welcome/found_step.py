@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
@@ -52,7 +52,7 @@ class Found(QWidget):
 class FoundStep(Step):
     """Device and memory from the node, the disk from the system."""
 
-    def __init__(self, services: Services, others: OtherModels) -> None:
+    def __init__(self, services: AppContext, others: OtherModels) -> None:
         super().__init__(
             services,
             self.tr("What this computer has"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.welcome.step import Failed, Step, Then
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.machine_name import MachineName
@@ -17,7 +17,7 @@ class LateName(QObject):
 
     refused = Signal(object)  # AppError
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services.pool)
         self._services, self._name = services, ""
         services.pool.changed.connect(self._send)
@@ -37,7 +37,7 @@ class LateName(QObject):
 class NameStep(Step):
     """The node has found a friendly name already; it may be another."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(
             services,
             self.tr("Welcome to Poolhouse"),

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look.sentences import said
 from app.gui.models.transfer_row import checking_words
 
@@ -20,7 +20,7 @@ class OtherModels(QObject):
 
     changed = Signal()
 
-    def __init__(self, services: Services, parent: QObject | None = None) -> None:
+    def __init__(self, services: AppContext, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client, self._pool, self._importing = (
             services.client,

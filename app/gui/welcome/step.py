@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column
@@ -24,7 +24,7 @@ class Step(QWidget):
     leave = Signal(str)  # end here, with this page
     judged = Signal()  # `may_go_on` may be another
 
-    def __init__(self, services: Services, title: str, sentence: str) -> None:
+    def __init__(self, services: AppContext, title: str, sentence: str) -> None:
         super().__init__()
         self.services = services
         self.title = label(title, "title")

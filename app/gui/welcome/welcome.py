@@ -13,7 +13,7 @@ from app.core.planner.verdict import Word
 from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
@@ -45,7 +45,7 @@ from app.gui.widgets.notice import Notice
 class PairStep(Step):
     """One machine is enough, so this can wait."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(
             services,
             self.tr("Do you have another computer?"),
@@ -104,7 +104,7 @@ KEY, BOTH, LEND = "first_run/role", "both", "lend"
 class RoleStep(Step):
     """Use models and lend, or lend only: which page opens first. Lending itself is on This computer."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(
             services,
             self.tr("What is this computer for?"),
@@ -185,7 +185,7 @@ class Offer(QWidget):
 
     wanted = Signal()
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__()
         self._client = services.client
         self._call: Call | None = None
@@ -202,7 +202,7 @@ class Offer(QWidget):
 
 
 class Recommendation(Offer):
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services)
         self._starter: Json | None = None
         self.title, self.about = label("", "section"), paragraph("")
@@ -236,7 +236,7 @@ class Recommendation(Offer):
 class ReadyStep(Step):
     """Says what is there now and what comes next."""
 
-    def __init__(self, services: Services, others: OtherModels) -> None:
+    def __init__(self, services: AppContext, others: OtherModels) -> None:
         super().__init__(
             services,
             self.tr("Ready"),
@@ -283,7 +283,7 @@ class ReadyStep(Step):
 class GuideAhead(QObject):
     """Nobody asked for it: where anything speaks against it, nothing is loaded, and nothing is said."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services.pool)  # the first steps are gone before it is through
         self._services, self._pool = services, services.pool
         self._is_asked = False
@@ -348,7 +348,7 @@ class _OneStep(QWidget):
 class Welcome(QWidget):
     """Covers `window` until the last step, or until it is skipped."""
 
-    def __init__(self, services: Services, window: QMainWindow) -> None:
+    def __init__(self, services: AppContext, window: QMainWindow) -> None:
         super().__init__(window)
         self._services, self._window = services, window
         set_role(self, "page")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from app.core.errors import BadInput
 from app.core.recovery.recovery import Notice, Recovered
-from app.core.scheduler.requester import OWNER, Whose
+from app.core.scheduler.requester import OWNER, Requester
 from app.core.tools.reasoning import (
     AS_IT_IS,
     Begins,
@@ -60,7 +60,7 @@ class Question:
     conversation: str | None = None  # a later question of it reuses what it shares with this one
     ignore_end: bool = False  # go on past end tokens, for benchmarks
     request: str = ""  # its id, for logs
-    whose: Whose = OWNER
+    whose: Requester = OWNER
     guesses: bool = True  # as Request.guesses
     signs: Mapping[int, bytes] = field(default_factory=dict)  # control tokens that are text here
     came_at: float = field(default_factory=time.monotonic)

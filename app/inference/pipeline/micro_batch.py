@@ -23,7 +23,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class MicroBatch:
     """A micro-batch under way."""
 
     step: Step
@@ -31,7 +31,7 @@ class Carried:
     guess: Guess | None = None  # its one token is not known yet
 
     @classmethod
-    def of(cls, parts: SequenceOf[Part]) -> Carried:
+    def of(cls, parts: SequenceOf[Part]) -> MicroBatch:
         """Positions whose tokens are known."""
         segments = [part.segment for part in parts]
         due = [part.segment for part in parts if part.due]
@@ -41,20 +41,20 @@ class Carried:
         return cls(Step.of(segments, due, struct.pack(f"<{len(ids)}i", *ids)), tuple(parts))
 
     @classmethod
-    def guessed(cls, sequence: Sequence, guess: Guess) -> Carried:
+    def guessed(cls, sequence: Sequence, guess: Guess) -> MicroBatch:
         """A position whose token has not come."""
         segment = Segment(sequence.slot, 1, guess.pos)
         step = Step.of([segment], [segment], struct.pack("<i", guess.token))
         return cls(step, (Part(sequence, segment, True),), guess)
 
-    def following(self) -> Carried:
+    def following(self) -> MicroBatch:
         """The next position of each, for the tokens that come of this one."""
         segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
         parts = [
             Part(part.sequence, segment, True)
             for part, segment in zip(self.parts, segments, strict=True)
         ]
-        return Carried(Step.of(segments, segments, b""), tuple(parts))
+        return MicroBatch(Step.of(segments, segments, b""), tuple(parts))
 
     @property
     def goes_on(self) -> bool:

@@ -29,10 +29,10 @@ from app.core.recovery.recovery import (
 from app.core.scheduler.queue_eta import InLine
 from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
 from app.core.scheduler.schedule import Limits
-from app.inference.pipeline.micro_batch import Carried
+from app.inference.pipeline.micro_batch import MicroBatch
 from app.inference.pipeline.pipeline_config import Shape
 from app.inference.pipeline.recovering import Rebuilder, recovered
-from app.inference.pipeline.scheduler import Work
+from app.inference.pipeline.scheduler import Scheduler
 from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s
 from app.inference.pipeline.sequence import Sequence as Asking
 from app.inference.pipeline.speculative_tokens import go_ahead
@@ -41,7 +41,7 @@ from app.inference.pipeline.step import Step
 from app.inference.stages.slot_ops import Order
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.verification_samples import Samples
-from app.inference.worker.priority_lock import Turns
+from app.inference.worker.priority_lock import PriorityLock
 from app.inference.worker.worker_errors import slots_of
 from backends.contract import keeps_apart
 
@@ -54,10 +54,10 @@ HOLD_S = 2.0  # for what is under way, before stages are changed on purpose
 
 def _share_turns(stages: Sequence[StageClient]) -> None:
     """Runs on one machine compute in turn, earlier ones first."""
-    turns: dict[str, Turns] = {}
+    turns: dict[str, PriorityLock] = {}
     for rank, stage in enumerate(stages):
         if sum(other.machine == stage.machine for other in stages) > 1:
-            stage.share(turns.setdefault(stage.machine, Turns()), rank)
+            stage.share(turns.setdefault(stage.machine, PriorityLock()), rank)
 
 
 class Pipeline:
@@ -78,7 +78,7 @@ class Pipeline:
     ) -> None:
         self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
         self._samples = samples  # of what lenders compute
-        self._work = Work(shape, self._limits(), self.figures)
+        self._work = Scheduler(shape, self._limits(), self.figures)
         self._heir: Callable[[Asking, Loss], bool] = lambda *_: False
         self._group = asyncio.TaskGroup()
         self._rounds: asyncio.Task[None] | None = None
@@ -415,14 +415,14 @@ class Pipeline:
             raise why
         return found
 
-    async def _arrived(self, carried: Carried) -> Step | None:
+    async def _arrived(self, carried: MicroBatch) -> Step | None:
         """A micro-batch as the last run takes it; None: it was computed for a token that did not come."""
         stages = self._stages[:-1]
         if carried.guess is not None:
             return await go_ahead(carried.guess, carried.step, stages)
         return await self._through(stages, carried.step)
 
-    def _following(self, carried: Carried) -> Carried | None:
+    def _following(self, carried: MicroBatch) -> MicroBatch | None:
         """What the first run may compute in the same trip as the last: both are in one worker."""
         return self._work.following(carried) if len(self._stages) > 1 else None
 

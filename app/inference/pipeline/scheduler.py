@@ -29,7 +29,7 @@ from app.core.scheduler.schedule import (
     spare,
 )
 from app.core.scheduler.speculation import Gain
-from app.inference.pipeline.micro_batch import Carried, Part
+from app.inference.pipeline.micro_batch import MicroBatch, Part
 from app.inference.pipeline.pipeline_config import Shape
 from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
 from app.inference.pipeline.speculative_tokens import take_back
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 LIKELY = struct.Struct("<if")  # token id, natural log of its probability
 
 
-class Work:
+class Scheduler:
     """Chooses by core/schedule.py, and keeps the books. Everything here happens between two awaits."""
 
     def __init__(
@@ -248,7 +248,7 @@ class Work:
 
     # micro-batches
 
-    async def next_batch(self) -> Carried:
+    async def next_batch(self) -> MicroBatch:
         """The next micro-batch, waiting until there is one."""
         while (carried := self._choose() or self._guess()) is None:
             lane = asyncio.get_running_loop().create_future()
@@ -256,7 +256,7 @@ class Work:
             await lane
         return carried
 
-    def deliver(self, carried: Carried, step: Step, *, followed: bool = False) -> None:
+    def deliver(self, carried: MicroBatch, step: Step, *, followed: bool = False) -> None:
         """A micro-batch is back: a sampled token to every sequence that was due one."""
         sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
@@ -268,7 +268,7 @@ class Work:
                 self._judge(sequence, now - before, followed)
         self.drop(carried)
 
-    def drop(self, carried: Carried) -> None:
+    def drop(self, carried: MicroBatch) -> None:
         """A micro-batch is back, or goes no further."""
         self._under_way -= 1
         if not self._under_way and self._order is not None and self._order.is_behind:
@@ -278,7 +278,7 @@ class Work:
                 self._came_back(part.sequence)
         self.wake()
 
-    async def take_back_guesses(self, carried: Carried, stages: SequenceOf[StageClient]) -> None:
+    async def take_back_guesses(self, carried: MicroBatch, stages: SequenceOf[StageClient]) -> None:
         """What of its sequences was computed for tokens that did not come is forgotten, wherever it got."""
         for part in carried.parts:
             sequence = part.sequence
@@ -301,7 +301,7 @@ class Work:
             if sequence := self._running.get(segment.slot):
                 sequence.likely = found
 
-    def following(self, carried: Carried) -> Carried | None:
+    def following(self, carried: MicroBatch) -> MicroBatch | None:
         """The step after this one, where all of it is known but the tokens: the same answers go on,
         and nobody else is there to join them. Then it counts as under way."""
         parts = carried.parts
@@ -313,7 +313,7 @@ class Work:
             return None
         return self._entered(carried.following())
 
-    async def take_back(self, following: Carried, first: StageClient) -> None:
+    async def take_back(self, following: MicroBatch, first: StageClient) -> None:
         """It goes no further: the one run that has computed it forgets it."""
         for part in following.parts:
             await first.forget(part.segment.slot, part.segment.pos)
@@ -331,7 +331,7 @@ class Work:
                 lane.set_result(None)
                 return
 
-    def _choose(self) -> Carried | None:
+    def _choose(self) -> MicroBatch | None:
         rows = [s for s in self._running.values() if s.begun and not s.leaving and not s.full]
         if not rows or self._held:
             return None
@@ -340,7 +340,7 @@ class Work:
             self.wake()
         return self._carry(batch) if batch is not None else None
 
-    def _guess(self) -> Carried | None:
+    def _guess(self) -> MicroBatch | None:
         """A position whose token is only guessed, while a machine would stand idle otherwise."""
         running = self._running.values()
         if self._held or self._shape.recurrent or not spare(running, self._limits, self._under_way):
@@ -348,18 +348,18 @@ class Work:
         for sequence in sorted(running, key=lambda s: len(s.guesses.pending)):
             if sequence.guessable and (guess := sequence.guesses.next(sequence.tokens, self._gain)):
                 self.wake()
-                return self._entered(Carried.guessed(sequence, guess))
+                return self._entered(MicroBatch.guessed(sequence, guess))
         return None
 
-    def _carry(self, batch: Batch) -> Carried:
+    def _carry(self, batch: Batch) -> MicroBatch:
         parts = []
         for segment in batch.segments:
             sequence = self._running[segment.slot]
             sequence.kept = sequence.kept.after(segment)
             parts.append(Part(sequence, segment, segment.end >= sequence.due_from))
-        return self._entered(Carried.of(parts))
+        return self._entered(MicroBatch.of(parts))
 
-    def _entered(self, carried: Carried) -> Carried:
+    def _entered(self, carried: MicroBatch) -> MicroBatch:
         """It is under way."""
         self._number += 1
         self._under_way += 1

@@ -14,17 +14,17 @@ from typing import Protocol
 
 
 @dataclass(slots=True)
-class Course:
+class SlotOpLog:
     """Of one pipeline."""
 
     entered: int = 0  # steps that its first run was sent: each has its number
 
 
 @dataclass(slots=True)
-class Passage:
+class SlotOpCursor:
     """Of one run: what it shall forget, each after the steps that came before it in the first run."""
 
-    course: Course = field(default_factory=Course)
+    course: SlotOpLog = field(default_factory=SlotOpLog)
     is_first: bool = True
     line: asyncio.Lock = field(default_factory=asyncio.Lock)  # one thing is sent at a time
     _reached: int = 0  # the last step that this run was sent
@@ -53,16 +53,16 @@ class Passage:
             yield slot, keep
 
 
-class Told(Protocol):
+class SlotOp(Protocol):
     """A run as this file needs it; inference/stage_client.py has it."""
 
-    def follow(self, course: Course, *, is_first: bool) -> None: ...
+    def follow(self, course: SlotOpLog, *, is_first: bool) -> None: ...
     def forget_later(self, slot: int, keep: int) -> None: ...
-    async def forget(self, slot: int, keep: int = 0, others: Sequence[Told] = ()) -> None: ...
+    async def forget(self, slot: int, keep: int = 0, others: Sequence[SlotOp] = ()) -> None: ...
     async def catch_up(self, number: int | None = None) -> bool: ...
 
 
-async def forget(runs: Sequence[Told], slot: int, keep: int) -> bool:
+async def forget(runs: Sequence[SlotOp], slot: int, keep: int) -> bool:
     """On each of these, the first of a pipeline and some after it, at the same place among its steps.
 
     Whether some of them are told later: steps are under way to them that come first.
@@ -75,8 +75,8 @@ async def forget(runs: Sequence[Told], slot: int, keep: int) -> bool:
 class Order:
     """Of the runs that make one pipeline now."""
 
-    def __init__(self, runs: Sequence[Told]) -> None:
-        self._runs, self._course = runs, Course()
+    def __init__(self, runs: Sequence[SlotOp]) -> None:
+        self._runs, self._course = runs, SlotOpLog()
         self.is_behind = (
             False  # something is still to be said to some run; at the latest before its next step
         )

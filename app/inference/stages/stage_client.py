@@ -18,8 +18,8 @@ from app.core.scheduler.hidden_rows import are_usable
 from app.core.scheduler.routing import Pace
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
 from app.inference.pipeline.step import Run, Step
-from app.inference.stages.slot_ops import Course, Passage, Told
-from app.inference.worker.priority_lock import Turns
+from app.inference.stages.slot_ops import SlotOp, SlotOpCursor, SlotOpLog
+from app.inference.worker.priority_lock import PriorityLock
 from app.inference.worker.worker_errors import lost_of
 from backends import orders
 from backends.contract import Number, Sampling
@@ -39,7 +39,7 @@ from backends.frames import (
 
 
 @dataclass(slots=True)
-class Sent:
+class InFlight:
     """A frame under way, oldest first in its stage's queue."""
 
     seq: int
@@ -54,7 +54,7 @@ class Sent:
     sent_at: float = field(default_factory=time.monotonic)
 
 
-NOTHING = Sent(1 << 62, Kind.STEP, None, b"", -1)  # while nothing is under way
+NOTHING = InFlight(1 << 62, Kind.STEP, None, b"", -1)  # while nothing is under way
 
 
 T = TypeVar("T")
@@ -144,10 +144,10 @@ class StageClient:
         self._deadlines = deadlines or Deadlines()
         self._meter = StageMeter(name)
         self._credit = asyncio.Semaphore(CREDIT)
-        self._turns: Turns | None = None
-        self._passage = Passage()
+        self._turns: PriorityLock | None = None
+        self._passage = SlotOpCursor()
         self._rank = 0
-        self._sent: deque[Sent] = deque()
+        self._sent: deque[InFlight] = deque()
         self._seq = 0
         self._repeated = 0  # up to this one everything was sent twice
         self._ended_with = NOTHING  # the oldest frame without an answer then
@@ -190,13 +190,13 @@ class StageClient:
         rows = memoryview(data)[start:]
         return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number)
 
-    def share(self, turns: Turns, rank: int) -> None:
+    def share(self, turns: PriorityLock, rank: int) -> None:
         """This machine holds several runs, and computes one step after another."""
         self._turns, self._rank = turns, rank
 
-    def follow(self, course: Course, *, is_first: bool) -> None:
+    def follow(self, course: SlotOpLog, *, is_first: bool) -> None:
         """This is one run of a pipeline, whose runs are all told the same in the same order."""
-        self._passage = Passage(course, is_first)
+        self._passage = SlotOpCursor(course, is_first)
 
     async def _compute(self, step: Step, enters: Callable[[], None] | None) -> tuple[bytes, int]:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -233,7 +233,7 @@ class StageClient:
         except (AppError, OSError) as error:
             raise self._fail_by(error) from None
 
-    async def forget(self, slot: int, keep: int = 0, others: Sequence[Told] = ()) -> None:
+    async def forget(self, slot: int, keep: int = 0, others: Sequence[SlotOp] = ()) -> None:
         """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones.
 
         others: runs after this one, which are told so at the same place.
@@ -257,7 +257,7 @@ class StageClient:
         seq = self._next_seq()
         table = SEGMENT.pack(slot, 0, keep)
         head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
-        self._sent.append(Sent(seq, Kind.FORGET, None, b"", 0, table, head + table))
+        self._sent.append(InFlight(seq, Kind.FORGET, None, b"", 0, table, head + table))
         await self._put(head + table)
 
     async def begin(
@@ -277,7 +277,7 @@ class StageClient:
         head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
         table = SEGMENT.pack(order.slot, 0, order.due_from)
         frame = b"".join((head, table, payload))
-        self._sent.append(Sent(seq, Kind.BEGIN, answer, b"", 0, table, frame))
+        self._sent.append(InFlight(seq, Kind.BEGIN, answer, b"", 0, table, frame))
         await self._put(frame)
         await answer
 
@@ -314,7 +314,7 @@ class StageClient:
         return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
 
     @property
-    def _oldest(self) -> Sent:
+    def _oldest(self) -> InFlight:
         if self.lost is not None:
             return self._ended_with
         return self._sent[0] if self._sent else NOTHING
@@ -367,7 +367,7 @@ class StageClient:
         self._repeated = self._seq
         return [sent.frame for sent in self._sent]
 
-    def _waits_from(self, sent: Sent) -> float:
+    def _waits_from(self, sent: InFlight) -> float:
         return max(sent.sent_at, self._link.last_done_at(), self._awake_at)
 
     def give_up(self, why: StageLost) -> None:
@@ -427,7 +427,7 @@ class StageClient:
             )
             n_answer = len(expected) + n_rows
         self._sent.append(
-            Sent(
+            InFlight(
                 seq,
                 Kind.STEP,
                 answer,
@@ -454,14 +454,14 @@ class StageClient:
         self._seq += 1
         return self._seq
 
-    def _measure(self, sent: Sent, n_bytes: int) -> None:
+    def _measure(self, sent: InFlight, n_bytes: int) -> None:
         now = time.monotonic()
         if sent.kind is Kind.STEP:
             self._meter.bytes_in += n_bytes
             began = max(sent.sent_at, self._link.last_done_at())
             self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
 
-    def _received_other(self, data: bytes, sent: Sent) -> bool:
+    def _received_other(self, data: bytes, sent: InFlight) -> bool:
         """Anything but the expected rows: news, something late, or an error; or what was waited for has been done."""
         head = read_head(data)
         if head.pipeline != self.run.pipeline:

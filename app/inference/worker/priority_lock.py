@@ -6,7 +6,7 @@ import asyncio
 from heapq import heappop, heappush
 
 
-class Turns:
+class PriorityLock:
     """Who computes next on a machine that holds the first and the last run of a pipeline.
 
     In the order of arrival, a lender would often stand idle: the last run of one group of answers

@@ -33,7 +33,7 @@ def _where(words: str) -> str:
     return found.group(1) if found else ""
 
 
-def plainly(words: str) -> str:
+def explain(words: str) -> str:
     """What the decoder says, as a person would; words that nobody knows, as they are."""
     field = wrong_field(words)
     named = field or "the body"

@@ -1,4 +1,4 @@
-"""The routes of getting models, each a few lines over one method of Shop or Downloads."""
+"""The routes of getting models, each a few lines over one method of ModelSources or Downloads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 from app.node.control import requests as asked
-from app.node.downloads.model_sources import Shop
+from app.node.downloads.model_sources import ModelSources
 
 MOST = 60
 
 
-def routes(shop: Shop) -> list[web.RouteDef]:
+def routes(shop: ModelSources) -> list[web.RouteDef]:
     """All of them."""
     pages = _Routes(shop)
     return [
@@ -37,7 +37,7 @@ def routes(shop: Shop) -> list[web.RouteDef]:
 
 
 class _Routes:
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: ModelSources) -> None:
         self._shop = shop
 
     async def catalogue(self, request: web.Request) -> web.Response:

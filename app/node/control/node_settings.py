@@ -21,7 +21,7 @@ from app.machine.settings import Choices, Settings, load
 from app.network.network import Network
 from app.node.control import requests as asked
 from app.node.downloads.models_move import existing
-from app.node.links.discovery_service import Finding, choice_of
+from app.node.links.discovery_service import DiscoveryService, choice_of
 from app.node.options import NodeOptions
 
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ class OwnSettings:
         options: NodeOptions,
         choices: Choices,
         network: Network,
-        finding: Finding,
+        finding: DiscoveryService,
         folders: ModelsFolders,
     ) -> None:
         self._home, self._options, self._choices = home, options, choices

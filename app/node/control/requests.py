@@ -13,7 +13,7 @@ from app.core.errors import BadInput
 from app.core.lending.policy import LINK_MOST_MBIT
 from app.decoding import decode
 from app.network.peer.bounded_body import whole_body
-from app.node.control.decode_errors import plainly
+from app.node.control.decode_errors import explain
 from app.node.control.guard import MAX_BODY_BYTES
 from backends.contract import KvType, Sampling
 
@@ -305,4 +305,4 @@ async def body(request: web.Request, kind: type[R]) -> R:
     try:
         return decode(lone_surrogates.replaced(raw) or b"{}", kind)
     except ValueError as error:
-        raise BadInput("bad_request", why=plainly(str(error))) from None
+        raise BadInput("bad_request", why=explain(str(error))) from None

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from app.core.errors import BadInput
 from app.core.ids import MachineId
-from app.gateway.access.slow_client_guard import FirstWords, runner_of
+from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.servers.lan_server import LanDoor
 from app.gateway.servers.local_server import ChatApi
 from app.machine import release_address
@@ -28,15 +28,15 @@ from app.node.control.state_routes import StateRoutes
 from app.node.doctor.doctor import Doctor
 from app.node.downloads.updates import Updates
 from app.node.known_household import KnownHousehold
-from app.node.lending.lending_policy import LendRules
-from app.node.links.link_registry import LinkBook
+from app.node.lending.lending_policy import LendingPolicy
+from app.node.links.link_registry import LinkRegistry
 from app.node.models.detached_answers import KeptAnswers
 from app.node.node import Node
 
 # The control API's routes over the links to other machines: measured, and by which interface.
 
 
-def link_route_defs(links: LinkBook, household: KnownHousehold) -> list[web.RouteDef]:
+def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.RouteDef]:
     """Each is a few lines over one method of the book of links."""
 
     async def measure(request: web.Request) -> web.Response:
@@ -63,7 +63,7 @@ def other_machine(household: KnownHousehold, ref: str) -> MachineId:
 # The control API's routes over what this computer lends.
 
 
-def lending_route_defs(lending: LendRules) -> list[web.RouteDef]:
+def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
     """Each is a few lines over one method of the rules."""
 
     async def told(request: web.Request) -> web.Response:
@@ -118,7 +118,7 @@ class Control:
         self.answers = answers
         self.token = secrets.token_urlsafe(32)
         self.port = 0
-        self._words = FirstWords()
+        self._words = SlowClientGuard()
         checked = guard(self.token, lambda: self.port, self._words.heard)
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[checked])
         app.add_routes(routes)
@@ -141,7 +141,7 @@ class Control:
         await self._runner.cleanup()
 
 
-class Doors:
+class Servers:
     """They open and close together; what each lets in is its own affair. Each is given the services it uses."""
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
@@ -155,7 +155,7 @@ class Doors:
             node.guesting,
             node.rights,
             node.journal,
-            LanDoor(node.home, lambda: interfaces, FirstWords(), node.network.expects),
+            LanDoor(node.home, lambda: interfaces, SlowClientGuard(), node.network.expects),
         )
         self._updates = Updates(
             node.home.root / "updates.json",

@@ -19,9 +19,9 @@ from app.machine.paths import Home
 from app.network.network import Network
 from app.node.doctor import doctor_network
 from app.node.known_household import KnownHousehold
-from app.node.lending.lending_policy import LendRules
-from app.node.links.discovery_service import Finding
-from app.node.links.link_registry import LinkBook
+from app.node.lending.lending_policy import LendingPolicy
+from app.node.links.discovery_service import DiscoveryService
+from app.node.links.link_registry import LinkRegistry
 from app.node.models.model_manager import Hosting
 from app.node.snapshot import sentence
 
@@ -94,9 +94,9 @@ class Doctor:
         home: Home,
         network: Network,
         household: KnownHousehold,
-        finding: Finding,
-        lending: LendRules,
-        links: LinkBook,
+        finding: DiscoveryService,
+        lending: LendingPolicy,
+        links: LinkRegistry,
         hosting: Hosting,
         busy: Callable[[], bool],
     ) -> None:
@@ -147,7 +147,7 @@ def _household(network: Network) -> Check:
     return Check("Household", True, in_words("check_household", machines=others + 1))
 
 
-def _lending(lending: LendRules) -> Check:
+def _lending(lending: LendingPolicy) -> Check:
     lent, why = lending.lent_bytes(), sentence(lending.reason())
     if why is None and lent:
         return Check("Lending", True, in_words("check_lending", lent_bytes=lent))

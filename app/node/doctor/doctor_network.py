@@ -17,7 +17,7 @@ from app.network.discovery.announcement import on_one_link
 from app.network.messages import PROTOCOL, Called, speak_together
 from app.network.network import Network
 from app.network.sockets import Address
-from app.node.links.discovery_service import Finding
+from app.node.links.discovery_service import DiscoveryService
 
 ASKED = 3  # machines at most: each may take some seconds
 
@@ -54,7 +54,7 @@ class Heard:
     address: str = ""
 
 
-async def checks(network: Network, finding: Finding, household: Household) -> list[Check]:
+async def checks(network: Network, finding: DiscoveryService, household: Household) -> list[Check]:
     """Check what may keep machines apart."""
     every = await asyncio.to_thread(interfaces)
     used = usable(every, finding.choice.interfaces)

@@ -14,7 +14,7 @@ from app.catalog.transfers.download_records import Book, Places, Record
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES, no_room, to_its_end
 from app.core.errors import BadInput, Reason
 from app.core.reasons import with_reason
-from app.node.downloads.transfer_rate import Pace
+from app.node.downloads.transfer_rate import TransferRate
 
 # What a download does at this moment, and how a face is told of it.
 
@@ -31,7 +31,7 @@ class Live:
         self.done_bytes = done_bytes
         self.doing: Doing = "nothing"
         self.held_up: Reason | None = None  # why nothing comes, though it goes on
-        self._pace = Pace()
+        self._pace = TransferRate()
         self._told = 0.0
 
     def waiting(self) -> None:

@@ -60,7 +60,7 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DownloadRequest:
     """What a person asked for; the names are checked ones. revision None: the catalogue's, or the newest."""
 
     repository: str
@@ -70,7 +70,7 @@ class Wish:
     copy: Copy | None = None
 
 
-def new_record(wish: Wish, around: Around, pin: Pin | None = None) -> Record:
+def new_record(wish: DownloadRequest, around: Around, pin: Pin | None = None) -> Record:
     """The record of a download; what the catalogue promises of the file counts, or else the pin of the
     household. Raises AppError."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
@@ -104,7 +104,7 @@ def new_record(wish: Wish, around: Around, pin: Pin | None = None) -> Record:
     )
 
 
-def _pinned(wish: Wish, around: Around, pin: Pin) -> Record:
+def _pinned(wish: DownloadRequest, around: Around, pin: Pin) -> Record:
     return Record(
         id=id_of(wish.repository, wish.file),
         repository=wish.repository,
@@ -120,7 +120,7 @@ def _pinned(wish: Wish, around: Around, pin: Pin) -> Record:
     )
 
 
-def may_be_pinned(wish: Wish, around: Around) -> bool:
+def may_be_pinned(wish: DownloadRequest, around: Around) -> bool:
     """Whether a file is one of the catalogue's whose hash nobody could look up."""
     known = promised(around.catalogue(), wish.repository, wish.file, wish.revision)
     return known is not None and known[1].whole_hash is None

@@ -28,7 +28,7 @@ from app.node.downloads.download_ledger import Ledger
 from app.node.downloads.download_source import (
     Around,
     Copy,
-    Wish,
+    DownloadRequest,
     files_of,
     may_be_pinned,
     new_record,
@@ -116,7 +116,7 @@ class Downloads:
         if not NAME.fullmatch(name) or name_for(name) != name:
             raise BadInput("model_name_odd", name=name[:100])
         await self._ready.wait()
-        wish = Wish(repository, file, revision, name, copy)
+        wish = DownloadRequest(repository, file, revision, name, copy)
         asks = copy is None and may_be_pinned(wish, self._around)
         pin = await self._around.pin(repository, file) if asks else None
         async with self._hands:
@@ -223,7 +223,7 @@ class Downloads:
                 except AppError as error:
                     await self._fail(record.id, error)
 
-    async def _turn_to(self, there: Record, wish: Wish) -> None:
+    async def _turn_to(self, there: Record, wish: DownloadRequest) -> None:
         """Have it come from where it is wanted from now; what is here of it stays. Raises AppError."""
         if there.standing == "done" or there.machine == (wish.copy.machine if wish.copy else None):
             return

@@ -53,7 +53,7 @@ class Given:
     total_bytes: int
 
 
-class Giving:
+class ModelServer:
     """The routes of it; the listener has checked that a member asks, and that it is a host.
 
     called: the name of the model whose first file this is; changed: another part of one is on its way.

@@ -35,7 +35,7 @@ from app.node.downloads.download_source import Around, Copy, promised
 from app.node.downloads.downloads import Downloads
 from app.node.downloads.models_folder import ModelsFolder
 from app.node.downloads.models_move import Around as Moving
-from app.node.downloads.peer_copies import Copies
+from app.node.downloads.peer_copies import PeerCopies
 
 # What this machine, or another one of the household, took first of a model that no catalogue knows.
 
@@ -96,7 +96,7 @@ Json = dict[str, Any]
 MAX_QUERY = 200
 
 
-class Shop:
+class ModelSources:
     """Everything a face asks to find a model and to get it."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Shop:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
         self._contact: float | None = None  # when the hub was asked last, since the start
         self.models = Models(shelf, stages, in_use, self, changed)
-        self._network, self._copies = network, Copies(lambda: network)
+        self._network, self._copies = network, PeerCopies(lambda: network)
         copies = self._copies
         self.pins = HouseholdPins(Pins(home.pins), copies.pin)
         around = Around(

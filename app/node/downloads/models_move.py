@@ -20,7 +20,7 @@ from app.core.reasons import said, with_reason
 from app.machine.models_folders import ModelsFolders
 from app.node.cancellation import in_thread
 from app.node.downloads.downloads import Downloads
-from app.node.downloads.transfer_rate import Pace
+from app.node.downloads.transfer_rate import TransferRate
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Move:
         self.done_bytes = self.total_bytes = 0
         self._twice = 0  # every byte is copied, and read back
         self._base = 0
-        self._pace = Pace()
+        self._pace = TransferRate()
 
     def json(self) -> Json:
         speed = self._pace.bytes_per_s()

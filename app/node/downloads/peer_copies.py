@@ -51,7 +51,7 @@ class Pinned(msgspec.Struct, frozen=True):
     pin: Pin | None
 
 
-class Copies:
+class PeerCopies:
     """What the links of this machine are asked."""
 
     def __init__(self, network: Callable[[], Network]) -> None:

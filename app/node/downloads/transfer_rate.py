@@ -11,7 +11,7 @@ STALLED_SECONDS = 3.0
 LEAST_SECONDS = 0.1
 
 
-class Pace:
+class TransferRate:
     """Told how many bytes are done, it says how many come in a second, and how long the rest takes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -54,7 +54,7 @@ from app.machine.sensors.owner_activity import Senser
 from app.machine.settings import Choices
 from app.node.control import requests as asked
 from app.node.lending.lent_memory import MemoryRules
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 
 Json = dict[str, Any]
 
@@ -78,7 +78,7 @@ class Borrowed(Protocol):
     async def stop_now(self, why: Reason) -> None: ...
 
 
-class LendRules:
+class LendingPolicy:
     """Says what may be lent at this moment, and takes back what may not be. Off until `begin`.
 
     uses: bytes promised to others, of these not loaded yet, and held by this machine's own model.
@@ -100,7 +100,7 @@ class LendRules:
         self._senser = senser or Senser()
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
-        self.check_room = CheckRoom(lambda: self.memory.spare_bytes(*self._uses()))
+        self.check_room = SpareMemory(lambda: self.memory.spare_bytes(*self._uses()))
         self.memory.on_call_bytes = self.check_room.on_call_bytes
         self.state: State = Off()
         self._senses = Senses(time.monotonic())

@@ -30,9 +30,9 @@ from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import KEEP_S, Lender, Passed, Wanted
 from app.network import messages
-from app.node.bounded_executor import FewThreads
+from app.node.bounded_executor import BoundedExecutor
 from app.node.lending.stage_uploads import Offer, Offers, no_paths_leave, without_paths
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 from backends.contract import MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
 
 # What a host orders, as what it takes here: by this machine's own reading of the stage file.
@@ -102,7 +102,7 @@ OFFER_S = 5.0  # that an offer counts for, as the layers that it brings make up 
 MOST_WAITED_S = 60.0  # longer than such a link needs for all its bytes
 
 
-class Patience:
+class SlowUploadBudget:
     """With each member, over all that it sends: many short uploads count like a long one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -173,7 +173,7 @@ class _Run:
 class Terms(Protocol):
     """What the owner allows at this moment; node/lend_rules.py has it."""
 
-    check_room: CheckRoom  # of this machine's own checks: they give way
+    check_room: SpareMemory  # of this machine's own checks: they give way
 
     def lent_bytes(self) -> int: ...
     def threads(self) -> int:
@@ -185,7 +185,7 @@ class Terms(Protocol):
         ...
 
 
-class Lending:
+class LendingService:
     """Carries out what hosts ask, within what the owner lends. One worker for each run."""
 
     def __init__(
@@ -200,11 +200,11 @@ class Lending:
     ) -> None:
         self._lender, self._stages, self._threads = lender, stages, threads
         self._group, self._changed = group, changed
-        self._few_threads = FewThreads(THREADS_FOR_OTHERS, "lending")
+        self._few_threads = BoundedExecutor(THREADS_FOR_OTHERS, "lending")
         self._terms = terms
         self._offers = Offers(shelf, stages, terms.lent_bytes, self._few_threads)
         self._runs: dict[PipelineId, _Run] = {}
-        self._patience = Patience()
+        self._patience = SlowUploadBudget()
         self._answering: set[MachineId] = set()  # say that an answer of theirs is under way
         self._instances: dict[MachineId, str] = {}  # which start of each machine was met last
         # What each machine without a link holds is kept until then.

@@ -17,7 +17,7 @@ from app.catalog.stages.stage_receiver import Receiver
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Busy, Fact, Reason, Refused
 from app.core.ids import MachineId, PipelineId
-from app.node.bounded_executor import FewThreads
+from app.node.bounded_executor import BoundedExecutor
 
 MAX_OFFERS = 4  # of one member that wait to be opened: each may hold a header of 16 MiB
 TURN_S = 5.0  # for a member's offer or upload to end before its next one: a load begun anew
@@ -64,7 +64,11 @@ class Offers:
     """What members offered and have not opened yet."""
 
     def __init__(
-        self, shelf: Shelf, stages: StageStore, lent_bytes: Callable[[], int], threads: FewThreads
+        self,
+        shelf: Shelf,
+        stages: StageStore,
+        lent_bytes: Callable[[], int],
+        threads: BoundedExecutor,
     ) -> None:
         self._shelf, self._stages = shelf, stages
         self._lent_bytes, self._threads = lent_bytes, threads

@@ -16,7 +16,7 @@ from app.machine.interfaces import Interface
 from app.network.network import Network
 from app.network.probe import measured_paths
 from app.network.sockets import Address
-from app.node.links.interface_choice import Preferred, through_of
+from app.node.links.interface_choice import InterfaceChoice, through_of
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ TRY_SECONDS = 3.0  # what answers later is no better way; measuring waits behind
 MOST_TRIED = 1_000  # forged announcements may name many addresses
 
 
-class BetterWays:
+class BetterInterfaces:
     """Tries with some kilobytes; what did not lead there is not tried again until `forget`."""
 
     def __init__(self, network: Network) -> None:
@@ -95,7 +95,7 @@ class BetterWays:
         return False
 
 
-def told(machine: MachineId, preferred: Preferred, better: BetterWays) -> Json:
+def told(machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> Json:
     """Which interface was chosen, why it is not used, and which one would be better."""
     why, instead = preferred.unheeded.get(machine), better.found.get(machine)
     return {

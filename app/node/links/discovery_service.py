@@ -70,7 +70,7 @@ def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
     return sock
 
 
-class Finding:
+class DiscoveryService:
     """Runs discovery for one node. `tell` takes news of strangers."""
 
     def __init__(

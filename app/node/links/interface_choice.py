@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 By = dict[MachineId, Through]
 
 
-class Preferred:
+class InterfaceChoice:
     """Kept in `file`. `apply` says by which interface each machine is dialled."""
 
     def __init__(self, file: Path, note: Callable[[Reason], None] = lambda _: None) -> None:

@@ -24,7 +24,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seen: dict[MachineId, float] = {}  # Unix time
 
 
-class Sightings:
+class LastSeen:
     """Of all members. A link that came is written down as well: who is killed hears of no end."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:

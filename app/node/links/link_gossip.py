@@ -38,7 +38,7 @@ def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured
     return LinksMeasured(links=[_told(key, known, now) for key, known in chosen])
 
 
-class LinksBetween:
+class LinkGossip:
     """The links that have this machine at neither end, by the word of those who have."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:

@@ -9,7 +9,7 @@ from app.core.ids import MachineId
 from app.core.rate import BYTES_OF_MBIT
 from app.network.limits.link_pace import LinkPace
 from app.node.downloads.downloads import Downloads
-from app.node.lending.lending_policy import LendRules
+from app.node.lending.lending_policy import LendingPolicy
 
 
 class LinkLimits:
@@ -18,7 +18,7 @@ class LinkLimits:
     def __init__(self, ours: LinkPace, household: Callable[[], Household]) -> None:
         self._ours, self._household = ours, household
 
-    def bind(self, rules: LendRules, downloads: Downloads) -> None:
+    def bind(self, rules: LendingPolicy, downloads: Downloads) -> None:
         """What the owner chooses is in force from now on, for downloads too."""
         rules.limit_links, downloads.arrived = self._ours.limit, self._ours.arrived
 

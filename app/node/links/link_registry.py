@@ -21,8 +21,8 @@ from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usa
 from app.network.network import Network
 from app.network.probe import measured_paths
 from app.network.sockets import Address, own_host_towards
-from app.node.links.better_interfaces import BetterWays, told
-from app.node.links.interface_choice import Preferred, checked
+from app.node.links.better_interfaces import BetterInterfaces, told
+from app.node.links.interface_choice import InterfaceChoice, checked
 from app.node.links.link_record import Known, known_json, link_of, load, save
 
 LOOK_SECONDS = 10.0  # between looks at the interfaces, and at what is due
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 
-class LinkBook:
+class LinkRegistry:
     """Measures the links of one node while nothing else is done. `run` keeps at it."""
 
     def __init__(
@@ -59,8 +59,8 @@ class LinkBook:
         self._chosen = chosen  # interfaces to use too, by name: VPNs and the like
         self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
         self._known: dict[MachineId, Known] = load(file)
-        self._preferred = Preferred(file.with_name("preferred_interfaces.json"), note)
-        self._better = BetterWays(network)
+        self._preferred = InterfaceChoice(file.with_name("preferred_interfaces.json"), note)
+        self._better = BetterInterfaces(network)
         self._due: dict[MachineId, float] = {}  # by the monotonic clock
         self._patience: dict[MachineId, float] = {}  # before the next try
         self._whole: set[MachineId] = set()  # whose throughput is wanted too

@@ -19,12 +19,12 @@ from app.core.planner.stage_memory import reading_bytes, stage
 from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
-from app.node.cancellation import in_thread, unless
+from app.node.cancellation import in_thread, run_until
 from app.node.control import requests as asked
 from app.node.control.ndjson import Progress, hashing
 from app.node.models.load_retries import of_model
 from app.node.snapshot import plan_json, with_limits
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 from backends.contract import Layers, Role
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class Embeddings:
         here: Callable[[], tuple[Candidate, int]],
         threads: int,
         changed: Callable[[], None],
-        check_room: CheckRoom,
+        check_room: SpareMemory,
     ) -> None:
         self._shelf, self._here, self._threads, self._changed = shelf, here, threads, changed
         self._check_room = check_room
@@ -335,7 +335,7 @@ class Embeddings:
         self._stop.clear()
         self._coming = entry
         try:
-            return await unless(self._stop, self._loaded(entry, order, report), stopped)
+            return await run_until(self._stop, self._loaded(entry, order, report), stopped)
         finally:
             self._coming = None
 

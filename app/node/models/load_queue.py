@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from app.core.errors import AppError, Reason, StageLost
 from app.core.reasons import said
-from app.node.cancellation import unless
+from app.node.cancellation import run_until
 from app.node.journal import Journal
 from app.node.models.load_lock import LoadTurn
 from app.node.models.loaded_models import Loaded
@@ -44,7 +44,7 @@ class Loads:
             raise StageLost("node_stops")
         self._under_way.append(load)
         try:
-            return await unless(load.stop, work, StageLost("load_stopped", model=load.model))
+            return await run_until(load.stop, work, StageLost("load_stopped", model=load.model))
         except AppError as error:
             self._journal.note(
                 Reason("log_model_failed", {"model": load.model, "why": said(error)})

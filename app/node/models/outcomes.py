@@ -13,7 +13,7 @@ from app.core.planner.plan import Plan
 from app.core.reasons import said
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Answerer, Delta, Question, Summary
-from app.node.cancellation import unless
+from app.node.cancellation import run_until
 from app.node.control.asking import answer_json
 from app.node.models.concurrent_answers import Company
 from app.node.placement.placement import Running
@@ -91,5 +91,5 @@ class Outcomes:
             await asyncio.to_thread(lessons.save, lessons.content())
             with suppress(StageLost):
                 over = StageLost("load_stopped", model=running.entry.name)
-                await unless(running.ended, measure_again(running, self._outlook), over)
+                await run_until(running.ended, measure_again(running, self._outlook), over)
             self._changed()

@@ -21,7 +21,7 @@ from app.node.placement.failover import Rebuilding, Replan
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.stages import Placing, Sources
 from app.node.planning.sizes import Sizes
-from app.node.verification.recompute import ComputingAgain
+from app.node.verification.recompute import Recompute
 from app.node.verification.verifier import Checks
 
 
@@ -77,7 +77,7 @@ class Opener:
             recurrent=model.later.recurrent, keep=sizes.keep, trained=model.context_length,
         )  # fmt: skip
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
-        again = ComputingAgain(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
+        again = Recompute(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
         rebuilder.checks = Checks(samples, placing, again, given.outlook.doubts)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
         await self._prove(plan, pipeline, shape)

@@ -39,7 +39,7 @@ from app.inference.pipeline.completion import Answerer
 from app.inference.pipeline.replica_set import Replica, Replicas
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Text
-from app.node.cancellation import unless
+from app.node.cancellation import run_until
 from app.node.control import requests as asked
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import notice_json
@@ -355,7 +355,7 @@ class Running:
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or StageLost as soon as somebody stops the load."""
-        return await unless(self._stop, work, StageLost("load_stopped", model=self.entry.name))
+        return await run_until(self._stop, work, StageLost("load_stopped", model=self.entry.name))
 
     async def _until_over(self, replicas: Replicas, changed: Callable[[], None]) -> None:
         async with asyncio.TaskGroup() as group:

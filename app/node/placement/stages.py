@@ -22,9 +22,9 @@ from app.inference.stages.channel_link import ChannelLink
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_links import PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
-from app.node.cancellation import in_thread, unless
+from app.node.cancellation import in_thread, run_until
 from app.node.control.ndjson import Progress
-from app.node.downloads.transfer_rate import Pace
+from app.node.downloads.transfer_rate import TransferRate
 from app.node.placement.gather_first_error import ended, together
 from app.node.placement.lenders import Lenders
 from app.node.placement.reconnect import WayBack
@@ -131,7 +131,7 @@ class Placing:
         What serves goes on meanwhile. Ends early when stages are wanted. Raises AppError.
         """
         async with self._turn:
-            await unless(self._hurry, self._ahead(stage, load), StageLost("pipeline_closed"))
+            await run_until(self._hurry, self._ahead(stage, load), StageLost("pipeline_closed"))
 
     async def _ahead(self, stage: PlannedStage, load: bool) -> None:
         await self._has_left({stage.machine})
@@ -191,7 +191,7 @@ class Placing:
         """
         async with self._turn:
             computing = self._elsewhere(like, step)
-            return await unless(self._hurry, computing, StageLost("pipeline_closed"))
+            return await run_until(self._hurry, computing, StageLost("pipeline_closed"))
 
     async def _elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
         for (machine, role, layers), held in self._held.items():
@@ -370,7 +370,7 @@ class Placing:
         cut = await asyncio.to_thread(
             self._sources.shelf.cut, self._entry, stage.layers, stage.role
         )
-        pace = Pace()
+        pace = TransferRate()
 
         def tell(n_bytes: int, sent: int, total: int) -> None:
             self.fetched_bytes += n_bytes

@@ -17,7 +17,7 @@ from app.core.planner.plan import Plan
 from app.core.recovery.recovery import Loss
 from app.core.recovery.slow_machines import slowed
 from app.inference.pipeline.pipeline import Pipeline
-from app.node.cancellation import unless
+from app.node.cancellation import run_until
 from app.node.placement.failover import Option, Rebuilding
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.slowness import Slowness
@@ -96,7 +96,7 @@ class Ahead:
     async def _quietly(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do that until somebody asks; whether it was done."""
         try:
-            await unless(self._placement.asked, work, StageLost("pipeline_closed"))
+            await run_until(self._placement.asked, work, StageLost("pipeline_closed"))
         except AppError as error:
             log.info("no more is done ahead now: %s", error.reason)
         except Exception:  # the outer wall of this task: the placement serves on without it

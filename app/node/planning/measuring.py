@@ -23,7 +23,7 @@ from app.core.recovery import blame
 from app.network import messages
 from app.node.control.ndjson import Progress
 from app.node.control.requests import MeasureModel
-from app.node.cooldown import Rarely
+from app.node.cooldown import Cooldown
 from app.node.lending.stage_uploads import without_paths
 from app.node.planning.own_speed import OwnSpeed
 from app.node.planning.speed_basis import Basis, basis_of
@@ -77,7 +77,7 @@ class Measuring:
         # of these: nobody need be asked again, or that machine is to measure again
         self._holds: set[tuple[MachineId, ModelShape, int]] = set()
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
-        self._rarely = Rarely()  # are they doubted
+        self._rarely = Cooldown()  # are they doubted
         self._answering: set[MachineId] = set()
         self._unforecast: dict[str, Reason] = {}  # by a model's id
         self._failed: dict[str, Reason] = {}  # by a machine's name, the last time it was tried

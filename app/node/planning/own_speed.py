@@ -18,10 +18,10 @@ from app.inference.worker.layer_benchmark import Gauge, measure
 from app.inference.worker.trial_run import Report, silent
 from app.machine.hardware import devices
 from app.machine.sensors.cpu_load import others_share
-from app.node.cooldown import WHILE_S, Rarely
+from app.node.cooldown import WHILE_S, Cooldown
 from app.node.hardware import Hardware
-from app.node.planning.speed_cache import SpeedBook, key_of
-from app.node.verification.spare_memory import CheckRoom
+from app.node.planning.speed_cache import SpeedCache, key_of
+from app.node.verification.spare_memory import SpareMemory
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Answering(Protocol):
 class Terms(Protocol):
     """The owner's rules."""
 
-    check_room: CheckRoom
+    check_room: SpareMemory
 
     def require(self) -> None: ...
     def lent_bytes(self) -> int: ...
@@ -83,8 +83,8 @@ class OwnSpeed:
 
     def __init__(self, here: Here, root: Path) -> None:
         self._here, self.root = here, root
-        self._book = SpeedBook(root / "speeds.json")
-        self._rarely = Rarely()  # is it doubted
+        self._book = SpeedCache(root / "speeds.json")
+        self._rarely = Cooldown()  # is it doubted
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 

@@ -20,7 +20,7 @@ from app.node.control.ndjson import Progress
 from app.node.planning.forecast_history import Lessons
 from app.node.planning.speed_basis import Basis
 from app.node.verification.quarantine import Doubts
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 
 Speeds = Mapping[MachineId, Speed | None]
 Released = Mapping[MachineId, int]
@@ -59,7 +59,7 @@ class Outlook:
     links: Callable[[], Links]
     lessons: Lessons
     doubts: Doubts
-    checks: CheckRoom  # what samples of their work may take here
+    checks: SpareMemory  # what samples of their work may take here
     failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
 
     async def speeds(

@@ -79,7 +79,7 @@ def far_off(forecast_s: float, measured_s: float) -> bool:
     return high > FAR_OFF * low
 
 
-class SpeedBook:
+class SpeedCache:
     """A small JSON file. What cannot be read, or is old, is as if it had never been measured."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:

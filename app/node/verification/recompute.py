@@ -27,7 +27,7 @@ from app.inference.stages.verification_samples import Sample
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread
 from app.node.planning.sizes import Sizes
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 from backends.contract import (
     CELLS_STEP,
     KEEP_ALL,
@@ -59,11 +59,11 @@ class Again:
     chooses: bool = False  # its layers choose, experts or positions: a row may fall otherwise
 
 
-class ComputingAgain:
+class Recompute:
     """For one model."""
 
     def __init__(
-        self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: CheckRoom
+        self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: SpareMemory
     ) -> None:
         self._entry, self._shelf, self._stages = entry, shelf, stages
         self._sizes, self._room = sizes, room

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from app.core.errors import StageLost
 from app.core.planner.placement_change import AHEAD_SHARE
-from app.node.cancellation import unless
+from app.node.cancellation import run_until
 
 T = TypeVar("T")
 
 
-class CheckRoom:
+class SpareMemory:
     """Of one machine, whichever model is checked: one check at a time.
 
     spare_bytes: what could still be loaded here beside all that is there, or was promised.
@@ -42,7 +42,7 @@ class CheckRoom:
             self._is_free.clear()
             try:
                 work = check(int(AHEAD_SHARE * max(0, self._spare_bytes())))
-                return await unless(self._wanted, work, gone)
+                return await run_until(self._wanted, work, gone)
             finally:
                 self._is_free.set()
 

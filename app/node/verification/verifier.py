@@ -22,7 +22,7 @@ from app.inference.pipeline.step import Step
 from app.inference.stages.verification_samples import Sample, Samples
 from app.node.placement.stages import Placing
 from app.node.verification.quarantine import Doubts
-from app.node.verification.recompute import Again, ComputingAgain
+from app.node.verification.recompute import Again, Recompute
 from backends.contract import Number, Segment
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Checks:
     """Of one pipeline, until it is closed."""
 
     def __init__(
-        self, samples: Samples, placing: Placing, computing: ComputingAgain, doubts: Doubts
+        self, samples: Samples, placing: Placing, computing: Recompute, doubts: Doubts
     ) -> None:
         self.doubts = doubts
         self._samples, self._placing, self._computing = samples, placing, computing

@@ -18,7 +18,7 @@ from app.core.errors import BadInput
 from app.core.household.operations import Role
 from app.core.ids import machine_id
 from app.core.reasons import said
-from app.core.scheduler.requester import Whose
+from app.core.scheduler.requester import Requester
 from app.gateway.access.auth import ASKER, BODY, PROGRAM, Handler
 from app.gateway.answering import Asker
 from app.gateway.refusals import status_of
@@ -54,7 +54,7 @@ def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
     for roles in ({Role.GUEST}, {Role.GUEST, Role.LENDER}):
         asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
         told.append(door.whose(asks, "guest bbbb"))
-    assert told == [Whose("guest", "loft"), Whose("machine", "loft")]
+    assert told == [Requester("guest", "loft"), Requester("machine", "loft")]
 
 
 @pytest.mark.parametrize("code", FOR_GUESTS)

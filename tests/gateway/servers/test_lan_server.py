@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from app.gateway.access.slow_client_guard import FirstWords
+from app.gateway.access.slow_client_guard import SlowClientGuard
 from app.gateway.servers import lan_server
 from app.gateway.servers.lan_server import LanDoor
 from app.machine.paths import Home
@@ -44,7 +44,7 @@ async def test_an_answer_goes_on_where_the_address_stayed(
     application = web.Application()
     application.add_routes([web.get("/", answer)])
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     now: list[tuple[str, ...]] = [HOME]
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: now[0])
     async with asyncio.TaskGroup() as group:
@@ -91,7 +91,7 @@ async def test_sixty_four_strangers_from_eight_addresses_keep_no_program_out(
     application = web.Application()
     application.add_routes([web.get("/", answer)])
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as group:
@@ -120,7 +120,7 @@ async def test_handshakes_of_strangers_are_few_and_who_showed_a_key_pays_nothing
     application = web.Application()
     application.add_routes([web.get("/", answer)])
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     async with asyncio.TaskGroup() as group:
         await door.open(application, [free_port()], keys, group)
@@ -152,7 +152,7 @@ async def test_who_speaks_plain_http_there_hears_what_is_spoken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: Any = SimpleNamespace(read=passphrase)
-    door = LanDoor(Home.at(tmp_path).create(), frozenset, FirstWords())
+    door = LanDoor(Home.at(tmp_path).create(), frozenset, SlowClientGuard())
     monkeypatch.setattr(lan_server, "lan_addresses", lambda _: HOME)
     async with asyncio.TaskGroup() as group:
         await door.open(web.Application(), [free_port()], keys, group)

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.core.scheduler.requester import Whose
+from app.core.scheduler.requester import Requester
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.answers_table import SPEED_SAID, TOKENS, WHOSE, AnswersModel
 from app.gui.activity.entries import Lent, Running, answer_of
@@ -173,15 +173,15 @@ def test_whose_an_answer_was_is_told() -> None:
 @pytest.mark.parametrize(
     ("whose", "for_whom", "of_whom"),
     [
-        (Whose("owner"), "for you", "of yours"),
-        (Whose("program", "editor"), "for the program editor", "of the program editor"),
-        (Whose("program"), "for a program without a key", "of a program without a key"),
-        (Whose("guest", "loft"), "for the guest loft", "of the guest loft"),
-        (Whose("machine", "attic"), "for attic", "of attic"),
+        (Requester("owner"), "for you", "of yours"),
+        (Requester("program", "editor"), "for the program editor", "of the program editor"),
+        (Requester("program"), "for a program without a key", "of a program without a key"),
+        (Requester("guest", "loft"), "for the guest loft", "of the guest loft"),
+        (Requester("machine", "attic"), "for attic", "of attic"),
     ],
 )
 def test_whose_answer_is_made_is_told(
-    away: Desk, whose: Whose, for_whom: str, of_whom: str
+    away: Desk, whose: Requester, for_whom: str, of_whom: str
 ) -> None:
     writes = Running(1, "guide", 2.0, 30, 12.5, whose=whose)
     reads = Running(2, "guide", 0.5, 0, None, whose=whose)

@@ -12,7 +12,7 @@ from app import __version__
 from app.core.errors import AppError, BadInput, Unreachable
 from app.gui.api.launch import Endpoint
 from app.gui.api.node_client import NodeClient
-from app.gui.api.node_state import Link, Pool
+from app.gui.api.node_state import Link, NodeState
 from app.gui.models.model_loading import Loading
 from tests.gui.desk import Attached, Desk, desk, follow
 from tests.node.pool import TestNode, node
@@ -134,7 +134,7 @@ class Crashed(Attached):
 
 def test_a_node_is_started_where_only_the_file_of_one_is(qtbot: QtBot, lone: TestNode) -> None:
     launcher = Crashed(lone.root)
-    pool = Pool(launcher, NodeClient())
+    pool = NodeState(launcher, NodeClient())
     pool.start()
     qtbot.waitUntil(lambda: pool.is_there, timeout=10_000)
     assert launcher.starts == 1
@@ -144,7 +144,7 @@ def test_a_node_is_started_where_only_the_file_of_one_is(qtbot: QtBot, lone: Tes
 def test_a_file_that_stays_is_asked_no_more(qtbot: QtBot, tmp_path: Path) -> None:
     launcher = Crashed(tmp_path)
     launcher.find = lambda: Endpoint(1, 9, "old", __version__)  # type: ignore[method-assign]
-    pool = Pool(launcher, NodeClient())
+    pool = NodeState(launcher, NodeClient())
     pool.start()
     qtbot.waitUntil(lambda: pool.link is Link.STARTING, timeout=10_000)
     pool.look()

@@ -12,15 +12,15 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.api.launch import Endpoint
 from app.gui.api.node_client import NodeClient
-from app.gui.api.node_state import Link, Pool
-from app.gui.app.app_context import Services
+from app.gui.api.node_state import Link, NodeState
+from app.gui.app.app_context import AppContext
 from app.gui.app.window import Window
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.settings.network import RestartRow
 from tests.gui.desk import Attached, desk
 from tests.node.pool import node
 
-Make = Callable[[Services], QWidget]
+Make = Callable[[AppContext], QWidget]
 
 
 class Older(Attached):
@@ -44,7 +44,7 @@ def test_a_node_of_another_version_ends(
 ) -> None:
     launcher, client = Older(tmp_path / "den"), NodeClient(qapp)
     with node(tmp_path / "den", "den") as running:
-        pool = Pool(launcher, client, qapp)
+        pool = NodeState(launcher, client, qapp)
         parts = desk(qapp, tmp_path / "den").services
         services = dataclasses.replace(parts, pool=pool, client=client, launcher=launcher)
         pool.start()

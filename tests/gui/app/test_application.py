@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.api.node_state import Link
 from app.gui.app import page_names
-from app.gui.app.application import Application, Asked, QuitSheet
+from app.gui.app.application import Application, PoolhouseApplication, QuitSheet
 from app.gui.app.window import GOES_ON
 from app.gui.welcome.name_step import NameStep
 from app.gui.welcome.welcome import Welcome
@@ -128,7 +128,7 @@ def test_a_log_out_is_not_broken_off_by_a_window_that_would_rather_hide(
     qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """macOS asks every app to quit, and goes on only when each has said yes."""
-    assert isinstance(qapp, Asked)
+    assert isinstance(qapp, PoolhouseApplication)
     ended: list[bool] = []
     monkeypatch.setattr(qapp, "exit", lambda: ended.append(True))
     made = Application(qapp, Slow(tmp_path))

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app.pool_status import Kind, standing
 
 HEAT = "Paused: its processor is at 95 °C."
@@ -19,9 +19,9 @@ LOADED = {
 }
 
 
-def pool(machines: list[dict[str, Any]], **node: Any) -> Pool:
+def pool(machines: list[dict[str, Any]], **node: Any) -> NodeState:
     made = SimpleNamespace(is_there=True, loaded=LOADED, machines=machines, node=node, snapshot={})
-    return cast("Pool", made)
+    return cast("NodeState", made)
 
 
 @pytest.mark.parametrize("state", ["draining", "paused"])

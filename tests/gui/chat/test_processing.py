@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.gui.api.node_state import Link, Pool
+from app.gui.api.node_state import Link, NodeState
 from app.gui.app import page_names
 from app.gui.chat.chat_head import ChatHead, processing
 from app.gui.chat.chat_page import ChatPage
@@ -30,7 +30,7 @@ COPIES = [
 ]
 
 
-def pool_of(loaded: Json | None, hosts: list[str] | None = None) -> Pool:
+def pool_of(loaded: Json | None, hosts: list[str] | None = None) -> NodeState:
     made = SimpleNamespace(
         is_there=True,
         loaded=loaded,
@@ -38,7 +38,7 @@ def pool_of(loaded: Json | None, hosts: list[str] | None = None) -> Pool:
         node={"id": "a"},
         model=lambda name: loaded if name else None,
     )
-    return cast("Pool", made)
+    return cast("NodeState", made)
 
 
 def model(stages: list[Json], **more: Any) -> Json:

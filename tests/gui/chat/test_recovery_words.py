@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from app.core.chat import ChatId, MessageId
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app.pool_status import Kind, standing
 from app.gui.chat.answer import Answer, Ending
 from app.gui.chat.message import answer_stats
@@ -46,7 +46,7 @@ def test_what_happens_is_said_until_the_answer_goes_on(client: Client, answer: A
     answer.progressed.connect(lambda: told.append(1))
     loaded: dict[str, Any] = {"progress": {}}
     running = Running(ChatId("c1"), MessageId("m1"), "", answer, model="m")
-    pool = cast("Pool", SimpleNamespace(snapshot={}, asked=lambda _: loaded))
+    pool = cast("NodeState", SimpleNamespace(snapshot={}, asked=lambda _: loaded))
     client.take({"delta": {"text": "One ", "token_ids": [1]}})
     client.take({"recovery": {"state": "reconnecting", "machine": "attic", "text": TEXT}})
     assert (state_of(running, pool), answer.text, told) == (TEXT, "One ", [1])
@@ -77,7 +77,7 @@ def test_who_waits_is_told_the_place_and_about_how_long(
     ]
     pool = SimpleNamespace(snapshot={"answers": {"running": 1, "waiting": 2, "line": line}})
     running = SimpleNamespace(answer=answer, waits=False, chat="c1")
-    assert state_of(cast("Running", running), cast("Pool", pool)) == words
+    assert state_of(cast("Running", running), cast("NodeState", pool)) == words
 
 
 def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
@@ -117,6 +117,6 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:
     loaded = {"model": "m", "state": "recovering", "reason": TEXT}
     pool = SimpleNamespace(is_there=True, loaded=loaded, node={}, snapshot={})
-    found = standing(cast("Pool", pool))
+    found = standing(cast("NodeState", pool))
     assert found.kind is Kind.WORKING
     assert TEXT in vars(found).values() if hasattr(found, "__dict__") else TEXT in repr(found)

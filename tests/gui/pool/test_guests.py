@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app.pool_status import Kind, standing
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
@@ -67,7 +67,7 @@ def test_a_guest_s_window_says_who_answers(
     qapp: QApplication, hosts: list[str] | None, sentence: str
 ) -> None:
     pool = cast(
-        "Pool",
+        "NodeState",
         SimpleNamespace(
             is_there=True,
             loaded=None,

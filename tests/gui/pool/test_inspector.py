@@ -10,6 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.gui.app.app_context import AppContext
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool import machine_words
 from app.gui.pool.inspector import Inspector, shared
@@ -18,12 +19,11 @@ from app.gui.widgets.labels import Elided
 from testbed.snapshots import household
 
 if TYPE_CHECKING:
-    from app.gui.app.app_context import Services
     from app.gui.pool.machine_actions import Acts
 
 
 def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> None:
-    services = cast("Services", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
+    services = cast("AppContext", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
     panel = Inspector(services, cast("Acts", Mock()), lambda: None)
     qtbot.addWidget(panel)
     long = "use models here, and lend its memory to all others"
@@ -56,7 +56,7 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
 ) -> None:
     now = [1_790_000_000.0 + 2 * 3600]
     monkeypatch.setattr("app.gui.pool.machine_words.time.time", lambda: now[0])
-    services = cast("Services", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
+    services = cast("AppContext", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
     shown = Inspector(services, cast("Acts", Mock(testing=False)), lambda: None)
     qtbot.addWidget(shown)
     shown.show_machine(machines_of(household(3))[1])

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError, BadInput, StageLost
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.diagnostics.address_form import AddressForm
@@ -31,34 +31,34 @@ def nothing(*_: object) -> None:
     """Nobody waits for it."""
 
 
-def in_autostart(services: Services) -> tuple[QWidget, Fail]:
+def in_autostart(services: AppContext) -> tuple[QWidget, Fail]:
     made = AutostartSwitch(services)
     return made, made._fail
 
 
-def in_speed(services: Services) -> tuple[QWidget, Fail]:
+def in_speed(services: AppContext) -> tuple[QWidget, Fail]:
     made = HardwareCard(services)
     made._show_measuring(True)
     made.show()
     return made, made._not_measured
 
 
-def in_hardware(services: Services) -> tuple[QWidget, Fail]:
+def in_hardware(services: AppContext) -> tuple[QWidget, Fail]:
     made = HardwareCard(services)
     return made, made._fail
 
 
-def in_address(services: Services) -> tuple[QWidget, Fail]:
+def in_address(services: AppContext) -> tuple[QWidget, Fail]:
     made = AddressForm(services, "attic", "", nothing)
     return made, made._failed
 
 
-def in_folder(services: Services) -> tuple[QWidget, Fail]:
+def in_folder(services: AppContext) -> tuple[QWidget, Fail]:
     made = ModelsPlace(services)
     return made, made._refused
 
 
-def in_chats(services: Services) -> tuple[QWidget, Fail]:
+def in_chats(services: AppContext) -> tuple[QWidget, Fail]:
     made = NarrowNotice(services.theme)
     return made, lambda error: made.fail(error, services.go)
 
@@ -70,7 +70,7 @@ def in_chats(services: Services) -> tuple[QWidget, Fail]:
 def test_technical_words_are_folded_below_it_with_the_way_to_the_log(
     qtbot: QtBot,
     away: Desk,
-    make: Callable[[Services], tuple[QWidget, Fail]],
+    make: Callable[[AppContext], tuple[QWidget, Fail]],
     error: AppError,
     inner: str,
 ) -> None:

@@ -19,10 +19,10 @@ from app.core.recovery.recent_failures import Failures
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.queue_eta import line_up
 from app.core.scheduler.schedule import Batch
-from app.inference.pipeline.micro_batch import Carried
+from app.inference.pipeline.micro_batch import MicroBatch
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.pipeline_config import Shape
-from app.inference.pipeline.scheduler import Work
+from app.inference.pipeline.scheduler import Scheduler
 from app.inference.pipeline.sequence import (
     ALIKE_S,
     MAX_UNREAD,
@@ -78,13 +78,13 @@ async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(
 ) -> None:
     """Else near ties could fall the other way: engines compute one row by another way than several."""
     entered = list[tuple[int, int]]()
-    carried = Work._carry
+    carried = Scheduler._carry
 
-    def carry(work: Work, batch: Batch) -> Carried:
+    def carry(work: Scheduler, batch: Batch) -> MicroBatch:
         entered.extend((one.pos, one.n_tokens) for one in batch.segments if one.slot == 0)
         return carried(work, batch)
 
-    monkeypatch.setattr(Work, "_carry", carry)
+    monkeypatch.setattr(Scheduler, "_carry", carry)
     what = request("x" * 99, 40, sampling=sampling)
     async with pool(1, 6, 1, paths=[SLOW], rebuilds=True) as built:
         others = [hear(built.pipeline, request("y", 90)) for _ in range(n_others)]

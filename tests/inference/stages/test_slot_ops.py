@@ -11,7 +11,7 @@ import pytest
 
 from app.inference.pipeline.sequence import Request
 from app.inference.stages.channel_link import ChannelLink
-from app.inference.stages.slot_ops import Course, Passage
+from app.inference.stages.slot_ops import SlotOpCursor, SlotOpLog
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_links import PipeLink
 from backends.frames import Frame, Kind, decode
@@ -108,8 +108,8 @@ async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(
 
 
 def test_what_came_behind_a_step_goes_behind_it() -> None:
-    course = Course()
-    first, last = Passage(course), Passage(course, is_first=False)
+    course = SlotOpLog()
+    first, last = SlotOpCursor(course), SlotOpCursor(course, is_first=False)
     number = first.enter(0)
     last.put_off(1, 5)
     assert list(last.due()) == list(last.due(number)) == []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from app.inference.worker.priority_lock import Turns
+from app.inference.worker.priority_lock import PriorityLock
 
 FIRST_RUN, LAST_RUN = 0, 2
 
 
 async def test_a_first_run_goes_before_a_last_run_that_waited_longer() -> None:
-    turns, order = Turns(), list[str]()
+    turns, order = PriorityLock(), list[str]()
 
     async def compute(rank: int, name: str) -> None:
         await turns.take(rank)
@@ -26,7 +26,7 @@ async def test_a_first_run_goes_before_a_last_run_that_waited_longer() -> None:
 
 
 async def test_the_next_step_of_whoever_leaves_comes_in_time() -> None:
-    turns, order = Turns(), list[str]()
+    turns, order = PriorityLock(), list[str]()
 
     async def group_a() -> None:
         for rank, name in ((LAST_RUN, "last of A"), (FIRST_RUN, "first of A")):
@@ -47,7 +47,7 @@ async def test_the_next_step_of_whoever_leaves_comes_in_time() -> None:
 
 
 async def test_one_rank_keeps_its_order() -> None:
-    turns, order = Turns(), list[int]()
+    turns, order = PriorityLock(), list[int]()
 
     async def compute(number: int) -> None:
         await turns.take(FIRST_RUN)
@@ -61,7 +61,7 @@ async def test_one_rank_keeps_its_order() -> None:
 
 
 async def test_a_cancelled_waiter_gives_its_turn_on() -> None:
-    turns = Turns()
+    turns = PriorityLock()
     await turns.take(FIRST_RUN)
     async with asyncio.TaskGroup() as group:
         cancelled = group.create_task(turns.take(FIRST_RUN))

@@ -16,7 +16,7 @@ from app.client import NodeClient
 from app.core.errors import BadInput
 from app.core.reasons import said
 from app.machine.paths import Home
-from app.node.control.servers import Doors
+from app.node.control.servers import Servers
 from testbed import tiny
 from tests.node.pool import NOBODY, TestNode, node
 
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 def every_route(home: Path) -> list[tuple[str, str]]:
     """Of the surface as a node builds it."""
     node = MagicMock(home=Home.at(home))  # which nobody asks anything
-    routes = Doors(node, lambda: None).control.routes
+    routes = Servers(node, lambda: None).control.routes
     return [(one.method, one.resource.canonical) for one in routes if one.resource is not None]
 
 

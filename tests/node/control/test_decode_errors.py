@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from app.node.control.decode_errors import plainly, wrong_field
+from app.node.control.decode_errors import explain, wrong_field
 
 Name = Annotated[str, Meta(min_length=1, max_length=5)]
 
@@ -62,15 +62,15 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 def test_a_wrong_body_is_said_plainly(raw: bytes, said: str, field: str) -> None:
     with pytest.raises(msgspec.DecodeError) as wrong:
         msgspec.json.decode(raw, type=Body)
-    assert plainly(str(wrong.value)) == said
+    assert explain(str(wrong.value)) == said
     assert wrong_field(str(wrong.value)) == field
 
 
 def test_other_words_stay_as_they_are() -> None:
-    assert plainly("utf-8 codec can't decode byte 0xff") == "utf-8 codec can't decode byte 0xff"
+    assert explain("utf-8 codec can't decode byte 0xff") == "utf-8 codec can't decode byte 0xff"
 
 
 def test_a_body_that_is_no_text_is_no_json() -> None:
     with pytest.raises(UnicodeDecodeError) as wrong:
         msgspec.json.decode(b'{"name": "\xff"}', type=Body)
-    assert plainly(str(wrong.value)) == "it is not whole and valid JSON"
+    assert explain(str(wrong.value)) == "it is not whole and valid JSON"

@@ -17,7 +17,7 @@ from app.network.limits.link_pace import LinkPace
 from app.network.peer.guest_client import GuestClient
 from app.network.peer.listener import MODELS_PATH
 from app.network.peer.peer_client import problem
-from app.node.downloads.model_server import MOST_ASKED, Giving
+from app.node.downloads.model_server import MOST_ASKED, ModelServer
 from tests.network.nodes import opened
 
 Json = dict[str, Any]
@@ -55,7 +55,7 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
         return {SHA256: (file,)} if SHA256 in hashes else {}
 
     told: asyncio.Queue[Json | None] = asyncio.Queue()
-    giving = Giving(
+    giving = ModelServer(
         has, lambda: True, lambda: "den", LinkPace, lambda path: path.stem,
         lambda: told.put_nowait(giving.json()["giving"]),
     )  # fmt: skip

@@ -25,8 +25,8 @@ from app.network.network import Network
 from app.network.peer.listener import MODELS_PATH
 from app.node.downloads import downloads
 from app.node.downloads.download_source import Copy
-from app.node.downloads.model_server import Giving
-from app.node.downloads.peer_copies import Copies
+from app.node.downloads.model_server import ModelServer
+from app.node.downloads.peer_copies import PeerCopies
 from testbed import tiny
 from tests.catalog.hub_server import HubServer, closed_hub
 from tests.catalog.test_parts import in_parts
@@ -49,11 +49,11 @@ class Source:
     asked: list[str] = field(default_factory=list)
     _left: int = 0  # slices that may still pass
 
-    def giving(self) -> Giving:
+    def giving(self) -> ModelServer:
         pace = LinkPace(clock=lambda: 0.0, sleep=self._sleep)  # a bucket that is never filled again
         pace.limit(MBIT)
         self._left = PASSES_BYTES // pace.slice_bytes
-        return Giving(
+        return ModelServer(
             self._has, lambda: self.shares, lambda: "den", lambda: pace, str, lambda: None
         )
 
@@ -102,7 +102,7 @@ async def home(server: HubServer, tmp_path: Path) -> AsyncGenerator[Household, N
         den, attic = await nodes.paired("den", "attic")
         closed = HubServer(server.data, port=int(closed_hub().endpoint.rpartition(":")[2]))
         catalogue = catalogue_of(server, server.sha256, len(server.data))
-        copies = Copies(lambda: attic.network)
+        copies = PeerCopies(lambda: attic.network)
         place = Place(closed, tmp_path / "attic", catalogue, copies.files_of)
         await stack.enter_async_context(running(place))
         try:
@@ -182,7 +182,7 @@ async def test_a_full_disk_is_said_before_the_first_byte(home: Household) -> Non
 
 async def test_nothing_is_given_where_the_owner_does_not_allow_it(home: Household) -> None:
     home.source.shares = False
-    assert not await Copies(lambda: home.attic.network).having(home.source.sha256)
+    assert not await PeerCopies(lambda: home.attic.network).having(home.source.sha256)
     done = await home.place.ended((await home.start())["id"])
     assert (done["code"], done["reason"].split(" ")[0]) == ("copy_not_offered", "den")
     assert not home.source.asked
@@ -211,7 +211,7 @@ async def test_one_at_a_time_the_next_one_says_that_it_waits(
 ) -> None:
     monkeypatch.setattr(file_transfer, "TURN_SECONDS", 0.02)
     first = await home.half()
-    copies = Copies(lambda: home.attic.network)
+    copies = PeerCopies(lambda: home.attic.network)
     other = Place(home.place.server, home.place.folder / "b", home.catalogue, copies.files_of)
     async with running(other):
         key = (await other.start(copy=home.copy))["id"]
@@ -223,7 +223,7 @@ async def test_one_at_a_time_the_next_one_says_that_it_waits(
 
 
 async def test_who_has_it_is_known_by_its_hash_alone(home: Household) -> None:
-    copies = Copies(lambda: home.attic.network)
+    copies = PeerCopies(lambda: home.attic.network)
     assert await copies.having(home.source.sha256) == [home.copy]
     assert not await copies.having("0" * 64)
 
@@ -252,7 +252,7 @@ async def test_a_model_in_several_files_comes_file_by_file(home: Household, tmp_
         offer.files[0], file=names[0], parts=tuple(facts), size_bytes=sum(one.size_bytes for one in facts)
     )  # fmt: skip
     known = structs.replace(home.catalogue, models=(structs.replace(offer, files=(file,)),))
-    copies = Copies(lambda: home.attic.network)
+    copies = PeerCopies(lambda: home.attic.network)
     home.source.go_on.set()
     async with running(Place(home.place.server, tmp_path / "b", known, copies.files_of)) as place:
         done = await place.ended((await place.start(file=names[1], copy=home.copy))["id"])
@@ -270,7 +270,7 @@ async def test_a_copy_whose_machine_comes_back_goes_on_by_itself(
     monkeypatch.setattr(downloads, "STALL_LOOK_SECONDS", 0.02)
     nobody = cast("Network", SimpleNamespace(links={}, members={}))
     is_away = True
-    copies = Copies(lambda: nobody if is_away else home.attic.network)
+    copies = PeerCopies(lambda: nobody if is_away else home.attic.network)
     place = Place(
         home.place.server, tmp_path / "b", home.catalogue, copies.files_of, copies.is_near
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.node.downloads.transfer_rate import SPEED_SECONDS, STALLED_SECONDS, Pace
+from app.node.downloads.transfer_rate import SPEED_SECONDS, STALLED_SECONDS, TransferRate
 
 
 class Clock:
@@ -14,7 +14,7 @@ class Clock:
 
 def test_a_speed_needs_two_marks_and_forgets_old_ones() -> None:
     clock = Clock()
-    pace = Pace(clock)
+    pace = TransferRate(clock)
     assert pace.bytes_per_s() is None
     pace.mark(0)
     assert (pace.bytes_per_s(), pace.seconds_left(500)) == (None, None)
@@ -30,7 +30,7 @@ def test_a_speed_needs_two_marks_and_forgets_old_ones() -> None:
 
 def test_what_stands_still_is_said_to() -> None:
     clock = Clock()
-    pace = Pace(clock)
+    pace = TransferRate(clock)
     pace.mark(0)
     clock.now += 1
     pace.mark(1000)

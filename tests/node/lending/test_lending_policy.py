@@ -26,7 +26,7 @@ from app.machine.sensors.owner_activity import Senser
 from app.machine.settings import Choices, Settings, load, save
 from app.node.control import requests as asked
 from app.node.lending import lending_policy
-from app.node.lending.lending_policy import LendRules
+from app.node.lending.lending_policy import LendingPolicy
 from tests.node.pool import BUSY, TestNode, node, paired
 
 Json = dict[str, Any]
@@ -293,7 +293,7 @@ class Bench:
         save(path, Settings("attic", rules))
         self.owner, self.layers = Owner(), Layers()
         self.may = True
-        self.rules = LendRules(
+        self.rules = LendingPolicy(
             Choices(path, load(path)), lambda: (len(self.layers.hosts), 0, 0), lambda: self.may,
             list, lambda: None, self.owner,
         )  # fmt: skip

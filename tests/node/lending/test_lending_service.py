@@ -25,7 +25,7 @@ from app.network import messages
 from app.network.peer.channel import MemoryChannel
 from app.node import status_broadcaster
 from app.node.lending import lending_service as lending_module
-from app.node.lending.lending_service import Lending
+from app.node.lending.lending_service import LendingService
 from app.node.node import Node
 from tests.node.lending_bench import OPEN, Bench, Terms, member, new
 from tests.node.pool import node, pair
@@ -45,7 +45,7 @@ async def test_the_owner_says_how_many_threads_others_get(
     async with asyncio.TaskGroup() as group:
         home, lender = bench.home, bench.lender
         lender.may_open.set()
-        bench.lending = Lending(
+        bench.lending = LendingService(
             lender, home.shelf, home.stages, Few(), Threads(of_worker, 8), group, bench.changed
         )
         pipeline = new()
@@ -63,7 +63,7 @@ async def test_layers_come_compute_and_are_given_back(
     """With a real worker and the real engine."""
     async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
-        bench.lending = Lending(
+        bench.lending = LendingService(
             lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
         )
         pipeline = new()
@@ -373,7 +373,7 @@ async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: 
     """Its layers stay loaded; nothing is offered or sent again."""
     async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
-        bench.lending = Lending(
+        bench.lending = LendingService(
             lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
         )
         pipeline = new()

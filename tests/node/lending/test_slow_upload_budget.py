@@ -14,7 +14,7 @@ from app.node.lending.lending_service import (
     LEAST_BYTES_PER_SECOND,
     MOST_WAITED_S,
     OFFER_S,
-    Patience,
+    SlowUploadBudget,
 )
 from tests.node.lending_bench import Bench, member, new
 
@@ -30,7 +30,7 @@ class Clock:
 @pytest.fixture
 def clock(bench: Bench) -> Clock:
     made = Clock()
-    bench.lending._patience = Patience(made)
+    bench.lending._patience = SlowUploadBudget(made)
     return made
 
 
@@ -98,7 +98,7 @@ async def test_short_uploads_count_together_and_of_each_member_alone(
 
 async def test_offers_without_layers_end_it_and_quick_layers_bring_it_back() -> None:
     clock = Clock()
-    patience, who = Patience(clock), member().id
+    patience, who = SlowUploadBudget(clock), member().id
     for _ in range(int(MOST_WAITED_S / OFFER_S)):
         patience.offered(who)
     assert not patience.has_ended(who)

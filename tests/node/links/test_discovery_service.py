@@ -16,7 +16,7 @@ from app.core.errors import Unreachable
 from app.core.household.link import LinkKind
 from app.machine import settings
 from app.machine.interfaces import Interface
-from app.node.links.discovery_service import Choice, Finding, _hosts, listening, served
+from app.node.links.discovery_service import Choice, DiscoveryService, _hosts, listening, served
 from app.node.options import NodeOptions
 from testbed.computers import Computer, started
 from tests.network.namespaces import lan
@@ -206,7 +206,7 @@ def test_the_port_of_the_last_start_is_taken_again(tmp_path: Path) -> None:
 def test_doctor_tells_of_an_interface_that_is_waited_for() -> None:
     network: Any = SimpleNamespace(id="d" * 64, port=1, members={}, calls=SimpleNamespace())
     choice = Choice(on=True, bind="0.0.0.0", interfaces=frozenset({"wg0"}))
-    finding = Finding(network, lambda: "den", choice, lambda _: None)
+    finding = DiscoveryService(network, lambda: "den", choice, lambda _: None)
     finding._discovery.use(("10.0.0.2",), ("10.0.0.2",))
     finding._looked, finding._there = True, frozenset({"eth0"})
     check = finding.check()

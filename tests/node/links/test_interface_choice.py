@@ -21,8 +21,8 @@ from app.network.peer.peer_client import PeerClient
 from app.network.probe import measured_paths
 from app.network.probe.probe import RoundTrips
 from app.network.sockets import Address
-from app.node.links.interface_choice import Preferred
-from app.node.links.link_registry import LinkBook
+from app.node.links.interface_choice import InterfaceChoice
+from app.node.links.link_registry import LinkRegistry
 from tests.network.nodes import Node, Nodes, opened
 
 LOOPBACK = next(one.name for one in interfaces() if one.kind is LinkKind.LOOPBACK)
@@ -43,7 +43,7 @@ async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
 def test_a_damaged_list_of_choices_is_told_and_put_aside(tmp_path: Path) -> None:
     file, told = tmp_path / "preferred_interfaces.json", list[str]()
     file.write_bytes(b'{"a": 3}')
-    assert Preferred(file, lambda why: told.append(said(why))).of(MachineId("a")) is None
+    assert InterfaceChoice(file, lambda why: told.append(said(why))).of(MachineId("a")) is None
     (sentence,) = told
     aside = tmp_path / "preferred_interfaces.damaged"
     assert str(aside) in sentence
@@ -52,11 +52,11 @@ def test_a_damaged_list_of_choices_is_told_and_put_aside(tmp_path: Path) -> None
 
 async def measured(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *found: Interface
-) -> tuple[Node, MachineId, LinkBook]:
+) -> tuple[Node, MachineId, LinkRegistry]:
     """den, paired with attic that it has measured, where den has these interfaces."""
     monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: found)
     den, attic = await nodes.paired("den", "attic")
-    book = LinkBook(den.network, tmp_path / "links.json", lambda: None)
+    book = LinkRegistry(den.network, tmp_path / "links.json", lambda: None)
     await book._measure(attic.network.id)
     return den, attic.network.id, book
 
@@ -76,7 +76,7 @@ async def test_the_interface_that_a_person_prefers_is_dialled_and_kept(
     await channel.close()
     await client.close()
     assert own == "127.0.0.2"
-    again = LinkBook(den.network, tmp_path / "links.json", lambda: None)  # as after a restart
+    again = LinkRegistry(den.network, tmp_path / "links.json", lambda: None)  # as after a restart
     assert again.json()[far]["preferred"] == LOOPBACK
     assert (await book.prefer(far, None))["preferred"] is None
     assert link.through is None

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.household.household import Came, Household, Left, Member, Removed, apply
 from app.core.ids import MachineId
-from app.node.links.last_seen import Sightings
+from app.node.links.last_seen import LastSeen
 from tests.node.pool import node, paired
 from tests.node.test_pool import until
 
@@ -31,25 +31,25 @@ def _wait(file: Path, text: str) -> None:
 
 async def test_it_is_known_after_a_restart_and_forgotten_with_the_machine(tmp_path: Path) -> None:
     file = tmp_path / "seen.json"
-    first = Sightings(file, lambda: 5.0)
+    first = LastSeen(file, lambda: 5.0)
     assert first.told(MEMBER) == MEMBER
     first.told(Came(ATTIC, "10.0.0.2"))
     await written(file, "5.0")  # who is killed now knows at least that
     first.told(Left(ATTIC, None, 7.0))
     await written(file, "7.0")
-    again = Sightings(file)
+    again = LastSeen(file)
     machine = apply(Household(), again.told(MEMBER)).machines[ATTIC]
     assert (machine.online, machine.seen_at) == (False, 7.0)
     again.told(Removed(ATTIC))
     again.told(Left(ATTIC, None, 9.0))  # the link to it ends after that
     await written(file, "{}")
-    assert Sightings(file).told(MEMBER) == MEMBER
+    assert LastSeen(file).told(MEMBER) == MEMBER
 
 
 async def test_a_file_that_is_damaged_or_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "seen.json").write_text('{"seen": 5}')
-    Sightings(tmp_path / "none" / "seen.json").told(Came(ATTIC, "10.0.0.2"))
-    assert Sightings(tmp_path / "seen.json").told(MEMBER) == MEMBER
+    LastSeen(tmp_path / "none" / "seen.json").told(Came(ATTIC, "10.0.0.2"))
+    assert LastSeen(tmp_path / "seen.json").told(MEMBER) == MEMBER
 
 
 @pytest.mark.long

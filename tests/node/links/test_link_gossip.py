@@ -15,9 +15,9 @@ from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.network.messages import LinksMeasured, MeasuredLink, Status, decode, encode
 from app.network.peer.peer_link import PeerLink
-from app.node.links.link_gossip import LinksBetween, key_of, message_of
+from app.node.links.link_gossip import LinkGossip, key_of, message_of
 from app.node.links.link_record import Known
-from app.node.status_broadcaster import Telling
+from app.node.status_broadcaster import StatusBroadcaster
 from tests.node.pool import TestNode
 
 DEN, ATTIC, STUDIO = (MachineId(letter * 64) for letter in "abc")
@@ -25,7 +25,7 @@ LINK = Link(0.0004, 0.001, 0.0001, 1e8, 9e7, "eth0", LinkKind.ETHERNET, 1500, 10
 NOW = 2e9
 
 
-def heard(between: LinksBetween, teller: MachineId, far: MachineId, link: Link, at: float) -> None:
+def heard(between: LinkGossip, teller: MachineId, far: MachineId, link: Link, at: float) -> None:
     """As it comes over the wire."""
     message = decode(encode(message_of({far: Known(link, "10.0.0.2:1", at)}, NOW)))
     assert isinstance(message, LinksMeasured)
@@ -33,7 +33,7 @@ def heard(between: LinksBetween, teller: MachineId, far: MachineId, link: Link, 
 
 
 def test_a_link_is_shown_once_as_it_was_measured_last() -> None:
-    between = LinksBetween(lambda: NOW + 5000)  # the clocks differ; ages do not
+    between = LinkGossip(lambda: NOW + 5000)  # the clocks differ; ages do not
     heard(between, ATTIC, STUDIO, LINK, NOW - 60)
     heard(between, STUDIO, ATTIC, replace(LINK, out_bytes_per_s=5e7), NOW - 10)
     shown = between.json([ATTIC, STUDIO])
@@ -46,7 +46,7 @@ def test_a_link_is_shown_once_as_it_was_measured_last() -> None:
 
 
 def test_only_members_that_are_there_are_shown() -> None:
-    between = LinksBetween(lambda: NOW)
+    between = LinkGossip(lambda: NOW)
     heard(between, ATTIC, STUDIO, LINK, NOW)
     assert between.json([ATTIC]) == between.json([STUDIO]) == {}
     stranger = message_of({MachineId("d" * 64): Known(LINK, "", NOW)}, NOW)
@@ -63,7 +63,7 @@ def test_what_a_system_or_another_machine_calls_an_interface_is_fit_to_be_shown(
     assert message.links[0].interface == "eth" * 10 + "et"
     assert message.links[0].negotiated_bits_per_s is None
     assert message.links[0].age_s == 0.0
-    between = LinksBetween(lambda: NOW)
+    between = LinkGossip(lambda: NOW)
     forged = msgspec.structs.replace(message.links[0], interface="a\x1b[2Jb")
     between.heard(ATTIC, LinksMeasured(links=[forged]), {ATTIC, STUDIO})
     assert between.json([ATTIC, STUDIO])[ATTIC][STUDIO]["interface"] == "a[2Jb"
@@ -87,7 +87,7 @@ async def test_whoever_comes_is_told_all_of_it() -> None:
         name="den", device="", total_bytes=1, lendable_bytes=1, used_bytes=0, state="ready"
     )
     for known in ({STUDIO: Known(LINK, "", NOW)}, {}):
-        telling = Telling(lambda: status, lambda known=known: known, Mock(), frozenset)  # type: ignore[misc]
+        telling = StatusBroadcaster(lambda: status, lambda known=known: known, Mock(), frozenset)  # type: ignore[misc]
         await telling.begin(cast("PeerLink", SimpleNamespace(send=send)))
     assert [type(one) for one in told] == [Status, LinksMeasured] * 2
     assert [len(one.links) for one in told[1::2]] == [1, 0]

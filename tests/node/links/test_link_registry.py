@@ -23,7 +23,7 @@ from app.network.probe import measured_paths
 from app.network.sockets import Address
 from app.node.links import link_record, link_registry
 from app.node.links.link_record import Known
-from app.node.links.link_registry import LinkBook
+from app.node.links.link_registry import LinkRegistry
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, at, opened, until
 from tests.node.pool import TestNode, paired
@@ -44,12 +44,12 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_registry, "AGAIN_SECONDS", (0.1, 0.5))
 
 
-def book_of(node: Node, file: Path) -> LinkBook:
-    return LinkBook(node.network, file, lambda: None, chance=random.Random(1))
+def book_of(node: Node, file: Path) -> LinkRegistry:
+    return LinkRegistry(node.network, file, lambda: None, chance=random.Random(1))
 
 
 @asynccontextmanager
-async def running(book: LinkBook) -> AsyncIterator[LinkBook]:
+async def running(book: LinkRegistry) -> AsyncIterator[LinkRegistry]:
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(book.run(), name="book")
         yield book
@@ -182,7 +182,7 @@ async def test_a_limit_bounds_what_is_known_and_a_lifted_one_has_it_measured_aga
     far, file = attic.network.id, tmp_path / "links.json"
     attic.network.pace.limit(16)
     limits: dict[MachineId, float | None] = {far: 2e6}
-    book = LinkBook(den.network, file, lambda: None, limit=limits.get)
+    book = LinkRegistry(den.network, file, lambda: None, limit=limits.get)
     async with running(book):
         book.connected(far)
         await until(lambda: book.link(far))
@@ -195,7 +195,7 @@ async def test_a_limit_bounds_what_is_known_and_a_lifted_one_has_it_measured_aga
         assert book._known[far] == under
     attic.network.pace.limit(0)
     limits.clear()
-    again = LinkBook(den.network, file, lambda: None, limit=limits.get)  # after a restart, too
+    again = LinkRegistry(den.network, file, lambda: None, limit=limits.get)  # after a restart, too
     async with running(again):
         await until(lambda: again._known[far] != under)
         assert (free := again.link(far)) is not None
@@ -276,7 +276,7 @@ async def test_a_way_over_a_vpn_is_not_even_tried_unless_chosen(
     den = await nodes.open("den")
     way = Address("10.8.0.1", 4242)
     for chosen, tried in ((frozenset[str](), False), (frozenset(["wg0"]), True)):
-        book = LinkBook(den.network, tmp_path / "x", lambda: None, chosen)
+        book = LinkRegistry(den.network, tmp_path / "x", lambda: None, chosen)
         book._interfaces = (Interface("wg0", LinkKind.VPN, True, ("10.8.0.2",)),)
         assert book._may_use(FAR, way) is tried
         book._interfaces = (Interface("eth0", LinkKind.ETHERNET, True, ("10.8.0.2",)),)

@@ -19,7 +19,7 @@ from app.node.control import requests as asked
 from app.node.lending.staying_awake import is_needed
 from app.node.models import embeddings as module
 from app.node.models.embeddings import MOST_CONTEXT, Embeddings
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 from tests import tiny_bert
 
 GIB = 1 << 30
@@ -33,7 +33,7 @@ class Place:
         self.shelf = Shelf(folder / "models", folder / "none", StageStore(folder / "stages", GIB))
         self.entry: Entry = self.shelf.import_file(tiny_bert.bert(folder / "bert.gguf"))
         self.most, self.taken, self.n_changes = 2 * GIB, 0, 0
-        self.checks = CheckRoom(lambda: GIB)
+        self.checks = SpareMemory(lambda: GIB)
         self.vectors = Embeddings(self.shelf, self._here, 1, self._changed, self.checks)
 
     def _here(self) -> tuple[Candidate, int]:

@@ -33,7 +33,7 @@ from app.node.placement.placement import Running
 from app.node.planning.forecast_history import Lessons
 from app.node.planning.planner_inputs import Outlook
 from app.node.verification.quarantine import Doubts
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 from backends.contract import KvType
 from testbed import tiny
 
@@ -168,7 +168,7 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
     async with asyncio.TaskGroup() as group:
         outlook = Outlook(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
-            NoSpeeds, NoLinks, Lessons(tmp_path / "lessons.json"), Doubts(tmp_path / "d.json"), CheckRoom(lambda: 0),
+            NoSpeeds, NoLinks, Lessons(tmp_path / "lessons.json"), Doubts(tmp_path / "d.json"), SpareMemory(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
         made = Hosting(shelf, nothing, nothing, outlook, Threads(1), group, journal, lambda: None)

@@ -32,7 +32,7 @@ from app.node.hardware import Hardware
 from app.node.planning import measuring
 from app.node.planning.measuring import Measuring
 from app.node.planning.own_speed import Here, OwnSpeed
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.spare_memory import SpareMemory
 from testbed import tiny
 from tests.node.pool import paired
 
@@ -75,7 +75,7 @@ class Machine:
     lent: int = GIB
     used_bytes: int = 0
     why: str = ""
-    check_room: CheckRoom = field(default_factory=lambda: CheckRoom(lambda: GIB))
+    check_room: SpareMemory = field(default_factory=lambda: SpareMemory(lambda: GIB))
 
     def busy(self) -> bool:
         return False

@@ -14,7 +14,7 @@ from msgspec import structs
 from app.core.model_shape import LayerKind, LayerRun, ModelShape, Tensor
 from app.core.planner.layer_effort import Speed
 from app.node.planning import speed_cache
-from app.node.planning.speed_cache import FORMAT, Setup, SpeedBook, far_off, key_of
+from app.node.planning.speed_cache import FORMAT, Setup, SpeedCache, far_off, key_of
 
 SPEED = Speed(0.002, 0.001, 1e-6, 0.05, 1e-5, 0.0002, 0.004, 0.003)
 SHAPE = ModelShape(
@@ -35,12 +35,12 @@ class Clock:
 
 def test_what_is_kept_is_found_by_the_next_start(tmp_path: Path) -> None:
     path, key = tmp_path / "speeds.json", key_of(SETUP, SHAPE, head=True)
-    SpeedBook(path).keep(key, SPEED)
-    again = SpeedBook(path)
+    SpeedCache(path).keep(key, SPEED)
+    again = SpeedCache(path)
     assert again.get(key) == SPEED
     again.doubt(key)
     again.doubt(key)
-    for book in (again, SpeedBook(path)):
+    for book in (again, SpeedCache(path)):
         assert book.get(key) is None
         assert book.last(key) == SPEED  # for who will not measure, better than nothing
 
@@ -62,7 +62,7 @@ def test_anything_else_is_another_measurement() -> None:
 
 def test_an_old_speed_is_measured_again(tmp_path: Path) -> None:
     clock = Clock()
-    book = SpeedBook(tmp_path / "speeds.json", clock)
+    book = SpeedCache(tmp_path / "speeds.json", clock)
     book.keep("a" * 64, SPEED)
     clock.now_s += 13 * DAY_S
     assert book.get("a" * 64) == SPEED
@@ -74,8 +74,8 @@ def test_an_old_speed_is_measured_again(tmp_path: Path) -> None:
 
 def test_what_was_measured_beside_other_programs_holds_for_minutes(tmp_path: Path) -> None:
     clock = Clock()
-    SpeedBook(tmp_path / "speeds.json", clock).keep("a" * 64, SPEED, disturbed=True)
-    book = SpeedBook(tmp_path / "speeds.json", clock)
+    SpeedCache(tmp_path / "speeds.json", clock).keep("a" * 64, SPEED, disturbed=True)
+    book = SpeedCache(tmp_path / "speeds.json", clock)
     assert book.get("a" * 64) == SPEED
     assert (book.was_disturbed("a" * 64), book.was_disturbed("b" * 64)) == (True, False)
     clock.now_s += speed_cache.OLD_DISTURBED_S + 1
@@ -85,12 +85,12 @@ def test_what_was_measured_beside_other_programs_holds_for_minutes(tmp_path: Pat
 def test_the_book_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed_cache, "MOST_ENTRIES", 3)
     path = tmp_path / "speeds.json"
-    book = SpeedBook(path)
+    book = SpeedCache(path)
     keys = [f"{number:064x}" for number in range(5)]
     for key in keys:
         book.keep(key, SPEED)
     book.keep(keys[2], SPEED)
-    again = SpeedBook(path)
+    again = SpeedCache(path)
     assert [key for key in keys if again.get(key)] == keys[2:]
 
 
@@ -124,16 +124,16 @@ def written(**change: Any) -> bytes:
 def test_what_cannot_be_read_was_never_measured(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "speeds.json"
     path.write_bytes(content)
-    book = SpeedBook(path, Clock())
+    book = SpeedCache(path, Clock())
     assert book.get("a" * 64) is None
     book.keep("b" * 64, SPEED)
-    assert SpeedBook(path, Clock()).get("b" * 64) is not None
+    assert SpeedCache(path, Clock()).get("b" * 64) is not None
 
 
 def test_a_sound_one_is_read(tmp_path: Path) -> None:
     path = tmp_path / "speeds.json"
     path.write_bytes(written())
-    assert SpeedBook(path, Clock()).get("a" * 64) == SPEED
+    assert SpeedCache(path, Clock()).get("a" * 64) == SPEED
 
 
 @given(st.binary(max_size=200))
@@ -142,11 +142,11 @@ def test_no_bytes_keep_the_book_from_opening(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed-speeds.json"
     path.write_bytes(content)
-    assert SpeedBook(path).get("a" * 64) is None
+    assert SpeedCache(path).get("a" * 64) is None
 
 
 def test_a_disk_that_takes_nothing_costs_no_answer(tmp_path: Path) -> None:
-    book = SpeedBook(tmp_path / "missing" / "speeds.json")
+    book = SpeedCache(tmp_path / "missing" / "speeds.json")
     book.keep("a" * 64, SPEED)
     assert book.get("a" * 64) == SPEED
 

@@ -21,8 +21,8 @@ from app.inference.pipeline.step import Run
 from app.inference.stages.verification_samples import Sample
 from app.inference.worker.worker import Worker
 from app.node.planning.sizes import Sizes
-from app.node.verification.recompute import FOLDER, ComputingAgain
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.recompute import FOLDER, Recompute
+from app.node.verification.spare_memory import SpareMemory
 from backends.contract import Layers, Number, Role
 from testbed import tiny
 
@@ -48,8 +48,8 @@ class Place:
             machines[0], machines[1:], self.entry.model, Workload(512), (1, 2, 1)
         )
         self.spare, self.own = 2 * GIB, folder / FOLDER
-        self.room = CheckRoom(lambda: self.spare)
-        self.computing = ComputingAgain(self.entry, self.shelf, self.stages, SIZES, self.room)
+        self.room = SpareMemory(lambda: self.spare)
+        self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
 
     async def rows(self) -> Any:
         return await self.computing.rows(self.plan.stages[1], SAMPLE)

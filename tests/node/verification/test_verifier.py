@@ -26,12 +26,12 @@ from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.stages.verification_samples import Sample, Samples
 from app.inference.worker.worker import Worker
-from app.node.cancellation import unless
+from app.node.cancellation import run_until
 from app.node.planning.sizes import Sizes
 from app.node.verification import recompute
 from app.node.verification.quarantine import Doubts
-from app.node.verification.recompute import FOLDER, Again, ComputingAgain
-from app.node.verification.spare_memory import CheckRoom
+from app.node.verification.recompute import FOLDER, Again, Recompute
+from app.node.verification.spare_memory import SpareMemory
 from app.node.verification.verifier import MOST_TRIES, Check, Checks
 from backends.contract import Layers, Number, Role, Segment
 from backends.numbers import to_wire
@@ -63,8 +63,8 @@ class Scene:
         self.plan: Plan = plan(den, [attic], self.entry.model, Workload(512), (1, 2, 1))
         self.stage: PlannedStage = self.plan.stages[1]
         self.spare = MUCH
-        self.room = CheckRoom(lambda: self.spare)
-        self.computing = ComputingAgain(self.entry, self.shelf, self.stages, SIZES, self.room)
+        self.room = SpareMemory(lambda: self.spare)
+        self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
         self.samples = Samples(lambda: 0.0, lambda: float("inf"))
         self.doubts = Doubts(self.folder / "doubts.json", lambda why: self.said.append(why.code))
         self.checks = Checks(self.samples, self, self.computing, self.doubts)  # type: ignore[arg-type]
@@ -170,7 +170,7 @@ def check_file(scene: Scene, layers: Layers) -> Path | None:
 async def sample(scene: Scene) -> Sample:
     """An honest one."""
     scene.said.clear()
-    scene.room = scene.computing._room = CheckRoom(lambda: scene.spare)  # of this test's loop
+    scene.room = scene.computing._room = SpareMemory(lambda: scene.spare)  # of this test's loop
     scene.third = None
     scene.doubts._since.clear()
     scene.samples._kept.clear()
@@ -251,8 +251,8 @@ def test_it_is_known_whose_layers_choose(tmp_path: Path, name: str, chooses: boo
     stages = StageStore(tmp_path / "stages", 1 << 30)
     shelf = Shelf(tmp_path / "models", tmp_path / "no-guide", stages)
     entry = shelf.import_file(FAMILIES / f"{name}.gguf")
-    room = CheckRoom(lambda: MUCH)
-    assert ComputingAgain(entry, shelf, stages, SIZES, room)._chooses() is chooses
+    room = SpareMemory(lambda: MUCH)
+    assert Recompute(entry, shelf, stages, SIZES, room)._chooses() is chooses
 
 
 @pytest.mark.long
@@ -313,7 +313,7 @@ async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
         asked, gone = asyncio.Event(), StageLost("pipeline_closed")
         begun.clear()
         async with asyncio.TaskGroup() as group:
-            look = unless(asked, scene.checks.look(scene.plan), gone)
+            look = run_until(asked, scene.checks.look(scene.plan), gone)
             checking = group.create_task(failed(look), name="check")
             await begun.wait()
             asked.set()

@@ -26,7 +26,7 @@ from app.gui.activity.bench.bench_table import BenchTable
 from app.gui.activity.moments import clock
 from app.gui.api.node_client import Call
 from app.gui.app import page_names
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -47,7 +47,7 @@ MAX_SEED = 1 << 31
 class BenchView(QWidget):
     """Notices and errors are said by the page it is on."""
 
-    def __init__(self, services: Services, page: Page) -> None:
+    def __init__(self, services: AppContext, page: Page) -> None:
         super().__init__()
         self._services, self._page = services, page
         self.store = BenchStore(services.folder)

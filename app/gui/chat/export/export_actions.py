@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.core.chat import Chat, ChatId
 from app.core.errors import AppError, BadInput, bug
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.chat.export.chat_json import MAX_FILE_BYTES, chats_of
 from app.gui.chat.export.export import JSON, Format, Told, export, stored
 from app.gui.chat.history.history import History
@@ -104,7 +104,7 @@ class ExchangeDesk(QWidget):
     """Visible only while something is written or read; one piece of work at a time."""
 
     def __init__(
-        self, history: History, notice: NarrowNotice, services: Services, parent: QWidget
+        self, history: History, notice: NarrowNotice, services: AppContext, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self._history, self._notice = history, notice

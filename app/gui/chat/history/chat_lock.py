@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.gui.api.node_client import Call, NodeClient
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain
@@ -33,7 +33,7 @@ class ChatLock(QObject):
     def __init__(
         self,
         client: NodeClient,
-        pool: Pool,
+        pool: NodeState,
         preferences: Preferences,
         folder: Path,
         parent: QObject | None = None,

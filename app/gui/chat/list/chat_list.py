@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
 from app.core.chat import ChatId, Heading
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.chat.export.export import Format
 from app.gui.chat.export.export_actions import ExchangeDesk
 from app.gui.chat.history.chat_lock import CLOSED_FOLDERS
@@ -41,7 +41,9 @@ class ChatList(QWidget):
     opened = Signal(str)
     found = Signal(str, str, str)
 
-    def __init__(self, services: Services, history: History, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, services: AppContext, history: History, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._services, self._history = services, history
         self._undo: Callable[[], None] | None = None

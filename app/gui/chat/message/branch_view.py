@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.core import chat as tree
 from app.core.chat import Chat, Message, Role
-from app.gui.api.node_state import Pool, under_way
+from app.gui.api.node_state import NodeState, under_way
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.message_view import Shown
 from app.gui.chat.session import Running
@@ -19,7 +19,7 @@ from app.gui.look.language import is_english
 Json = dict[str, Any]
 
 
-def branch(chat: Chat, running: Running | None, pool: Pool) -> list[Shown]:
+def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
     """Its messages as they are now, the first one first."""
     versions, messages = tree.versions(chat), tree.path(chat)
     found, told = [], {one.id for one in tree.told(messages)}
@@ -40,7 +40,7 @@ def branch(chat: Chat, running: Running | None, pool: Pool) -> list[Shown]:
     return found
 
 
-def state_of(running: Running, pool: Pool) -> str:
+def state_of(running: Running, pool: NodeState) -> str:
     """What an answer under way does now, in one line."""
     answer = running.answer
     if running.waits:

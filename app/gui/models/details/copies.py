@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.core.errors import AppError
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.models.model_item import Item
 from app.gui.models.node_calls import Calls
 
@@ -20,7 +20,7 @@ class Copies(QObject):
 
     changed = Signal()
 
-    def __init__(self, services: Services, parent: QObject | None = None) -> None:
+    def __init__(self, services: AppContext, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool, self._client, self._calls = services.pool, services.client, Calls()
         self._question: Json | None = None

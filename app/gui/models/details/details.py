@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QLayout, QPushButton, QStackedWidget, QWidget
 
 from app.core.errors import AppError
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import inner_of
 from app.gui.look import formats
 from app.gui.look import theme as sizes
@@ -127,7 +127,7 @@ class Details(Whole):
     smaller = Signal(object, str)  # Item that is here, and the quantisation to show in its place
 
     def __init__(
-        self, services: Services, judging: Judging, planning: Planning, loading: Loading
+        self, services: AppContext, judging: Judging, planning: Planning, loading: Loading
     ) -> None:
         super().__init__()
         self._services, self._judging = services, judging

@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QSlider, QSpinBox, QWidget
 
-from app.gui.api.node_state import Pool
+from app.gui.api.node_state import NodeState
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.models.details.kv_choice import KvChoice
@@ -135,7 +135,7 @@ class MachineTicks(QWidget):
 
     changed = Signal()
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: NodeState) -> None:
         super().__init__()
         self._pool = pool
         self._without: set[str] = set()
@@ -297,7 +297,7 @@ class SetupForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: NodeState) -> None:
         super().__init__()
         self.context, self.kv, self.shape = ContextSlider(), KvChoice(), ShapeChoice()
         self._splits = False

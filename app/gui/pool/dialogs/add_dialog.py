@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QProgressBar, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
@@ -40,7 +40,7 @@ ROLE_ORDER = (
 class AddSheet(Sheet):
     """A pairing window is open for as long as this dialog shows a code."""
 
-    def __init__(self, services: Services, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, parent: QWidget) -> None:
         super().__init__(services, "", "", parent)
         self.setWindowTitle(self.tr("Add a machine"))
         self.heading.setText(self.tr("Add a machine"))

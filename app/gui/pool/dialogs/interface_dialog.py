@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QButtonGroup, QRadioButton, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import segment
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look.sentences import here
 from app.gui.pool import machine_words
@@ -25,7 +25,7 @@ class InterfaceSheet(MachineSheet):
     """One choice for each interface that is connected, and the usual one: whichever is fastest."""
 
     def __init__(
-        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
     ) -> None:
         title = _tr("The way to {name}").format(name=machine.name)
         sentence = _tr(

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.core.errors import AppError
 from app.core.household.pairing import ALL_WRONG
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
@@ -34,7 +34,7 @@ ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 class JoinSheet(Sheet):
     """`address`: of somebody nearby who was chosen already."""
 
-    def __init__(self, services: Services, parent: QWidget, address: str = "") -> None:
+    def __init__(self, services: AppContext, parent: QWidget, address: str = "") -> None:
         super().__init__(services, "", "", parent)
         self.setWindowTitle(self.tr("Join a household"))
         self.heading.setText(self.tr("Join a household"))

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.core.errors import AppError
 from app.gui.api.restart import restart
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import paragraph
@@ -20,7 +20,7 @@ class LeaveSheet(Sheet):
     needs_node = False
 
     def __init__(
-        self, services: Services, parent: QWidget, done: Callable[[str], object] = lambda _: None
+        self, services: AppContext, parent: QWidget, done: Callable[[str], object] = lambda _: None
     ) -> None:
         sentence = self.tr(
             "All pairings of this machine end, and it gets a new identity: to come back, or to join "

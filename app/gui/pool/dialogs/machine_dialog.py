@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.pool.machine_facts import MachineFacts
 
@@ -18,7 +18,7 @@ class MachineSheet(Sheet):
 
     def __init__(
         self,
-        services: Services,
+        services: AppContext,
         machine: MachineFacts,
         done: Said,
         parent: QWidget,

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QButtonGroup, QPushButton, QRadioButton, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import segment
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.pool import machine_words
 from app.gui.pool.dialogs.machine_dialog import MachineSheet, Said
 from app.gui.pool.machine_facts import MachineFacts
@@ -24,7 +24,7 @@ class RenameSheet(MachineSheet):
     """Asks for another name."""
 
     def __init__(
-        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
     ) -> None:
         title = _tr("Rename {name}").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
@@ -50,7 +50,7 @@ class RolesSheet(MachineSheet):
     """Asks what a machine may do."""
 
     def __init__(
-        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
     ) -> None:
         title = _tr("What {name} may do").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
@@ -115,7 +115,7 @@ class RemoveSheet(MachineSheet):
     """Says what a removal does and cannot undo; asks what becomes of machines it added."""
 
     def __init__(
-        self, services: Services, machine: MachineFacts, done: Said, parent: QWidget
+        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
     ) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)
         sentence = _tr(

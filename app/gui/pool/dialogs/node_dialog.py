@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.api.node_state import Link
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.widgets.dialog import Compact
 from app.gui.widgets.notice import Notice
 
@@ -19,7 +19,7 @@ class Sheet(Compact):
 
     needs_node = True
 
-    def __init__(self, services: Services, title: str, sentence: str, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, title: str, sentence: str, parent: QWidget) -> None:
         super().__init__(services.theme, title, sentence, parent)
         self.services = services
         self._calls: list[Call] = []

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLayout, QLineEdit, QPushButton
 
 from app.core.api_access import OFFERED_HOST
 from app.gui.api.node_client import Json
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.settings.api.key_limits import KeyLimits
 from app.gui.settings.api.upstreams import Upstreams
 from app.gui.settings.number_field import Number
@@ -127,7 +127,7 @@ KEY_WIDTH, PORT_WIDTH = 220, 120
 class LocalApi(Group):
     """What is chosen here holds at once; the node keeps it."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Local API"))
         self.on = self._switch(self.tr("Other programs may use the pool"), "on")
         self.address = label()

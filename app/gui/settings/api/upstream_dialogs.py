@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
 from app.core.errors import AppError, BadInput
 from app.gui.api.node_client import Call, segment
-from app.gui.app.app_context import Services
+from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.settings.number_field import Number
@@ -32,7 +32,7 @@ class AddServer(Sheet):
     """Its key goes to the node once, and is shown nowhere again."""
 
     def __init__(
-        self, services: Services, known: Collection[str], done: Told, parent: QWidget
+        self, services: AppContext, known: Collection[str], done: Told, parent: QWidget
     ) -> None:
         """known: names that other servers have already."""
         sentence = _tr(
@@ -137,7 +137,13 @@ class _Asking(Sheet):
     act: QPushButton
 
     def __init__(
-        self, services: Services, title: str, sentence: str, name: str, done: Told, parent: QWidget
+        self,
+        services: AppContext,
+        title: str,
+        sentence: str,
+        name: str,
+        done: Told,
+        parent: QWidget,
     ) -> None:
         super().__init__(services, title, sentence, parent)
         self._name, self._done = name, done
@@ -156,7 +162,7 @@ class CountAnew(_Asking):
     """Asks before a server may spend all that its owner allows once more."""
 
     def __init__(
-        self, services: Services, name: str, cap: int, done: Told, parent: QWidget
+        self, services: AppContext, name: str, cap: int, done: Told, parent: QWidget
     ) -> None:
         title = _tr("Count {name} anew").format(name=name)
         sentence = _tr(
@@ -175,7 +181,7 @@ class CountAnew(_Asking):
 class ForgetServer(_Asking):
     """Asks before a server goes with its key."""
 
-    def __init__(self, services: Services, name: str, done: Told, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, name: str, done: Told, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
         sentence = _tr("Its key is deleted here too. The server itself is not changed.")
         super().__init__(services, title, sentence, name, done, parent)

@@ -16,8 +16,8 @@ from app.cli.window_node import NodeLauncher
 from app.core.errors import AppError
 from app.core.reasons import SENTENCES
 from app.gui.api.node_client import NodeClient
-from app.gui.api.node_state import Pool
-from app.gui.app.app_context import Services
+from app.gui.api.node_state import NodeState
+from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.pool.dialogs.leave_dialog import LeaveSheet
 from app.gui.pool.pool_page import PoolPage
@@ -30,11 +30,11 @@ WITHIN_MS = 30_000
 
 
 @pytest.fixture
-def services(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[Services]:
+def services(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[AppContext]:
     """Over a node that the window starts itself."""
     home = tmp_path / "den"
     launcher, client = NodeLauncher(Home.at(home), OPTIONS), NodeClient(qapp)
-    pool = Pool(launcher, client, qapp)
+    pool = NodeState(launcher, client, qapp)
     parts = desk(qapp, home).services
     made = dataclasses.replace(parts, pool=pool, client=client, launcher=launcher)
     pool.start()
@@ -47,7 +47,7 @@ def services(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[Servi
 
 
 @pytest.mark.long
-def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: Services) -> None:
+def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: AppContext) -> None:
     pool, parent, said, surprised = services.pool, QWidget(), list[str](), list[bool]()
     pool.restarted.connect(lambda: surprised.append(True))
     qtbot.addWidget(parent)
