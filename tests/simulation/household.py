@@ -35,7 +35,7 @@ from app.inference.stages.stage_host import Lender, Wanted
 from app.network import messages
 from app.network.peer.channel import MemoryChannel
 from app.node.lending.lending_service import LendingService, _Run
-from app.node.placement.stage_answers import StageAnswers
+from app.node.placement.lenders import StageAnswers
 from tests.inference.pool import Port
 from tests.node.lending_bench import OPEN
 from tests.simulation.house import House

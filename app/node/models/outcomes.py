@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.errors import Reason, StageLost
@@ -15,12 +15,38 @@ from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Answerer, Delta, Question, Summary
 from app.node.cancellation import run_until
 from app.node.control.asking import answer_json
-from app.node.models.concurrent_answers import Company
 from app.node.placement.placement import Running
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planner_inputs import Outlook
 from app.node.planning.planning import BATCH_ROWS
 from app.node.planning.refresh_forecast import measure_again, reckon
+
+
+@dataclass(slots=True, eq=False)
+class Guest:
+    """One answer, while it is made."""
+
+    alone: bool  # so far
+
+
+class Company:
+    """The answers that are made now: only one that had the pool to itself says what its forecast was worth."""
+
+    def __init__(self) -> None:
+        self._guests: list[Guest] = []
+
+    @contextmanager
+    def joined(self) -> Iterator[Guest]:
+        """An answer is made inside."""
+        guest = Guest(alone=not self._guests)
+        for other in self._guests:
+            other.alone = False
+        self._guests.append(guest)
+        try:
+            yield guest
+        finally:
+            self._guests.remove(guest)
+
 
 Json = dict[str, Any]
 Part = Delta | Notice | Summary

@@ -12,9 +12,8 @@ from app.core.planner.placement import Candidate
 from app.core.planner.plan import Plan
 from app.node.models.loaded_models import Loaded, alive, releases, spares
 from app.node.placement.idle import Quiet
-from app.node.placement.memory_claims import bytes_on
 from app.node.placement.placement import Running
-from app.node.placement.reservation import Room
+from app.node.placement.stages import Room, bytes_on
 from app.node.planning.planner_inputs import Outlook
 
 

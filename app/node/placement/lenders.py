@@ -2,17 +2,136 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol
 
-from app.core.ids import MachineId, PipelineId
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
+from app.core.ids import MachineId, PipelineId, pipeline_id
+from app.core.reasons import said
+from app.core.recovery import blame
+from app.core.recovery.blame import Fault
 from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.stage_host import KEEP_S
 from app.network import messages
 from app.network.network import Network
 from app.network.peer.peer_link import PeerLink
-from app.node.placement.pending_closes import Closings
-from app.node.placement.stage_answers import Ready, StageAnswers
 from app.node.placement.stage_sender import SendLink
+
+TELL_SECONDS = 1.0  # a link that takes nothing is told again when it has been replaced
+
+
+class Link(Protocol):
+    """What is needed of a link to a lender; lan/peer.py has it."""
+
+    async def send(self, message: messages.Message) -> None: ...
+
+
+class Closings:
+    """Tells a lender at once, and again on each new link to it: the old one may have lost the news.
+
+    A lender gives layers back by itself when their host is gone for KEEP_S; until then it is told.
+    """
+
+    def __init__(
+        self, link: Callable[[MachineId], Link], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._link, self._clock = link, clock
+        self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # when it was closed
+
+    async def close(self, machine: MachineId, pipeline: PipelineId) -> None:
+        """The lender shall give these layers back, now or when it can be reached again."""
+        self._recent(machine)[pipeline] = self._clock()
+        with suppress(AppError, TimeoutError):
+            async with asyncio.timeout(TELL_SECONDS):
+                await self._link(machine).send(_order(pipeline))
+
+    async def linked(self, machine: MachineId, link: Link) -> None:
+        """A new link: before anything else, what must not stay open there."""
+        with suppress(AppError):
+            for pipeline in list(self._recent(machine)):
+                await link.send(_order(pipeline))
+
+    def _recent(self, machine: MachineId) -> dict[PipelineId, float]:
+        known, since = self._closed.get(machine, {}), self._clock() - KEEP_S
+        self._closed[machine] = {pipeline: at for pipeline, at in known.items() if at > since}
+        return self._closed[machine]
+
+
+def _order(pipeline: PipelineId) -> messages.CloseStage:
+    return messages.CloseStage(pipeline=pipeline.hex())
+
+
+OPEN_SECONDS = 300.0  # loading reads the file once: 10 GB from a slow disk
+
+Key = tuple[MachineId, PipelineId]
+Ready = Callable[[], Awaitable[messages.StageReady]]
+
+
+class StageAnswers:
+    """One future for each stage that is opening."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Key, asyncio.Future[messages.StageReady]] = {}
+
+    @contextmanager
+    def expect(self, machine: MachineId, pipeline: PipelineId) -> Iterator[Ready]:
+        """Begin before asking, so that a quick answer is not missed; then await what it gives.
+
+        That is the lender's StageReady. Raises what it said instead, or StageLost when it is gone.
+        """
+        future: asyncio.Future[messages.StageReady] = asyncio.get_running_loop().create_future()
+        self._waiting[machine, pipeline] = future
+        try:
+            yield lambda: _in_time(future)
+        finally:
+            del self._waiting[machine, pipeline]
+            future.cancel()  # and an error that came too late to be waited for is not logged
+
+    def heard(
+        self,
+        machine: MachineId,
+        name: str,
+        message: messages.StageReady | messages.StageFailed | messages.StageLost,
+    ) -> None:
+        future = self._waiting.get((machine, pipeline_id(message.pipeline)))
+        if future is None or future.done():
+            return
+        if isinstance(message, messages.StageReady):
+            future.set_result(message)
+        else:
+            future.set_exception(_error(machine, name, message))
+
+    def gone(self, machine: MachineId, name: str) -> None:
+        """The link is down: nothing more will be heard."""
+        for (of, _), future in self._waiting.items():
+            if of == machine and not future.done():
+                future.set_exception(StageLost("stage_unreachable", machine=name))
+
+
+async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.StageReady:
+    try:
+        async with asyncio.timeout(OPEN_SECONDS):
+            return await future
+    except TimeoutError:
+        raise StageLost("stage_slow", seconds=OPEN_SECONDS) from None
+
+
+def _error(
+    machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost
+) -> AppError:
+    """The lender's own reason, as far as this version has a sentence for it, and who gave it: it names no other one."""
+    reason = blame.of_itself(messages.understood(message), name)
+    what = said(reason)
+    facts: dict[str, Fact] = {"machine": name, "what": what, "cause": reason.code}
+    if blame.of(reason).fault is not Fault.MEMORY:
+        return blame.lost(Reason("lender_said", facts))
+    facts["machine_id"] = machine
+    if reason.code == "lend_too_large" and isinstance(reason.facts.get("free_bytes"), int):
+        facts["free_bytes"] = reason.facts["free_bytes"]
+    return DoesNotFit("lender_said", **facts)
 
 
 class LenderLink(SendLink, Protocol):

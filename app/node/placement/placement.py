@@ -44,11 +44,10 @@ from app.node.control import requests as asked
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import notice_json
 from app.node.placement.idle import Quiet
-from app.node.placement.memory_claims import Holds
 from app.node.placement.pipeline_opener import Opener
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.replica_supervisor import Keeper, Replan
-from app.node.placement.stages import Sources
+from app.node.placement.stages import Holds, Sources
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.sizes import Sizes
 from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json

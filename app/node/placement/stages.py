@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from app.catalog.gguf.gguf_check import part_paths
 from app.catalog.shelf import Entry, Shelf
@@ -25,15 +32,60 @@ from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread, run_until
 from app.node.control.ndjson import Progress
 from app.node.downloads.transfer_rate import TransferRate
-from app.node.placement.gather_first_error import ended, together
 from app.node.placement.lenders import Lenders
+from app.node.placement.placement_state import PlacementState
 from app.node.placement.reconnect import WayBack
-from app.node.placement.reservation import Room
 from app.node.placement.send_errors import send_or_explain
 from app.node.planning.planner_inputs import Outlook
 from app.node.planning.sizes import Sizes
 from app.node.verification.recompute import forwarded
 from backends.contract import Layers, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """make: others give up what they can spare for a plan, before its stages are opened; raises DoesNotFit.
+    choosing: held from a look at the memory until what is chosen is claimed, so that the next one counts it;
+    stirred: what is opened is so inside, and others do nothing ahead meanwhile."""
+
+    make: Callable[[Plan], Awaitable[None]]
+    choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    stirred: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+T = TypeVar("T")
+
+
+async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
+    """Do all at once; the first AppError cancels the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one, name="open a stage") for one in work]
+    except BaseExceptionGroup as errors:
+        known, unknown = errors.split(AppError)
+        if unknown is not None or known is None:
+            raise
+        raise _first(known) from None
+    return [task.result() for task in tasks]
+
+
+async def ended(
+    group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None
+) -> None:
+    """The end of a group that was begun by hand, with its stack. An error from above ends its tasks, and stays what it
+    is: the group would wrap it."""
+    if error is not None:
+        for task in tasks:
+            task.cancel()
+    await group.__aexit__(None, None, None)
+
+
+def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
+    for error in errors.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            return _first(error)
+        return error
+    return StageLost("bug")
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,3 +459,62 @@ async def _close_here(worker: Worker, run: Run) -> None:
     if worker.died is None:
         with suppress(AppError):
             await close_run(worker, run)
+
+
+class Holds:
+    """Of one placement: the pipelines that are open of it."""
+
+    def __init__(self, state: PlacementState) -> None:
+        self._state = state
+        self.placings: list[Placing] = []  # one for each pipeline that is open, or opens
+        self.is_loaded = False  # all of it was open once
+
+    def ahead(self) -> list[PlannedStage]:
+        """What other machines hold in memory for a loss that may come."""
+        if self._state.is_several:
+            return []
+        return [stage for one in self.placings for stage in one.ahead(self._state.plan)]
+
+    async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
+        """Another model needs the memory that lies ahead there: it is back, and can be laid again later."""
+        if any(stage.machine in machines for stage in self.ahead()):  # else it is not waited for
+            for one in list(self.placings):
+                await one.give_up_ahead(self._state.plan, machines)
+
+    def here(self, me: MachineId) -> tuple[int, int]:
+        """Bytes of this machine that it holds or is about to, and of these what is not taken from the
+        free memory yet. What changes places counts once."""
+        if not self.is_loaded:
+            planned = bytes_on(me, self._state.plan.stages)
+            return planned, planned
+        own = comes = 0
+        for one in self.placings:
+            held = bytes_on(me, one.held())
+            most = max(held, bytes_on(me, one.claimed.stages) if one.claimed else 0)
+            own, comes = own + most, comes + most - held
+        return own, comes
+
+    def end(self) -> None:
+        """What it held until now is known on: lenders give it back, and say so, a little later."""
+        self.placings = list(self.placings)  # whoever opened them forgets them in the old one
+
+    def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
+        """Bytes that each machine gives back, beside what it says is free. present: of the plan, what is not lost;
+        over: it has ended."""
+        if over or not self.is_loaded:
+            return _sums((*present, *self.ahead()))
+        host = self._state.plan.host
+        held = _sums(one for placing in self.placings for one in placing.held())
+        return {key: n for key, n in (held | {host: self.here(host)[0]}).items() if n}
+
+
+def _sums(stages: Iterable[PlannedStage]) -> dict[MachineId, int]:
+    found: dict[MachineId, int] = {}
+    for stage in stages:
+        found[stage.machine] = found.get(stage.machine, 0) + stage.total_bytes
+    return found
+
+
+def bytes_on(machine: MachineId, stages: Iterable[PlannedStage]) -> int:
+    """What these take of that machine."""
+    return sum(stage.total_bytes for stage in stages if stage.machine == machine)

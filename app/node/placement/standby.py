@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
@@ -15,12 +15,40 @@ from app.core.ids import MachineId
 from app.core.planner.placement_change import QUIET_S, is_clearly_better, may_load_ahead, may_move
 from app.core.planner.plan import Plan
 from app.core.recovery.recovery import Loss
-from app.core.recovery.slow_machines import slowed
+from app.core.recovery.slow_machines import SLOW_FOR_S, best, degraded, slowed
 from app.inference.pipeline.pipeline import Pipeline
 from app.node.cancellation import run_until
 from app.node.placement.failover import Option, Rebuilding
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.slowness import Slowness
+
+
+class Slowness:
+    """Of one placement. Begins anew when its layers are placed anew; who was slow is remembered."""
+
+    def __init__(self) -> None:
+        self._best: dict[MachineId, float] = {}
+        self._placed_s: float | None = None
+        self._slow: dict[MachineId, tuple[float, float]] = {}  # since when, and how many times
+
+    def look(self, steps: Mapping[MachineId, float], placed_s: float, now_s: float) -> None:
+        """steps: seconds of one token on each machine, as it is known now."""
+        if placed_s != self._placed_s:
+            self._placed_s, self._best = placed_s, {}
+        self._best = best(self._best, steps)
+        found = degraded(self._best, steps)
+        for machine, times in found.items():
+            self._slow[machine] = now_s, times
+        self._slow = {
+            machine: (since, times)
+            for machine, (since, times) in self._slow.items()
+            if machine in found or (now_s - since < SLOW_FOR_S and machine not in steps)
+        }
+
+    @property
+    def slow(self) -> dict[MachineId, float]:
+        """How many times as long each takes; nothing is placed there meanwhile."""
+        return {machine: times for machine, (_, times) in self._slow.items()}
+
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,8 @@ from app.core.planner.placement import Plan, Workload
 from app.core.planner.plan import plan
 from app.node.placement.failover import Option, Rebuilding
 from app.node.placement.idle import Quiet
-from app.node.placement.memory_claims import Holds, bytes_on
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.reservation import Room
+from app.node.placement.stages import Holds, Room, bytes_on
 from testbed.households import MIB, machine, model
 
 DEN, ATTIC = machine("den", 4000, None), machine("attic", 4000, None)

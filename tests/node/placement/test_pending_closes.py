@@ -8,8 +8,8 @@ from app.core.errors import Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.inference.stages.stage_host import KEEP_S
 from app.network import messages
-from app.node.placement import pending_closes
-from app.node.placement.pending_closes import Closings
+from app.node.placement import lenders
+from app.node.placement.lenders import Closings
 
 ATTIC = MachineId("a" * 64)
 ONE, TWO = PipelineId(b"1" * 16), PipelineId(b"2" * 16)
@@ -65,9 +65,9 @@ async def test_what_the_lender_has_given_back_by_itself_is_forgotten() -> None:
 
 
 async def test_a_link_that_takes_nothing_holds_nobody_up() -> None:
-    pending_closes.TELL_SECONDS, before = 0.05, pending_closes.TELL_SECONDS
+    lenders.TELL_SECONDS, before = 0.05, lenders.TELL_SECONDS
     try:
         async with asyncio.timeout(30):
             await Closings(lambda machine: Link(hangs=True)).close(ATTIC, ONE)
     finally:
-        pending_closes.TELL_SECONDS = before
+        lenders.TELL_SECONDS = before

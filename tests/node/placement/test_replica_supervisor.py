@@ -26,8 +26,7 @@ from app.node.placement.idle import Quiet
 from app.node.placement.pipeline_opener import Opener
 from app.node.placement.placement_state import PlacementState
 from app.node.placement.replica_supervisor import Keeper
-from app.node.placement.reservation import Room
-from app.node.placement.stages import Placing
+from app.node.placement.stages import Placing, Room
 from testbed.households import MIB, machine, model
 from tests.inference.pool import pool
 

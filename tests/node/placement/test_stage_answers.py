@@ -12,7 +12,7 @@ from app.core.ids import MachineId, PipelineId
 from app.core.reasons import said
 from app.network import messages
 from app.node.models.load_retries import short_lender
-from app.node.placement.stage_answers import StageAnswers
+from app.node.placement.lenders import StageAnswers
 
 ATTIC = MachineId("a" * 64)
 ONE = PipelineId(b"1" * 16)

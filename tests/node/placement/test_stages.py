@@ -25,9 +25,8 @@ from app.core.scheduler.threads import Threads
 from app.inference.stages.stage_client import FrameChannel
 from app.network import messages
 from app.node.placement import stage_sender
-from app.node.placement.reservation import Room
-from app.node.placement.stage_answers import StageAnswers
-from app.node.placement.stages import Placing, Sources
+from app.node.placement.lenders import StageAnswers
+from app.node.placement.stages import Placing, Room, Sources
 from app.node.planning.sizes import Sizes
 from backends.contract import Number
 from testbed import tiny

@@ -15,7 +15,7 @@ from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
 from app.inference.pipeline.completion import Summary
 from app.inference.pipeline.speed_measurement import StageFigures
-from app.node.models.concurrent_answers import Company
+from app.node.models.outcomes import Company
 from app.node.planning.forecast_history import Lessons, predicted
 from testbed.households import MIB, link, machine, model
 from tests.node.pool import paired
