@@ -36,10 +36,10 @@ def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
         (peer_link.PeerLink, "_beat", _rests),
         (pipeline.Pipeline, "_watch", _rests),
         (channel_link.ChannelLink, "__init__", alone),
-        (standby.Ahead, "run", _rests),
+        (standby.StandbyManager, "run", _rests),
         (lending_policy.LendingPolicy, "_keep_sensing", _rests),
         (lending_policy.LendingPolicy, "_keep_looking", _rests),
-        (stage_host.Lender, "_watch", _rests),
+        (stage_host.StageHost, "_watch", _rests),
     ):
         assert callable(getattr(where, name)), name
         put(where, name, what)

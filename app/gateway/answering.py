@@ -45,11 +45,11 @@ from app.gateway.fair_queue import FairQueue
 from app.gateway.metrics import Figures
 from app.gateway.upstreams.upstream_dialect import stays
 from app.gateway.upstreams.upstreams import Chosen, Upstreams
-from app.inference.pipeline.completion import Answerer, Question
+from app.inference.pipeline.completion import Completer, GenerationRequest
 from app.inference.worker.tokenizer import MAX_TEXT_CHARS
 from app.node.control.shelf_routes import Models
-from app.node.models.model_manager import Hosting
-from app.node.placement.placement import Running
+from app.node.models.model_manager import ModelManager
+from app.node.placement.placement import Placement
 
 # One answer while it comes: its text parted from its calls, and how likely its tokens were told with their text.
 
@@ -69,7 +69,7 @@ class Talk:
         self._n_calls = 0
         self._open = ""  # the id of the call that is told in pieces
 
-    async def hear(self, running: Running) -> dict[int, bytes]:
+    async def hear(self, running: Placement) -> dict[int, bytes]:
         """Learn how this model calls tools: the control tokens around calls, with the text that each is here."""
         answerer = running.answerer
         if answerer is None or not self._wish.tools or not (one := answerer.call_format):
@@ -201,7 +201,7 @@ class Answering:
 
     def __init__(
         self,
-        hosting: Callable[[], Hosting],
+        hosting: Callable[[], ModelManager],
         models: Callable[[], Models],
         may_load: Callable[[], bool],
         figures: Figures,
@@ -241,7 +241,7 @@ class Answering:
         """Models that upstreams answer for."""
         return self._upstreams.models()
 
-    def ready(self) -> dict[str, Running]:
+    def ready(self) -> dict[str, Placement]:
         """The models that answer now, by their names."""
         return {one.entry.name: one for one in self._hosting().loaded if one.is_ready}
 
@@ -399,7 +399,7 @@ class Answering:
             queued_s = time.monotonic() - asked_at
             talk = Talk(wish, index)
 
-            async def ask(running: Running) -> Question:
+            async def ask(running: Placement) -> GenerationRequest:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment
                     raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
                 question = await self._question(wish, asker, index, running)
@@ -426,15 +426,15 @@ class Answering:
                             yield piece
 
     async def _question(
-        self, wish: ApiRequest, asker: Asker, index: int, running: Running
-    ) -> Question:
+        self, wish: ApiRequest, asker: Asker, index: int, running: Placement
+    ) -> GenerationRequest:
         if wish.tools and not (running.answerer and running.answerer.call_format):
             raise BadInput("api_tools_unknown", model=running.entry.name)
         most = running.context
         max_tokens = wish.max_tokens or max(LEAST_ROOM, most // 4)
         seed = (wish.sampling.seed + index) % (MAX_SEED + 1)
         sampling = replace(wish.sampling, seed=seed, grammar=_grammar(wish, running.answerer))
-        return Question(
+        return GenerationRequest(
             messages=_messages(wish, running.answerer),
             tools=tuple(tool.told() for tool in wish.tools),
             prompt=wish.prompt if isinstance(wish.prompt, str) else None,
@@ -450,7 +450,7 @@ class Answering:
         )
 
     def _pool(
-        self, wanted: str, ask: Callable[[Running], Awaitable[Question]]
+        self, wanted: str, ask: Callable[[Placement], Awaitable[GenerationRequest]]
     ) -> AsyncGenerator[Json, None]:
         return self._hosting().answered(wanted, ask, brings=self.brings(wanted))
 
@@ -503,14 +503,14 @@ def _check_sizes(wish: ApiRequest) -> None:
         check_size(one)
 
 
-def _messages(wish: ApiRequest, answerer: Answerer | None) -> Sequence[Json] | None:
+def _messages(wish: ApiRequest, answerer: Completer | None) -> Sequence[Json] | None:
     """As the model's chat template takes them."""
     if wish.messages is None or answerer is None:
         return wish.messages
     return as_told(answerer.call_format, one_system(wish.messages))
 
 
-def _grammar(wish: ApiRequest, answerer: Answerer | None) -> str:
+def _grammar(wish: ApiRequest, answerer: Completer | None) -> str:
     """What the answer must be. Raises BadInput."""
     one = answerer.call_format if answerer is not None else None
     if wish.must_call is not None and answerer is not None:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from app.core.errors import BadInput, Busy
 from app.gateway.answering import Answering
-from app.node.models.model_manager import Hosting
-from app.node.placement.placement import Running
+from app.node.models.model_manager import ModelManager
+from app.node.placement.placement import Placement
 
 log = logging.getLogger(__name__)
 
@@ -19,11 +19,14 @@ class LettingGo:
     """A program may let go what its own question brought; what was there before only where programs may change that."""
 
     def __init__(
-        self, hosting: Callable[[], Hosting], may_load: Callable[[], bool], answering: Answering
+        self,
+        hosting: Callable[[], ModelManager],
+        may_load: Callable[[], bool],
+        answering: Answering,
     ) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
-    def there(self) -> frozenset[Running]:
+    def there(self) -> frozenset[Placement]:
         """What is loaded, before a question that may bring something."""
         return frozenset(self._hosting().loaded)
 
@@ -41,7 +44,7 @@ class LettingGo:
         if lets_go:
             self.after(model, before)
 
-    def after(self, model: str, before: frozenset[Running]) -> None:
+    def after(self, model: str, before: frozenset[Placement]) -> None:
         """An answer of this model is over, and its program keeps it no longer. before: what was there when it came.
         Meanwhile its owner may have loaded it, or what he had loaded was lost and is there again."""
         running = self._hosting().loaded.named(model)
@@ -64,9 +67,9 @@ class LettingGo:
             raise Busy("api_model_asked", name=model)
         self._goes(running)
 
-    def _is_wanted(self, running: Running) -> bool:
+    def _is_wanted(self, running: Placement) -> bool:
         return running.n_askers > 0 or self._answering.queue.waits_for(running.entry.name)
 
-    def _goes(self, running: Running) -> None:
+    def _goes(self, running: Placement) -> None:
         log.info("%s is unloaded, as a program asked", running.entry.name)
         self._hosting().give_back(running)

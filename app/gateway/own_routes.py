@@ -11,14 +11,14 @@ from prometheus_client.metrics_core import GaugeMetricFamily as Gauge
 
 from app.gateway.answering import Answering
 from app.gateway.metrics import Figures
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from backends.contract import Layers
 
 
 class OwnRoutes:
     """What belongs to no API of others."""
 
-    def __init__(self, hosting: Hosting, answering: Answering, figures: Figures) -> None:
+    def __init__(self, hosting: ModelManager, answering: Answering, figures: Figures) -> None:
         self._hosting, self._answering, self._figures = hosting, answering, figures
 
     def routes(self) -> list[web.RouteDef]:
@@ -62,7 +62,7 @@ def _labelled(family: Gauge | Counter, lines: Iterable[tuple[tuple[str, ...], fl
     return family
 
 
-def _replicas(hosting: Hosting) -> Iterator[Metric]:
+def _replicas(hosting: ModelManager) -> Iterator[Metric]:
     """Of a model that stands on several machines, how each of them does now."""
     known = [
         ((running.entry.name, one.name), one.pipeline)
@@ -92,7 +92,7 @@ def _in_words(layers: Layers) -> str:
     return f"{first}-{last}" if last > first else str(first)
 
 
-def _stages(hosting: Hosting) -> Iterator[Metric]:
+def _stages(hosting: ModelManager) -> Iterator[Metric]:
     """Since the model was loaded: each machine's compute and wait, and the bytes to it and from it."""
     known = [
         ((running.entry.name, stage.name, _in_words(stage.layers)), figures)

@@ -22,7 +22,7 @@ from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.plan import Candidate
 from app.core.scheduler.threads import Threads
-from app.inference.stages.stage_host import Lender
+from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.hardware import cores, devices
 from app.machine.settings import Choices, Settings
@@ -48,18 +48,18 @@ from app.node.links.last_seen import LastSeen
 from app.node.links.link_gossip import LinkGossip
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.guest_answers import Guesting
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from app.node.models.waiting import line_json
 from app.node.options import NodeOptions
 from app.node.placement.lenders import NetworkLenders
-from app.node.planning.forecast_history import Lessons
+from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.measuring import Measuring
 from app.node.planning.own_speed import Here, OwnSpeed
-from app.node.planning.planner_inputs import Outlook, lenders_but
+from app.node.planning.planner_inputs import PlannerInputs, lenders_but
 from app.node.rights import Rights
 from app.node.snapshot import machines_json, sentence, with_names
 from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told
-from app.node.verification.quarantine import Doubts
+from app.node.verification.quarantine import Quarantine
 
 log = logging.getLogger(__name__)
 Json = dict[str, Any]
@@ -84,8 +84,8 @@ class Node:
         self.changed.tell(self.events.changed)
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
         self.changed.tell(self.journal.changed)
-        self.doubts = Doubts(home.household / "doubts.json", self.journal.note, self.changed)
-        self._lessons = Lessons(home.household / "forecasts.json")
+        self.doubts = Quarantine(home.household / "doubts.json", self.journal.note, self.changed)
+        self._lessons = ForecastHistory(home.household / "forecasts.json")
         self.network = Network(home, me, sock, self, self)
         self._lenders = NetworkLenders(self.network)
         sightings = LastSeen(home.household / "seen.json")
@@ -114,7 +114,7 @@ class Node:
             self.events.changed,
             self.shop.pins.here,
         )
-        self.lender = Lender(self.lending.lent_bytes, choices.now.name)
+        self.lender = StageHost(self.lending.lent_bytes, choices.now.name)
         self.lent = LendingService(
             self.lender, shelf, stages, self.lending, threads, group, self.changed
         )
@@ -132,7 +132,7 @@ class Node:
         self.finding = DiscoveryService(
             self.network, lambda: choices.now.name, choice, self.household.tell
         )
-        outlook = Outlook(
+        outlook = PlannerInputs(
             self._candidates,
             lambda: self.measuring,  # which must know what is hosted, which is planned with this
             lambda: self.links,
@@ -140,7 +140,7 @@ class Node:
             self.doubts,
             self.lending.check_room,
         )
-        self.hosting = Hosting(
+        self.hosting = ModelManager(
             shelf, stages, self._lenders, outlook, threads, group, self.journal, self.changed
         )
         self.guesting = Guesting(self.network, self.rights, self.hosting)

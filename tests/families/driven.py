@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.catalog.shelf import Entry
 from app.core.errors import StageLost
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_links import PipeLink, close_run, open_run
@@ -120,7 +120,9 @@ async def driven(
 ) -> AsyncIterator[tuple[Pipeline, Overheard]]:
     """A placement as the node makes it: first and last run on this machine, those between on the other."""
     model = entry.model
-    form = Shape(SLOTS, CELLS, CONTEXT, model.n_vocab, CHUNK, recurrent=model.later.recurrent)
+    form = PipelineConfig(
+        SLOTS, CELLS, CONTEXT, model.n_vocab, CHUNK, recurrent=model.later.recurrent
+    )
     async with AsyncExitStack() as stack:
         stages, last = [], None
         for layers, role in runs:

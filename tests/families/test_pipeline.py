@@ -13,11 +13,11 @@ import pytest
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.shelf import Entry
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.speed_measurement import RequestFigures
 from app.inference.pipeline.step import Run
-from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import lent_stage
 from app.network.peer.channel import MemoryChannel
 from backends.contract import Number, Role
@@ -46,10 +46,12 @@ async def pipeline(
 ) -> AsyncIterator[Pipeline]:
     """The host's runs in its worker, a lender's in one that it starts; one run is the whole model."""
     model = entry.model
-    form = Shape(SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.later.recurrent)
+    form = PipelineConfig(
+        SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.later.recurrent
+    )
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(asyncio.TaskGroup())
-        lender = await stack.enter_async_context(Lender(lambda: MANY, "lender"))
+        lender = await stack.enter_async_context(StageHost(lambda: MANY, "lender"))
         stages, serving = [], []
         for layers, role in proof.runs(model.n_layers, cuts):
             config = home.config(entry, layers, role, apart=True)

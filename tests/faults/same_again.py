@@ -24,11 +24,11 @@ from app.catalog.gguf.model_reader import model_of
 from app.core.errors import AppError, DoesNotFit
 from app.core.recovery.recovery import Loss, Misfit, Planned
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
-from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.machine.paths import guide_file
@@ -47,7 +47,7 @@ class House:
     def __init__(self, guide: Path, stack: AsyncExitStack, group: asyncio.TaskGroup) -> None:
         self._guide, self._stack, self._group = guide, stack, group
         self.model = model_of(read_header(guide), "Guide", "guide")
-        self.form = Shape(slots=2, kv_cells=1024, context=512, n_vocab=self.model.n_vocab)
+        self.form = PipelineConfig(slots=2, kv_cells=1024, context=512, n_vocab=self.model.n_vocab)
         self.host: Worker | None = None
         self._own: list[Run] = []
         self._lender: AsyncExitStack | None = None
@@ -77,7 +77,7 @@ class House:
 
     async def _lend(self, run: Run, stage: object) -> StageClient:
         self._lender = AsyncExitStack()
-        lender = await self._lender.enter_async_context(Lender(lambda: 1 << 40, "lender"))
+        lender = await self._lender.enter_async_context(StageHost(lambda: 1 << 40, "lender"))
         await lender.open(Wanted(run, self.form.context, stage, 64 * MIB, 0, 64 * MIB))  # type: ignore[arg-type]
         self._lent = lambda: lender.required(run.pipeline).carried().pid
         near, far = MemoryChannel.pair()

@@ -9,7 +9,7 @@ import pytest
 
 from app.gateway.answering import Talk
 from app.gateway.api_request import ApiRequest, Called, Ended, Said, Tool
-from app.node.placement.placement import Running
+from app.node.placement.placement import Placement
 from tests.gateway.test_answering import Answerer
 
 Json = dict[str, Any]
@@ -78,7 +78,7 @@ async def called(
 ) -> tuple[list[str], str, int]:
     """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
     talk = Talk(ApiRequest("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
-    await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style))))
+    await talk.hear(cast("Placement", SimpleNamespace(answerer=Answerer(style))))
     pieces = [piece for sign in text for piece in talk.heard({"text": sign, "token_ids": [1]})]
     tokens = [1] * len(text)
     pieces += talk.ended(DONE | {"finish_reason": reason, "token_ids": tokens}, 0.0)

@@ -27,8 +27,8 @@ from app.inference.pipeline.completion import Reader
 from app.inference.pipeline.detokenizer import Detokenizer
 from app.machine.api_settings import Upstream
 from app.node.control.requests import Ask
-from app.node.models.loaded_models import Loaded
-from app.node.placement.placement import Running
+from app.node.models.loaded_models import LoadedModels
+from app.node.placement.placement import Placement
 from tests.core.call_formats import FORMATS
 from tests.gateway.test_fair_queue import all_had_a_turn
 
@@ -54,7 +54,7 @@ class Answerer:
 
 async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> list[Any]:
     talk = Talk(ApiRequest("m", (), tools=(Tool("clock", "", {}),)), 0)
-    signs = await talk.hear(cast("Running", SimpleNamespace(answerer=Answerer(style, **control))))
+    signs = await talk.hear(cast("Placement", SimpleNamespace(answerer=Answerer(style, **control))))
     reader = Reader(Detokenizer([], signs), ())
     pieces: list[Any] = []
     for token, text in tokens:
@@ -169,7 +169,7 @@ async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_aske
         SimpleNamespace(call_format=None),
     )
     running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
-    question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Running", running))
+    question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Placement", running))
     assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
     sent = [one["content"] for one in body(wish, "m", 0, 9)["messages"]]
     assert sent == ["a", "b", "c"]
@@ -185,7 +185,7 @@ class Pool:
             is_ready=True,
             answerer=True,
         )
-        self.loaded = Loaded()
+        self.loaded = LoadedModels()
         self.loaded.add(cast("Any", self.running))
         self.n_asks, self._fails, self._keys = 0, fails, count()
         choice = {

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import AppError, Fact, StageLost
-from app.inference.stages.stage_host import Lender
+from app.inference.stages.stage_host import StageHost
 from app.network import messages
 from app.network.network import Network
 from app.network.peer.channel import MAX_FRAME_BYTES, FrameChannel
@@ -271,9 +271,9 @@ async def say_all(network: Network) -> None:
 
 def patch() -> None:
     """Put the lies where a lender speaks to its hosts."""
-    serve, offer, opened = Lender.serve, LendingService.stage_offer, LendingService.open
+    serve, offer, opened = StageHost.serve, LendingService.stage_offer, LendingService.open
 
-    async def lying_serve(self: Lender, pipeline: bytes, channel: FrameChannel) -> None:
+    async def lying_serve(self: StageHost, pipeline: bytes, channel: FrameChannel) -> None:
         lying: Any = LyingChannel(channel)
         await serve(self, pipeline, lying)
 
@@ -307,7 +307,7 @@ def patch() -> None:
             return
         await opened(self, *rest)
 
-    lender: Any = Lender
+    lender: Any = StageHost
     lending: Any = LendingService
     networks: Any = Network
     lender.serve, lending.stage_offer, lending.open = lying_serve, lying_offer, lying_open

@@ -14,12 +14,12 @@ from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Un
 from app.core.recovery.recent_failures import Failures
 from app.core.recovery.recovery import Loss, Misfit, Planned
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import FrameChannel, StageClient
-from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.network.peer.channel import MemoryChannel
@@ -30,8 +30,10 @@ MANY = 1 << 40
 Wrap = Callable[[FrameChannel], FrameChannel]
 
 
-def shape(**changes: Any) -> Shape:
-    return Shape(**{"slots": 4, "kv_cells": 4096, "context": 1024, "n_vocab": N_VOCAB, **changes})
+def shape(**changes: Any) -> PipelineConfig:
+    return PipelineConfig(
+        **{"slots": 4, "kv_cells": 4096, "context": 1024, "n_vocab": N_VOCAB, **changes}
+    )
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Pool:
 
     pipeline: Pipeline
     host: Worker
-    lenders: list[Lender] = field(default_factory=list)
+    lenders: list[StageHost] = field(default_factory=list)
     lent: list[bytes] = field(default_factory=list)
     channels: list[FrameChannel] = field(default_factory=list)
     rebuild: Rebuild = None  # type: ignore[assignment]
@@ -62,7 +64,7 @@ def cuts(*sizes: int) -> list[tuple[Role, Layers]]:
 
 
 def fake(
-    role: Role, layers: Layers, form: Shape, path: str = "fake:", width: int = WIDTH
+    role: Role, layers: Layers, form: PipelineConfig, path: str = "fake:", width: int = WIDTH
 ) -> StageConfig:
     traits = Traits(recurrent=form.recurrent)
     return StageConfig(
@@ -100,7 +102,7 @@ async def runs_in_one(worker: Worker, *sizes: int, path: str = "fake:") -> Async
 class Port:
     """How a host gets at a lender: here it is let in whoever it is."""
 
-    lender: Lender
+    lender: StageHost
 
     async def open(self, wanted: Wanted) -> None:
         await self.lender.open(wanted)
@@ -116,7 +118,7 @@ class Port:
         await self.lender.serve(pipeline, channel)
 
 
-def port_for_all(lender: Lender, _: asyncio.TaskGroup) -> Port:
+def port_for_all(lender: StageHost, _: asyncio.TaskGroup) -> Port:
     return Port(lender)
 
 
@@ -125,7 +127,7 @@ class Making:
     """How the stages of a pool are made, the first time and when they are made again."""
 
     sizes: tuple[int, ...]
-    form: Shape
+    form: PipelineConfig
     paths: Sequence[str]
     number: Number
     deadlines: Deadlines | None
@@ -135,7 +137,7 @@ class Making:
     away: bool  # all runs are on lenders
     stack: AsyncExitStack
     group: asyncio.TaskGroup
-    port: Callable[[Lender, asyncio.TaskGroup], Port]
+    port: Callable[[StageHost, asyncio.TaskGroup], Port]
     renews: bool = False  # what a lender still has serves on, in a new epoch
     moved: str = ""  # after the names of the lenders
     epoch: int = 0
@@ -185,7 +187,7 @@ class Making:
 
     async def _opened(self, index: int, run: Run, config: StageConfig) -> Lent:
         lender = await self.stack.enter_async_context(
-            Lender(lambda: MANY, f"lender-{index}{self.moved}", deadlines=self.deadlines)
+            StageHost(lambda: MANY, f"lender-{index}{self.moved}", deadlines=self.deadlines)
         )
         port = self.port(lender, self.group)
         await port.open(Wanted(run, self.form.context, config, 1 << 30, 0, 0))
@@ -231,7 +233,7 @@ class Again:
     """The way back to a lender in this process."""
 
     connect: Callable[[], FrameChannel]
-    lender: Lender
+    lender: StageHost
 
     async def reopen(self) -> FrameChannel:
         return self.connect()
@@ -309,7 +311,7 @@ class Rebuild:
 async def pool(
     *sizes: int,
     paths: Sequence[str] = ("fake:",),
-    form: Shape | None = None,
+    form: PipelineConfig | None = None,
     number: Number = Number.F16,
     deadlines: Deadlines | None = None,
     width: int = WIDTH,
@@ -318,7 +320,7 @@ async def pool(
     rebuilds: bool = False,
     away: bool = False,
     renews: bool = False,
-    port: Callable[[Lender, asyncio.TaskGroup], Port] = port_for_all,
+    port: Callable[[StageHost, asyncio.TaskGroup], Port] = port_for_all,
 ) -> AsyncIterator[Pool]:
     """A host with the first and last run, and a lender for each run between them."""
     form = form or shape()

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from app.inference.pipeline.completion import Answerer, Delta, Question, Summary
+from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
-from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import lent_stage, open_run, own_stage
 from app.inference.worker.tokenizer import Text
 from app.inference.worker.worker import Worker
@@ -26,16 +26,18 @@ from tests.backends.cutting import config, runs
 from tests.inference.guessers import Oracle
 
 SIZES = tiny.Shape(layers=4)
-FORM = Shape(slots=4, kv_cells=1024, context=512, n_vocab=SIZES.vocab)
+FORM = PipelineConfig(slots=4, kv_cells=1024, context=512, n_vocab=SIZES.vocab)
 LIKELY = replace(GREEDY, likely=5)
 QUESTIONS = [
-    Question(
+    GenerationRequest(
         prompt="Once upon a time there was a pool of computers. " * 3,
         max_tokens=24,
         sampling=LIKELY,
     ),
-    Question(messages=[{"role": "user", "content": "Hello"}], max_tokens=24, sampling=LIKELY),
-    Question(
+    GenerationRequest(
+        messages=[{"role": "user", "content": "Hello"}], max_tokens=24, sampling=LIKELY
+    ),
+    GenerationRequest(
         prompt="Once",
         max_tokens=24,
         ignore_end=True,
@@ -67,18 +69,18 @@ async def answers(model: Path, cuts: tuple[int, ...]) -> tuple[list[Said], int]:
                 await open_run(host, run, FORM.context, stage)
                 stages.append(own_stage(host, run, f"{layers}", "host"))
                 continue
-            lender = await stack.enter_async_context(Lender(lambda: 1 << 40, "lender"))
+            lender = await stack.enter_async_context(StageHost(lambda: 1 << 40, "lender"))
             await lender.open(Wanted(run, FORM.context, stage, 64 << 20, 0, 64 << 20))
             near, far = MemoryChannel.pair()
             group.create_task(lender.serve(run.pipeline, far), name="serve")
             stages.append(lent_stage(near, run, f"lender {layers}"))
         async with Pipeline(stages, FORM) as pipeline:
-            answerer = Answerer(text, pipeline)
+            answerer = Completer(text, pipeline)
             every = [await said(answerer, question) for question in QUESTIONS]
             return [one for one, _ in every], sum(n for _, n in every)
 
 
-async def said(answerer: Answerer, question: Question) -> tuple[Said, int]:
+async def said(answerer: Completer, question: GenerationRequest) -> tuple[Said, int]:
     likely = []
     async for item in answerer.answer(question):
         if isinstance(item, Delta):

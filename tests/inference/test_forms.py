@@ -17,7 +17,7 @@ import pytest
 from app.core.json_schema.json_grammar import json_grammar
 from app.core.reasons import said
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import open_run, own_stage
@@ -30,7 +30,7 @@ from tests.inference.pool import answer
 from tests.inference.test_final_failures import hear
 
 SIZES = tiny.Shape(layers=4)
-FORM = Shape(slots=4, kv_cells=1024, context=256, n_vocab=SIZES.vocab)
+FORM = PipelineConfig(slots=4, kv_cells=1024, context=256, n_vocab=SIZES.vocab)
 A_LIST = {"type": "array", "items": {"$ref": "#/$defs/a"}}
 OF_ITSELF = {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [A_LIST, {**A_LIST, "minItems": 1}]}}}
 OPENS = tiny.FIRST_BYTE + ord("[")

@@ -12,7 +12,7 @@ import pytest
 from app.core.errors import BadInput
 from app.core.recovery.recovery import Notice
 from app.core.tools.reasoning import Thinking
-from app.inference.pipeline.completion import THOUGHT, Answerer, Delta, Question, Summary
+from app.inference.pipeline.completion import THOUGHT, Completer, Delta, GenerationRequest, Summary
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import RequestFigures
 from app.inference.worker.tokenizer import Text
@@ -26,7 +26,7 @@ OPENS = (
 )
 LETS = OPENS.replace("{% else %}<think>{% endif %}", "{% endif %}")  # the model begins its thought
 HELLO = ({"role": "user", "content": "Hi"},)
-ASKED = Question(messages=HELLO, max_tokens=200)
+ASKED = GenerationRequest(messages=HELLO, max_tokens=200)
 
 
 class Says:
@@ -55,14 +55,14 @@ class Says:
 @asynccontextmanager
 async def model(
     folder: Path, template: str, *words: str
-) -> AsyncIterator[tuple[Answerer, Says, Text]]:
+) -> AsyncIterator[tuple[Completer, Says, Text]]:
     file = tiny.llama(folder / "thinks.gguf", layers=1, vocab=300, template=template)
     async with await Text.open(str(file)) as text:
         says = Says(text, *words)
-        yield Answerer(text, says), says, text
+        yield Completer(text, says), says, text
 
 
-async def told(who: Answerer, question: Question) -> tuple[list[Delta], Summary]:
+async def told(who: Completer, question: GenerationRequest) -> tuple[list[Delta], Summary]:
     deltas: list[Delta] = []
     async with aclosing(who.answer(question)) as stream:
         async for item in stream:
@@ -97,7 +97,7 @@ async def test_a_thought_that_is_cut_is_no_answer(tmp_path: Path) -> None:
 
 async def test_a_bare_prompt_is_told_as_it_is(tmp_path: Path) -> None:
     async with model(tmp_path, OPENS, "<think>a</think>b") as (who, _, _):
-        _, whole = await told(who, Question(prompt="x", max_tokens=99))
+        _, whole = await told(who, GenerationRequest(prompt="x", max_tokens=99))
     assert (whole.thought, whole.text) == ("", "<think>a</think>b")
 
 
@@ -175,7 +175,7 @@ async def test_the_marks_that_we_write_for_a_model_without_a_template_end_its_an
         assert "".join(one.text for one in deltas) == "Paris."
         _, whole = await told(who, replace(ASKED, stop=("<|im_end|>",)))
         assert (whole.text, whole.stop) == ("Paris.", "<|im_end|>")  # who asked for it is told
-        _, raw = await told(who, Question(prompt="x", max_tokens=99))
+        _, raw = await told(who, GenerationRequest(prompt="x", max_tokens=99))
         assert raw.text == words
     async with model(tmp_path, OPENS, f"</think>{words}") as (who, _, _):
         _, whole = await told(who, ASKED)

@@ -15,7 +15,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId
 from app.core.scheduler.threads import Threads
-from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.worker.worker import ONE_THREAD
 from app.network import messages
 from app.node.lending.lending_service import LendingService
@@ -26,7 +26,7 @@ from tests.catalog.conftest import Home
 MIB = 1 << 20
 
 
-class StandIn(Lender):
+class StandIn(StageHost):
     """A lender without workers, whose loading and closing wait as long as a test wants."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from app.core.errors import BadInput, StageLost
 from app.node.control import requests as asked
 from app.node.control.asking import always, question_of
 from app.node.models import model_manager as hosting_module
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from tests.node.models.test_model_manager import (
     ATTIC,
     DEN,
@@ -29,19 +29,19 @@ from tests.node.models.test_model_manager import (
 __all__ = ["hosting", "scene", "shelf"]  # fixtures
 
 
-async def both(hosting: Hosting) -> None:
+async def both(hosting: ModelManager) -> None:
     assert await load(hosting, "one") == "loaded"
     assert await load(hosting, "two", beside=True) == "loaded"
 
 
-def shown(hosting: Hosting) -> tuple[str | None, list[str]]:
+def shown(hosting: ModelManager) -> tuple[str | None, list[str]]:
     """What a question without a name is for, and what is beside it."""
     loaded, beside = hosting.loaded.json()
     return loaded["model"] if loaded else None, [one["model"] for one in beside]
 
 
 async def test_each_question_goes_to_the_model_that_it_names(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await both(hosting)
     assert shown(hosting) == ("two", ["one"])
@@ -57,7 +57,9 @@ async def test_each_question_goes_to_the_model_that_it_names(
     assert scene.names == ["one", "two"]
 
 
-async def test_a_load_that_says_nothing_of_it_replaces_all(hosting: Hosting, scene: Scene) -> None:
+async def test_a_load_that_says_nothing_of_it_replaces_all(
+    hosting: ModelManager, scene: Scene
+) -> None:
     await both(hosting)
     assert await load(hosting, "three") == "loaded"
     assert shown(hosting) == ("three", [])
@@ -66,7 +68,7 @@ async def test_a_load_that_says_nothing_of_it_replaces_all(hosting: Hosting, sce
     assert shown(hosting) == ("one", [])
 
 
-async def test_a_model_beside_itself_is_loaded_anew(hosting: Hosting, scene: Scene) -> None:
+async def test_a_model_beside_itself_is_loaded_anew(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
     assert await load(hosting, "one", beside=True, context=300) == "loaded"
     assert shown(hosting) == ("one", ["two"])
@@ -74,7 +76,9 @@ async def test_a_model_beside_itself_is_loaded_anew(hosting: Hosting, scene: Sce
     assert [one.context for one in hosting.loaded] == [scene.placed[1].context, 300]
 
 
-async def test_nobody_waits_for_a_model_that_comes_beside(hosting: Hosting, scene: Scene) -> None:
+async def test_nobody_waits_for_a_model_that_comes_beside(
+    hosting: ModelManager, scene: Scene
+) -> None:
     await load(hosting, "one")
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
@@ -91,7 +95,7 @@ async def test_nobody_waits_for_a_model_that_comes_beside(hosting: Hosting, scen
 
 
 async def test_a_load_that_is_being_stopped_says_so(
-    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As soon as it is called off; until then, and once it is over, it is not."""
     told: list[bool] = []
@@ -110,7 +114,7 @@ async def test_a_load_that_is_being_stopped_says_so(
     assert not scene.placed[0].json()["stopping"]
 
 
-async def test_unloading_one_leaves_the_other(hosting: Hosting, scene: Scene) -> None:
+async def test_unloading_one_leaves_the_other(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
     assert await hosting.unload("two") == ["two"]
     assert shown(hosting) == ("one", [])
@@ -122,7 +126,7 @@ async def test_unloading_one_leaves_the_other(hosting: Hosting, scene: Scene) ->
 
 
 async def test_a_lost_model_returns_for_its_question_beside_the_other(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await both(hosting)
     scene.placed[0].lose()
@@ -138,7 +142,7 @@ async def test_a_lost_model_returns_for_its_question_beside_the_other(
     assert hosting.loaded.but(hosting.loaded.first)[0].json()["state"] == "lost"
 
 
-async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: Hosting) -> None:
+async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: ModelManager) -> None:
     await load(hosting, "one")
     assert await load(hosting, "on", beside=True) == "model_inexact"  # it would be placed anew
     assert await load(hosting, "tw", beside=True) == "loaded"
@@ -146,7 +150,7 @@ async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: Hosting) -> 
 
 
 async def test_the_memory_of_what_stays_is_no_part_of_the_plan(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await load(hosting, "one", split=[1, 2, 1])
     order = asked.PlanModel(model="two")
@@ -162,7 +166,7 @@ async def test_the_memory_of_what_stays_is_no_part_of_the_plan(
 
 
 async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await both(hosting)
     one, two = hosting.loaded
@@ -175,7 +179,9 @@ async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(
     await hosting.rooms.make(two, two.plan)  # alone it is bound by its plan
 
 
-async def test_there_is_an_end_to_it(hosting: Hosting, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_there_is_an_end_to_it(
+    hosting: ModelManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hosting_module, "MOST_MODELS", 2)
     await both(hosting)
     assert await load(hosting, "three", beside=True) == "models_enough"
@@ -183,7 +189,7 @@ async def test_there_is_an_end_to_it(hosting: Hosting, monkeypatch: pytest.Monke
 
 
 async def test_a_question_that_may_bring_no_model_loads_none(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await load(hosting, "one")
     question: Any = always(question_of(asked.Ask(prompt="?")))
@@ -194,7 +200,7 @@ async def test_a_question_that_may_bring_no_model_loads_none(
 
 
 async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await both(hosting)
     one, two = hosting.loaded
@@ -211,7 +217,7 @@ async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(
 
 
 async def test_what_this_machine_got_back_for_a_reload_is_not_counted_twice(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await both(hosting)
     assert await load(hosting, "one", beside=True, context=300) == "loaded"
@@ -219,7 +225,7 @@ async def test_what_this_machine_got_back_for_a_reload_is_not_counted_twice(
 
 
 async def test_who_names_no_model_waits_for_the_lost_one_that_returns(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await both(hosting)
     scene.placed[1].lose()
@@ -234,7 +240,7 @@ async def test_who_names_no_model_waits_for_the_lost_one_that_returns(
 
 
 async def test_lost_models_take_nobodys_place(
-    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hosting_module, "MOST_MODELS", 2)
     await both(hosting)
@@ -243,7 +249,7 @@ async def test_lost_models_take_nobodys_place(
 
 
 async def test_nothing_is_done_ahead_while_a_model_is_loaded(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await load(hosting, "one")
     scene.may_load.clear()

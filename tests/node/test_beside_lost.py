@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from tests.node.models.test_model_manager import Scene, ask, hosting, load, scene, shelf, until
 from tests.node.test_beside import both, shown
 
@@ -16,7 +16,7 @@ __all__ = ["hosting", "scene", "shelf"]  # fixtures
 
 @pytest.mark.parametrize(("asked", "unloaded"), [("ON", "one"), ("one", "ON"), (None, "one")])
 async def test_a_reload_is_stopped_whatever_part_of_its_name_was_given(
-    hosting: Hosting, scene: Scene, asked: str | None, unloaded: str
+    hosting: ModelManager, scene: Scene, asked: str | None, unloaded: str
 ) -> None:
     await load(hosting, "two")
     await load(hosting, "one", beside=True)
@@ -33,7 +33,7 @@ async def test_a_reload_is_stopped_whatever_part_of_its_name_was_given(
 
 
 async def test_nobody_waits_while_it_is_looked_where_a_lost_one_may_go(
-    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await both(hosting)
     scene.placed[0].lose()

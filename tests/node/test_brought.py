@@ -9,19 +9,19 @@ import pytest
 
 from app.gateway.fair_queue import FairQueue
 from app.gateway.keep_alive import LettingGo
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from tests.node.models.test_model_manager import Scene, ask, hosting, load, scene, shelf, until
 
 __all__ = ["hosting", "scene", "shelf"]  # fixtures
 
 
 @pytest.fixture
-def going(hosting: Hosting) -> LettingGo:
+def going(hosting: ModelManager) -> LettingGo:
     answering: Any = SimpleNamespace(queue=FairQueue(lambda _: 1))
     return LettingGo(lambda: hosting, lambda: False, answering)
 
 
-async def test_what_its_question_brought_goes(hosting: Hosting, going: LettingGo) -> None:
+async def test_what_its_question_brought_goes(hosting: ModelManager, going: LettingGo) -> None:
     before = going.there()
     assert await ask(hosting, "one") == "one!"
     going.after("one", before)
@@ -29,7 +29,7 @@ async def test_what_its_question_brought_goes(hosting: Hosting, going: LettingGo
 
 
 async def test_what_its_owner_loaded_while_the_question_waited_stays(
-    hosting: Hosting, going: LettingGo
+    hosting: ModelManager, going: LettingGo
 ) -> None:
     """Such a load shows in nothing before its files were read and its machines measured."""
     before = going.there()
@@ -40,7 +40,7 @@ async def test_what_its_owner_loaded_while_the_question_waited_stays(
 
 
 async def test_what_was_lost_and_is_there_again_for_the_question_stays(
-    hosting: Hosting, scene: Scene, going: LettingGo
+    hosting: ModelManager, scene: Scene, going: LettingGo
 ) -> None:
     await load(hosting, "one")
     scene.placed[0].lose()
@@ -52,7 +52,7 @@ async def test_what_was_lost_and_is_there_again_for_the_question_stays(
 
 
 async def test_what_its_owner_loads_anew_after_a_question_brought_it_stays(
-    hosting: Hosting, going: LettingGo
+    hosting: ModelManager, going: LettingGo
 ) -> None:
     before = going.there()
     await ask(hosting, "one")

@@ -13,15 +13,15 @@ from app.core.planner.plan import Candidate, Plan
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
 from app.node.control import requests as asked
-from app.node.models.model_manager import Hosting
-from app.node.placement.stages import Held, Placing, _key
+from app.node.models.model_manager import ModelManager
+from app.node.placement.stages import Held, StageSet, _key
 from tests.node.models.test_model_manager import ATTIC, Scene, hosting, load, scene, shelf
 from tests.node.placement.test_stages import Lender, Place, place
 
 __all__ = ["hosting", "place", "scene", "shelf"]  # fixtures
 
 
-def laid_ahead(placing: Placing, plan: Plan, closed: list[str]) -> None:
+def laid_ahead(placing: StageSet, plan: Plan, closed: list[str]) -> None:
     """These stages are loaded, as far as it knows."""
     for stage in plan.stages:
         closing = AsyncExitStack()
@@ -73,7 +73,7 @@ async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
 
 
 async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
-    hosting: Hosting, place: Place
+    hosting: ModelManager, place: Place
 ) -> None:
     """Also where nobody asked for that: as when it goes back to a machine that came again."""
     await load(hosting, "one")
@@ -93,7 +93,7 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
     assert two.asked_s == rested_s  # nobody has asked: what waited goes on at once
 
 
-async def prepared(placing: Placing, plan: Plan) -> str:
+async def prepared(placing: StageSet, plan: Plan) -> str:
     with pytest.raises(Exception, match="pipeline_closed"):
         await placing.prepare(plan.stages[1])
     return "pipeline_closed"
@@ -101,7 +101,7 @@ async def prepared(placing: Placing, plan: Plan) -> str:
 
 @pytest.mark.parametrize("room", ["none beside", "enough beside"])
 async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
-    hosting: Hosting, scene: Scene, place: Place, room: str
+    hosting: ModelManager, scene: Scene, place: Place, room: str
 ) -> None:
     await load(hosting, "one")
     [one] = hosting.loaded
@@ -129,7 +129,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
 
 
 async def test_what_is_lost_gets_the_spares_of_others_too(
-    hosting: Hosting, scene: Scene, place: Place
+    hosting: ModelManager, scene: Scene, place: Place
 ) -> None:
     await load(hosting, "one", split=[1, 2, 1])
     await load(hosting, "two", beside=True)

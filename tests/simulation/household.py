@@ -31,7 +31,7 @@ from app.core.household.operations import (
 from app.core.ids import MachineId, PipelineId
 from app.core.recovery.recovery import Loss
 from app.core.scheduler.threads import Threads
-from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_host import StageHost, Wanted
 from app.network import messages
 from app.network.peer.channel import MemoryChannel
 from app.node.lending.lending_service import LendingService, _Run
@@ -138,7 +138,7 @@ class Household:
                 await self._part(name)
             port.lending.follow(self.members(name))
 
-    async def crash(self, lender: Lender, seconds: float) -> None:
+    async def crash(self, lender: StageHost, seconds: float) -> None:
         """A lender's whole node is gone at once, its layers and what it remembered too, and back so much later."""
         name = lender.machine
         self.away.add(name)
@@ -176,7 +176,7 @@ class _Send:
 class _Bare(LendingService):
     """A lender's side without the files that hosts send."""
 
-    def __init__(self, lender: Lender, group: asyncio.TaskGroup) -> None:
+    def __init__(self, lender: StageHost, group: asyncio.TaskGroup) -> None:
         none = cast("Any", SimpleNamespace(keep=_nothing, release=_nothing, folder="."))
         super().__init__(lender, none, none, OPEN, Threads(1), group, lambda: None)
         self._offers = cast("Any", _NoFiles())

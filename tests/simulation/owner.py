@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from app.core.ids import MachineId
 from app.core.lending.lending import OWNER, Draining, Looked, Paused, State, step
-from app.inference.stages.stage_host import Lender
+from app.inference.stages.stage_host import StageHost
 from app.node.lending.lending_policy import DRAIN_LOOK_SECONDS
 
 PATIENCE_S = 300.0  # no answer of a story takes so long that it must be broken off
 HOST = MachineId("0" * 64)
 
 
-async def drained(lender: Lender, answers: Callable[[], bool]) -> None:
+async def drained(lender: StageHost, answers: Callable[[], bool]) -> None:
     """Returns when it is given back. answers: what its host says, whether an answer is under way."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + PATIENCE_S

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from backends.contract import Layers, Role, Segment, Tokens
 from backends.fake import FakeStage
@@ -15,7 +15,7 @@ from tests.inference.pool import N_VOCAB, WIDTH, fake
 
 
 @cache
-def undisturbed(asked: Request, form: Shape) -> list[int]:
+def undisturbed(asked: Request, form: PipelineConfig) -> list[int]:
     stage = FakeStage(fake(Role.WHOLE, Layers(0, 8), form, "fake:", WIDTH))
     sampler = sampler_for(asked.sampling, N_VOCAB, "", asked.ids, 0)
     new, pos, ids = list(asked.ids), 0, []

@@ -17,7 +17,7 @@ from app.gateway.model_cards import ModelCards
 from app.gateway.openai.openai_routes import Listed
 
 if TYPE_CHECKING:
-    from app.node.models.model_manager import Hosting
+    from app.node.models.model_manager import ModelManager
 
 LOADING = "Loading model"  # word for word as llama.cpp's server: programs wait while they read it
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
@@ -30,7 +30,7 @@ class ServerRoutes:
     def __init__(
         self,
         answering: Answering,
-        hosting: Callable[[], Hosting],
+        hosting: Callable[[], ModelManager],
         listed: Listed,
         cards: ModelCards,
     ) -> None:

@@ -19,14 +19,14 @@ from app.gateway.answering import Answering, Asker
 from app.gateway.openai.openai_routes import Listed
 from app.gateway.servers.guest_words import naming
 from app.gateway.streaming import read
-from app.inference.pipeline.completion import Question
+from app.inference.pipeline.completion import GenerationRequest
 from app.network.peer.listener import MEMBER
 from app.node.control import requests as asked
 from app.node.control.asking import by_another, question_of
 from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
 from app.node.control.ndjson import stream
-from app.node.models.model_manager import Hosting
-from app.node.placement.placement import Running
+from app.node.models.model_manager import ModelManager
+from app.node.placement.placement import Placement
 
 Json = dict[str, Any]
 LOOK_SECONDS = 0.25  # between looks whether a guest is one still
@@ -97,7 +97,7 @@ class GuestRoutes:
         self,
         answering: Answering,
         budget: Budget,
-        hosting: Callable[[], Hosting],
+        hosting: Callable[[], ModelManager],
         listed: Listed,
         host: Callable[[], str],
     ) -> None:
@@ -142,7 +142,7 @@ class GuestRoutes:
             if words := by_another(order.model, wanted):
                 yield {"by": {"model": wanted, "text": words}}
 
-            async def ask(running: Running) -> Question:
+            async def ask(running: Placement) -> GenerationRequest:
                 if running.entry.name != wanted:  # somebody loaded another one in this moment
                     raise BadInput("api_model_not_loaded", name=wanted, loaded=running.entry.name)
                 return question

@@ -49,7 +49,7 @@ from app.node.control.guard import MAX_BODY_BYTES, own_names
 from app.node.control.shelf_routes import Models
 from app.node.journal import Journal
 from app.node.models.guest_answers import Guesting
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from app.node.rights import Rights
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class ChatApi:
         self,
         home: Home,
         choices: Choices,
-        hosting: Hosting,
+        hosting: ModelManager,
         models: Models,
         guesting: Guesting,
         rights: Rights,

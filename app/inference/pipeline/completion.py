@@ -44,7 +44,7 @@ MOST_BEGINNINGS = 4096  # of conversations, kept for the date that their templat
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GenerationRequest:
     """What is asked: exactly one of `messages`, `prompt` (as it is) and `prompt_ids`."""
 
     messages: Sequence[Message] | None = None
@@ -113,7 +113,7 @@ class Generates(Protocol):
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]: ...
 
 
-class Answerer:
+class Completer:
     """Answers questions with one model."""
 
     def __init__(self, text: Text, pipeline: Generates) -> None:
@@ -122,7 +122,9 @@ class Answerer:
         self._control: dict[str, int | None] = {}  # asked for with each question
         self._beginnings = Beginnings()
 
-    async def answer(self, question: Question) -> AsyncGenerator[Delta | Notice | Summary, None]:
+    async def answer(
+        self, question: GenerationRequest
+    ) -> AsyncGenerator[Delta | Notice | Summary, None]:
         """Yield Deltas, Notices when a stage was lost, and one Summary. Closing it cancels: use contextlib.aclosing.
 
         Raises BadInput, Busy or StageLost; Deltas yielded before are right.
@@ -167,7 +169,7 @@ class Answerer:
         """How many tokens a text is. Raises BadInput or StageLost."""
         return len(await self._text.tokenize(text, bos=False))
 
-    async def prompt_tokens(self, question: Question) -> int:
+    async def prompt_tokens(self, question: GenerationRequest) -> int:
         """How many tokens a question is. Raises as `answer`."""
         return len((await self._prompt(question)).ids)
 
@@ -205,7 +207,7 @@ class Answerer:
             for at, (one, log) in enumerate(token.likely)
         )
 
-    async def _prompt(self, question: Question) -> _Asked:
+    async def _prompt(self, question: GenerationRequest) -> _Asked:
         """What the model is given, and where its answer begins then."""
         if question.prompt_ids is not None:
             return _Asked(question.prompt_ids, None)
@@ -230,7 +232,7 @@ class Answerer:
         where = replace(where, passes_calls=bool(question.tools))
         return _Asked(prompt.ids, where, tuple(notes), "" if said else thought)
 
-    async def _begin(self, question: Question) -> tuple[Reader, Request, tuple[str, ...]]:
+    async def _begin(self, question: GenerationRequest) -> tuple[Reader, Request, tuple[str, ...]]:
         asked, sampling = await self._prompt(question), question.sampling
         signs, splitter, waits = dict(question.signs), None, False
         if asked.where is not None:
@@ -280,7 +282,7 @@ class Answerer:
 
     async def _resumed(
         self,
-        question: Question,
+        question: GenerationRequest,
         reader: Reader,
         request: Request,
         ids: list[int],
@@ -407,7 +409,7 @@ class Beginnings:
         self._most = most
         self._known: OrderedDict[str, LocalTime] = OrderedDict()
 
-    def of(self, question: Question) -> LocalTime:
+    def of(self, question: GenerationRequest) -> LocalTime:
         """The same moment for each turn of a conversation: a later date at its beginning would have all of it read
         again. One that is nowhere but at its beginning begins now, though it was asked the same before."""
         if question.begun_at is not None or question.conversation is None:
@@ -556,7 +558,7 @@ class Reader:
         return tuple(found)
 
 
-def _check(question: Question) -> None:
+def _check(question: GenerationRequest) -> None:
     given = (question.messages, question.prompt, question.prompt_ids)
     if sum(what is not None for what in given) != 1:
         raise BadInput("prompt_unclear")

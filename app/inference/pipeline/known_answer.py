@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from app.core.errors import StageFailed, StageLost
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import Request, Token
 from backends.contract import GREEDY
 
@@ -36,7 +36,7 @@ class Proof:
     steps: tuple[Likely, ...]
 
 
-async def prove(pipeline: Pipeline, shape: Shape, name: str, known: Proof | None) -> Proof:
+async def prove(pipeline: Pipeline, shape: PipelineConfig, name: str, known: Proof | None) -> Proof:
     """Ask twice and compare, also with `known`, what the model said to the whole question on one machine.
 
     Raises StageLost: not finite, not the same twice, or not what is known.
@@ -60,12 +60,12 @@ async def prove(pipeline: Pipeline, shape: Shape, name: str, known: Proof | None
     return first
 
 
-def is_asked_whole(shape: Shape) -> bool:
+def is_asked_whole(shape: PipelineConfig) -> bool:
     """Else there was no room for all of the question, and the answer is to another one."""
     return _room(shape) >= len(PRIMES)
 
 
-def _room(shape: Shape) -> int:
+def _room(shape: PipelineConfig) -> int:
     return min(shape.context, shape.kv_cells) - PROOF_TOKENS - 1
 
 

@@ -30,7 +30,7 @@ from app.core.scheduler.queue_eta import InLine
 from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
 from app.core.scheduler.schedule import Limits
 from app.inference.pipeline.micro_batch import MicroBatch
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.recovering import Rebuilder, recovered
 from app.inference.pipeline.scheduler import Scheduler
 from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s
@@ -72,7 +72,7 @@ class Pipeline:
     def __init__(
         self,
         stages: Sequence[StageClient],
-        shape: Shape,
+        shape: PipelineConfig,
         rebuilder: Rebuilder | None = None,
         samples: Samples | None = None,
     ) -> None:

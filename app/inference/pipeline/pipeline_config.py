@@ -10,7 +10,7 @@ MAX_WAITING = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PipelineConfig:
     """The sizes that a pipeline was opened with, and how it is used."""
 
     slots: int

@@ -30,7 +30,7 @@ from app.core.scheduler.schedule import (
 )
 from app.core.scheduler.speculation import Gain
 from app.inference.pipeline.micro_batch import MicroBatch, Part
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
 from app.inference.pipeline.speculative_tokens import take_back
 from app.inference.pipeline.speed_measurement import StageFigures
@@ -49,7 +49,7 @@ class Scheduler:
     """Chooses by core/schedule.py, and keeps the books. Everything here happens between two awaits."""
 
     def __init__(
-        self, shape: Shape, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]
+        self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]
     ) -> None:
         self._shape, self._limits, self._figures = shape, limits, figures
         self.place = 0  # of several pipelines of the model, which one this is

@@ -110,7 +110,7 @@ class Lent:
         return max(0, self.wanted.needed_bytes - taken)
 
 
-class Lender:
+class StageHost:
     """All runs that this machine holds for others. `async with` it; the end gives all memory back."""
 
     def __init__(

@@ -9,16 +9,16 @@ from app.gateway.upstreams.upstreams import Upstreams
 from app.node.control import requests as asked
 from app.node.control.asking import kept_here
 from app.node.control.ndjson import stream
-from app.node.models.detached_answers import KeptAnswers, Lines
+from app.node.models.detached_answers import DetachedAnswers, Lines
 from app.node.models.guest_answers import Guesting
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 
 
 class AnswerRoutes:
     """POST at a key begins an answer and follows it, GET follows it again, DELETE stops it."""
 
     def __init__(
-        self, hosting: Hosting, guesting: Guesting, upstreams: Upstreams, kept: KeptAnswers
+        self, hosting: ModelManager, guesting: Guesting, upstreams: Upstreams, kept: DetachedAnswers
     ) -> None:
         self._hosting, self._guesting, self._upstreams = hosting, guesting, upstreams
         self._kept = kept

@@ -13,7 +13,13 @@ from app.core.planner.placement import Forecast
 from app.core.planner.plan import PlannedStage
 from app.core.reasons import in_words, with_reason, with_reasons
 from app.core.tools.reasoning import Thinking
-from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, Question, Summary
+from app.inference.pipeline.completion import (
+    DEFAULT_MAX_TOKENS,
+    THOUGHT,
+    Delta,
+    GenerationRequest,
+    Summary,
+)
 from app.inference.worker.tokenizer import local_time
 from app.node.control import requests as asked
 from app.node.snapshot import Json, stage_json
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from app.gateway.upstreams.upstreams import Chosen
 
 
-def question_of(order: asked.Ask) -> Question:
+def question_of(order: asked.Ask) -> GenerationRequest:
     """Raises BadInput unless it asks exactly one thing."""
     given = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
     if sum(given) != 1:
@@ -35,7 +41,7 @@ def question_of(order: asked.Ask) -> Question:
         ]
     elif order.prompt is not None and not order.raw:
         messages = [{"role": "user", "content": order.prompt}]
-    return Question(
+    return GenerationRequest(
         messages=messages,
         prompt=order.prompt if order.raw else None,
         prompt_ids=tuple(order.prompt_ids) if order.prompt_ids is not None else None,
@@ -50,10 +56,10 @@ def question_of(order: asked.Ask) -> Question:
     )
 
 
-def always(question: Question) -> Callable[[object], Awaitable[Question]]:
+def always(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:
     """The same question, whatever answers it."""
 
-    async def known(_: object) -> Question:
+    async def known(_: object) -> GenerationRequest:
         return question
 
     return known

@@ -11,8 +11,8 @@ from app.node.control.naming import Naming
 from app.node.control.ndjson import stream, with_progress
 from app.node.known_household import KnownHousehold
 from app.node.links.discovery_service import reach
-from app.node.models.loaded_models import Loaded
-from app.node.verification.quarantine import Doubts
+from app.node.models.loaded_models import LoadedModels
+from app.node.verification.quarantine import Quarantine
 
 
 class HouseholdRoutes:
@@ -23,8 +23,8 @@ class HouseholdRoutes:
         network: Network,
         household: KnownHousehold,
         names: Naming,
-        doubts: Doubts,
-        loaded: Loaded,
+        doubts: Quarantine,
+        loaded: LoadedModels,
     ) -> None:
         self._network, self._household, self._names = network, household, names
         self._doubts, self._loaded = doubts, loaded

@@ -9,7 +9,7 @@ from app.node.control.ndjson import Json, Progress, stream, with_progress
 from app.node.control.shelf_routes import Models
 from app.node.known_household import KnownHousehold
 from app.node.models.guest_answers import Guesting
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from app.node.planning.measuring import Measuring
 from app.node.planning.planning import BATCH_ROWS
 from app.node.planning.starters import starter
@@ -22,7 +22,7 @@ class ModelRoutes:
     def __init__(
         self,
         models: Models,
-        hosting: Hosting,
+        hosting: ModelManager,
         guesting: Guesting,
         measuring: Measuring,
         household: KnownHousehold,

@@ -30,7 +30,7 @@ from app.node.downloads.updates import Updates
 from app.node.known_household import KnownHousehold
 from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_registry import LinkRegistry
-from app.node.models.detached_answers import KeptAnswers
+from app.node.models.detached_answers import DetachedAnswers
 from app.node.node import Node
 
 # The control API's routes over the links to other machines: measured, and by which interface.
@@ -114,7 +114,7 @@ def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
 class Control:
     """The surface of management: loopback only, a port of its own, a token on every route."""
 
-    def __init__(self, answers: KeptAnswers, routes: Iterable[web.RouteDef]) -> None:
+    def __init__(self, answers: DetachedAnswers, routes: Iterable[web.RouteDef]) -> None:
         self.answers = answers
         self.token = secrets.token_urlsafe(32)
         self.port = 0
@@ -163,7 +163,7 @@ class Servers:
             lambda: choices.now.look_for_updates,
             node.journal.note,
         )
-        kept = KeptAnswers()
+        kept = DetachedAnswers()
         self.control = Control(
             kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()]
         )
@@ -182,7 +182,7 @@ class Servers:
 
 
 def _routes(
-    node: Node, api: ChatApi, kept: KeptAnswers, stop: Callable[[], None]
+    node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], None]
 ) -> list[web.RouteDef]:
     """All of the control API."""
     home, network, household, hosting = node.home, node.network, node.household, node.hosting

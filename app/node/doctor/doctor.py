@@ -22,7 +22,7 @@ from app.node.known_household import KnownHousehold
 from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.discovery_service import DiscoveryService
 from app.node.links.link_registry import LinkRegistry
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from app.node.snapshot import sentence
 
 # The link test of the doctor: how fast the links to the others are at this moment, and which is slow.
@@ -97,7 +97,7 @@ class Doctor:
         finding: DiscoveryService,
         lending: LendingPolicy,
         links: LinkRegistry,
-        hosting: Hosting,
+        hosting: ModelManager,
         busy: Callable[[], bool],
     ) -> None:
         self._home, self._network, self._household = home, network, household

@@ -28,7 +28,7 @@ from app.core.reasons import said
 from app.core.scheduler.threads import Threads
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import FrameChannel
-from app.inference.stages.stage_host import KEEP_S, Lender, Passed, Wanted
+from app.inference.stages.stage_host import KEEP_S, Passed, StageHost, Wanted
 from app.network import messages
 from app.node.bounded_executor import BoundedExecutor
 from app.node.lending.stage_uploads import Offer, Offers, no_paths_leave, without_paths
@@ -190,7 +190,7 @@ class LendingService:
 
     def __init__(
         self,
-        lender: Lender,
+        lender: StageHost,
         shelf: Shelf,
         stages: StageStore,
         terms: Terms,

@@ -11,7 +11,7 @@ from app.core.lending.policy import Room
 from app.machine.hardware import devices
 
 if TYPE_CHECKING:
-    from app.node.models.model_manager import Hosting
+    from app.node.models.model_manager import ModelManager
 
 OWNERS_SHARE = 0.5  # of what is free at start stays with the owner, when nobody chose (SAFETY.md 8)
 OWN_MODELS_SHARE = 0.8  # of what is free now, for a model that this machine's own user wants
@@ -94,7 +94,7 @@ class MemoryRules:
         return devices.Memory(now.total_bytes, now.free_bytes + self.on_call_bytes())
 
 
-def own_uses(hosting: Hosting, me: MachineId) -> tuple[int, int]:
+def own_uses(hosting: ModelManager, me: MachineId) -> tuple[int, int]:
     """Bytes of this machine that its own models have, and those of them that are not loaded yet."""
     (own, comes), (vectors, vectors_come) = hosting.loaded.uses(me), hosting.embeddings.uses()
     return own + vectors, comes + vectors_come

@@ -62,7 +62,7 @@ class _Kept:
             follower.put_nowait(None)
 
 
-class KeptAnswers:
+class DetachedAnswers:
     """By the key that each was begun with. Whoever follows one and goes leaves it under way."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

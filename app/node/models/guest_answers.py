@@ -20,7 +20,7 @@ from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.peer.guest_client import GuestClient
 from app.network.peer.peer_client import problem
 from app.node.control import requests as asked
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from app.node.rights import Rights
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Offers(msgspec.Struct, frozen=True):
 class Guesting:
     """Questions to a model that this machine has loaded itself stay here."""
 
-    def __init__(self, network: Network, rights: Rights, hosting: Hosting) -> None:
+    def __init__(self, network: Network, rights: Rights, hosting: ModelManager) -> None:
         self._network, self._rights, self._hosting = network, rights, hosting
 
     def json(self) -> Json:

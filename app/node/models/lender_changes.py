@@ -10,7 +10,7 @@ from app.core.reasons import said
 Known = tuple[str, int, int, str, str]  # name, what it lends, what is used, what it does, engine
 
 
-class LenderNews:
+class LenderChanges:
     """Of those that are linked. Watts and degrees change all the time."""
 
     def __init__(self) -> None:

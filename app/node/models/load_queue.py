@@ -12,21 +12,21 @@ from app.core.errors import AppError, Reason, StageLost
 from app.core.reasons import said
 from app.node.cancellation import run_until
 from app.node.journal import Journal
-from app.node.models.loaded_models import Loaded
-from app.node.placement.placement import Running
+from app.node.models.loaded_models import LoadedModels
+from app.node.placement.placement import Placement
 
 
-class LoadTurn(asyncio.Lock):
+class LoadLock(asyncio.Lock):
     """Of one host. Whoever asks for what the load spares need not wait for it."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: LoadedModels) -> None:
         super().__init__()
         self._loaded = loaded
-        self.spared: tuple[Running, ...] = ()
+        self.spared: tuple[Placement, ...] = ()
         self._first_goes = False  # it replaces what a question without a name is for
 
     @contextmanager
-    def sparing(self, stays: tuple[Running, ...]) -> Iterator[None]:
+    def sparing(self, stays: tuple[Placement, ...]) -> Iterator[None]:
         """From now on these stay. In the turn only."""
         before = self.spared, self._first_goes
         self.spared, self._first_goes = stays, self._loaded.first not in stays
@@ -35,7 +35,7 @@ class LoadTurn(asyncio.Lock):
         finally:
             self.spared, self._first_goes = before
 
-    def concerns(self, running: Running, *, by_name: bool) -> bool:
+    def concerns(self, running: Placement, *, by_name: bool) -> bool:
         """Whether somebody waits for another model in the place of this one, which was asked for."""
         stays = running in self.spared and (by_name or not self._first_goes)
         return self.locked() and not stays
@@ -53,11 +53,11 @@ class Load:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Loads:
+class LoadQueue:
     """Of one host. `turn`: one load at a time."""
 
-    def __init__(self, loaded: Loaded, journal: Journal) -> None:
-        self.turn, self._journal = LoadTurn(loaded), journal
+    def __init__(self, loaded: LoadedModels, journal: Journal) -> None:
+        self.turn, self._journal = LoadLock(loaded), journal
         self._under_way: list[Load] = []
         self._closed = False
 

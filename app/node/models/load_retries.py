@@ -25,7 +25,7 @@ ENOUGH_MACHINES = 2  # say that the model does them harm: then it is the model
 OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
 
 
-class LoadTries:
+class LoadRetries:
     """The failed tries of one load. model: its name."""
 
     def __init__(self, model: str) -> None:

@@ -10,27 +10,27 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.planner.plan import Plan
 from app.node.control import requests as asked
-from app.node.placement.placement import Running
+from app.node.placement.placement import Placement
 from app.node.snapshot import Json
 from backends.contract import Layers
 
 MOST_MODELS = 4  # each has workers, a queue and a recovery; memory ends it before, as a rule
 
 
-class Loaded:
+class LoadedModels:
     """In the order in which they were loaded. No model is twice in it."""
 
     def __init__(self) -> None:
-        self._held: list[Running] = []
+        self._held: list[Placement] = []
 
-    def __iter__(self) -> Iterator[Running]:
+    def __iter__(self) -> Iterator[Placement]:
         return iter(tuple(self._held))
 
     def __len__(self) -> int:
         return len(self._held)
 
     @property
-    def first(self) -> Running | None:
+    def first(self) -> Placement | None:
         """What a question without a name is for: loaded last. One that comes beside others is so only
         once it is there."""
         there = [one for one in self._held if one.answerer is not None or one.ended.is_set()]
@@ -46,25 +46,25 @@ class Loaded:
         """Of the models."""
         return [one.entry.model.id for one in self._held]
 
-    def named(self, name: str | None) -> Running | None:
+    def named(self, name: str | None) -> Placement | None:
         """The one whose whole name, or id, this is; without a name the first."""
         if not name:
             return self.first
         named = (one for one in self._held if one.entry.name == name)
         return next(named, None) or self.of(name)
 
-    def of(self, model_id: str) -> Running | None:
+    def of(self, model_id: str) -> Placement | None:
         return next((one for one in self._held if one.entry.model.id == model_id), None)
 
-    def but(self, *others: Running | None) -> tuple[Running, ...]:
+    def but(self, *others: Placement | None) -> tuple[Placement, ...]:
         """All except these."""
         return tuple(one for one in self._held if one not in others)
 
-    def add(self, running: Running, first: bool = True) -> None:
+    def add(self, running: Placement, first: bool = True) -> None:
         """first: it is what a question without a name is for; else only once the others are gone."""
         self._held.insert(len(self._held) if first else 0, running)
 
-    def drop(self, running: Running) -> None:
+    def drop(self, running: Placement) -> None:
         """Repeating is harmless."""
         self._held = [one for one in self._held if one is not running]
 
@@ -81,7 +81,7 @@ class Loaded:
         """As they are shown: the first, and those beside it. told: what is said of one, with more."""
         first = self.first
 
-        def shown(one: Running) -> Json:
+        def shown(one: Placement) -> Json:
             return told(one.json() | {"answering": one.n_answering})
 
         return shown(first) if first else None, [shown(one) for one in self.but(first)]
@@ -124,12 +124,12 @@ def to_load(shelf: Shelf, order: asked.LoadModel, there: Sequence[str]) -> Entry
     return shelf.get(order.model, ()) if entry.name in there else entry
 
 
-def alive(some: Iterable[Running]) -> list[Running]:
+def alive(some: Iterable[Placement]) -> list[Placement]:
     """Without those that ended, and wait to be loaded again."""
     return [one for one in some if not one.ended.is_set()]
 
 
-def releases(goes: Iterable[Running], stays: Iterable[Running] = ()) -> dict[MachineId, int]:
+def releases(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
     """Bytes that each machine gets back of these, beside what it says is free; a host knows at once what
     it has got back. stays: of which only what lies ahead of a loss can be given up."""
     back = spares(stays)
@@ -140,7 +140,7 @@ def releases(goes: Iterable[Running], stays: Iterable[Running] = ()) -> dict[Mac
     return back
 
 
-def spares(some: Iterable[Running]) -> dict[MachineId, int]:
+def spares(some: Iterable[Placement]) -> dict[MachineId, int]:
     """Bytes on each machine that lie ahead of a loss: whoever needs them for a model gets them."""
     found: dict[MachineId, int] = {}
     for stage in (stage for one in alive(some) for stage in one.holds.ahead()):
@@ -148,7 +148,7 @@ def spares(some: Iterable[Running]) -> dict[MachineId, int]:
     return found
 
 
-def with_others(chosen: Plan, stays: Sequence[Running]) -> Plan:
+def with_others(chosen: Plan, stays: Sequence[Placement]) -> Plan:
     """A plan that leaves these their memory, and says so."""
     names = ", ".join(one.entry.name for one in alive(stays))
     if not names:

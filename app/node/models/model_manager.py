@@ -27,37 +27,44 @@ from app.core.planner.plan import Plan
 from app.core.reasons import said
 from app.core.recovery.recovery import Notice
 from app.core.scheduler.threads import Threads
-from app.inference.pipeline.completion import Delta, Question
+from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.node.cancellation import in_thread
 from app.node.control import requests as asked
 from app.node.control.asking import always, by_another, delta_json, question_of
 from app.node.control.ndjson import Progress, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
-from app.node.models.lender_changes import LenderNews, wants_back
-from app.node.models.load_queue import Load, Loads
-from app.node.models.load_retries import LoadTries
-from app.node.models.loaded_models import MOST_MODELS, Loaded, alive, releases, to_load, with_others
+from app.node.models.lender_changes import LenderChanges, wants_back
+from app.node.models.load_queue import Load, LoadQueue
+from app.node.models.load_retries import LoadRetries
+from app.node.models.loaded_models import (
+    MOST_MODELS,
+    LoadedModels,
+    alive,
+    releases,
+    to_load,
+    with_others,
+)
 from app.node.models.outcomes import Outcomes, counted
-from app.node.models.replanner import Elsewhere
+from app.node.models.replanner import Replanner
 from app.node.placement.failover import notice_json
-from app.node.placement.host_memory import Rooms
-from app.node.placement.idle import Quiet
+from app.node.placement.host_memory import HostMemory
+from app.node.placement.idle import IdleTracker
 from app.node.placement.lenders import Lenders
-from app.node.placement.placement import Running
+from app.node.placement.placement import Placement
 from app.node.placement.stages import Sources
-from app.node.planning.planner_inputs import Outlook, Speeds
+from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.planning import BATCH_ROWS, Planner, lends
 from app.node.snapshot import plan_json, reason_json, with_limits
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-Ask = Callable[[Running], Awaitable[Question]]
+Ask = Callable[[Placement], Awaitable[GenerationRequest]]
 STOPPED = frozenset({"load_stopped", "node_stops"})  # by somebody, on purpose
 
 
-class Hosting:
+class ModelManager:
     """Holds one model, or a few beside each other. A load first ends those before, unless it comes beside them."""
 
     def __init__(
@@ -65,25 +72,27 @@ class Hosting:
         shelf: Shelf,
         stages: StageStore,
         lenders: Lenders,
-        outlook: Outlook,
+        outlook: PlannerInputs,
         threads: Threads,
         group: asyncio.TaskGroup,
         journal: Journal,
         changed: Callable[[], None],
     ) -> None:
-        self.loaded, self._quiet = Loaded(), Quiet()
+        self.loaded, self._quiet = LoadedModels(), IdleTracker()
         here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
         self.embeddings = Embeddings(
             shelf, here, threads.begin or threads.most, changed, outlook.checks
         )
-        self.rooms: Rooms = Rooms(self.loaded, outlook, self.embeddings.make_room, self._quiet)
+        self.rooms: HostMemory = HostMemory(
+            self.loaded, outlook, self.embeddings.make_room, self._quiet
+        )
         self._shelf = shelf
         self._sources = partial(Sources, shelf, stages, lenders, outlook)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
-        self._elsewhere = Elsewhere(self._planner, outlook, self.loaded)
-        self._outcomes, self._lender_news = Outcomes(outlook, group, changed), LenderNews()
+        self._elsewhere = Replanner(self._planner, outlook, self.loaded)
+        self._outcomes, self._lender_news = Outcomes(outlook, group, changed), LenderChanges()
         self._group, self._journal, self._changed = group, journal, changed
-        self._loads = Loads(self.loaded, journal)
+        self._loads = LoadQueue(self.loaded, journal)
         self._load_failed: Reason | None = None  # why what was to be loaded last is not
         self.n_asks = 0  # answers that are made or wanted
         self.rested: Callable[[], None] = lambda: None  # an answer is over
@@ -239,7 +248,9 @@ class Hosting:
         own = self.answers()["running"] or self.embeddings.n_asks
         return "working" if own and of_lending in ("off", "ready", "lending") else of_lending
 
-    async def _answer(self, question: Question, running: Running) -> AsyncGenerator[Json, None]:
+    async def _answer(
+        self, question: GenerationRequest, running: Placement
+    ) -> AsyncGenerator[Json, None]:
         if running.answerer is None:
             raise BadInput("nothing_loaded")
         with (
@@ -262,7 +273,7 @@ class Hosting:
                         self.ended(ended)
                         yield {"done": ended}
 
-    def _at_hand(self, wanted: str | None, use: ExitStack) -> Running | None:
+    def _at_hand(self, wanted: str | None, use: ExitStack) -> Placement | None:
         """What is ready, unless somebody waits for another in its place."""
         running = self.loaded.named(wanted)
         if running is None or not running.is_ready:
@@ -274,7 +285,7 @@ class Hosting:
 
     async def _brought(
         self, wanted: str | None, brings: bool, use: ExitStack, report: Progress
-    ) -> Running | None:
+    ) -> Placement | None:
         """The wanted model, loaded if it is not there and may be. It stays until `use` ends."""
         first = self.loaded.first
         load = Load(wanted or (first.entry.name if first else GUIDE))
@@ -282,7 +293,7 @@ class Hosting:
 
     async def _used(
         self, wanted: str | None, load: Load, brings: bool, use: ExitStack, report: Progress
-    ) -> Running | None:
+    ) -> Placement | None:
         if wanted:  # half its name may be given, and something else loaded beside it
             load.model = (await self._meant(wanted)).name
             if (running := self._at_hand(load.model, use)) is not None:
@@ -324,8 +335,8 @@ class Hosting:
             raise BadInput(self._load_failed.code, **self._load_failed.facts)
 
     async def _swapped(
-        self, entry: Entry, lost: Running | None, stays: tuple[Running, ...], report: Progress
-    ) -> Running:
+        self, entry: Entry, lost: Placement | None, stays: tuple[Placement, ...], report: Progress
+    ) -> Placement:
         """Load for a question. `lost`: the placement of the same model that is to be made again."""
         if lost is None:
             brought = await self._load(entry, asked.LoadModel(model=entry.name), stays, report)
@@ -341,17 +352,17 @@ class Hosting:
         finally:
             self.loaded.in_order(before)
 
-    def _stays(self, entry: Entry, order: asked.PlanModel) -> tuple[Running, ...]:
+    def _stays(self, entry: Entry, order: asked.PlanModel) -> tuple[Placement, ...]:
         """What a load of that leaves as it is."""
         return self.loaded.but(self.loaded.of(entry.model.id)) if order.beside else ()
 
-    async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Running:
+    async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Placement:
         async with self._loads.turn:
             return await self._load(entry, order, self._stays(entry, order), report)
 
     async def _load(
-        self, entry: Entry, order: asked.LoadModel, stays: tuple[Running, ...], report: Progress
-    ) -> Running:
+        self, entry: Entry, order: asked.LoadModel, stays: tuple[Placement, ...], report: Progress
+    ) -> Placement:
         """In place of all but those that stay. In its turn only."""
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
@@ -362,8 +373,8 @@ class Hosting:
         return running
 
     async def _planned_and_placed(
-        self, entry: Entry, order: asked.LoadModel, stays: tuple[Running, ...], report: Progress
-    ) -> Running:
+        self, entry: Entry, order: asked.LoadModel, stays: tuple[Placement, ...], report: Progress
+    ) -> Placement:
         entry = await in_thread(
             partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total))
         )
@@ -372,7 +383,7 @@ class Hosting:
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
         await self._planner.plan(entry.model, order, self.released(stays), speeds)
         await self._end(goes := self.loaded.but(*stays))
-        tries = LoadTries(entry.name)
+        tries = LoadRetries(entry.name)
         while True:
             try:
                 running = await self._place(entry, order, goes, speeds, report, tries)
@@ -389,11 +400,11 @@ class Hosting:
         self,
         entry: Entry,
         order: asked.LoadModel,
-        gone: Sequence[Running],
+        gone: Sequence[Placement],
         speeds: Speeds,
         report: Progress,
-        tries: LoadTries,
-    ) -> Running:
+        tries: LoadRetries,
+    ) -> Placement:
         async with self.rooms.choosing:
             back = releases(gone, self._loads.turn.spared)
             chosen = await self._chosen(entry, order, back, speeds, tries)
@@ -401,7 +412,7 @@ class Hosting:
             chosen = with_others(chosen, self._loads.turn.spared)
             described = plan_json(chosen, entry.model, lends(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
-            running = Running(entry, order, chosen, described, sizes, self._quiet)
+            running = Placement(entry, order, chosen, described, sizes, self._quiet)
             self.loaded.add(running, order.first)
         self._changed()
         sources = self._sources(self.rooms.of(running))
@@ -429,7 +440,7 @@ class Hosting:
         order: asked.LoadModel,
         back: Mapping[MachineId, int],
         speeds: Speeds,
-        tries: LoadTries,
+        tries: LoadRetries,
     ) -> Plan:
         """Where it shall be: where that can be, without machines that failed it just now. Raises AppError."""
         often = self.outlook.failures.left_out()
@@ -446,19 +457,19 @@ class Hosting:
         tries.check_may_repeat()
         return await self._planner.plan(entry.model, order, back, speeds, tries.limits)
 
-    def give_back(self, running: Running) -> None:
+    def give_back(self, running: Placement) -> None:
         """Nobody asks it: it answers nothing from now on, and its memory is given back in a moment."""
         running.stop()
         self._group.create_task(self._end([running]), name=f"unload {running.entry.name}")
 
-    def _end_soon(self, name: str | None = None) -> list[Running]:
+    def _end_soon(self, name: str | None = None) -> list[Placement]:
         """Those of this name, or all, stop at once: their answers end."""
         ending = [one for one in self.loaded if name in (None, one.entry.name)]
         for one in ending:
             one.stop()
         return ending
 
-    async def _end(self, goes: Iterable[Running]) -> None:
+    async def _end(self, goes: Iterable[Placement]) -> None:
         """Their memory is given back when this returns."""
         for one in (goes := list(goes)):
             one.stop()
@@ -468,7 +479,7 @@ class Hosting:
             self.loaded.drop(one)
             self._changed()
 
-    def released(self, stays: Sequence[Running] = ()) -> Mapping[MachineId, int]:
+    def released(self, stays: Sequence[Placement] = ()) -> Mapping[MachineId, int]:
         """What machines get back of what is loaded now; of these, only what lies ahead of a loss."""
         return releases(self.loaded.but(*stays), stays)
 

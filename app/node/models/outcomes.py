@@ -12,33 +12,33 @@ from app.core.errors import Reason, StageLost
 from app.core.planner.plan import Plan
 from app.core.reasons import said
 from app.core.recovery.recovery import Notice
-from app.inference.pipeline.completion import Answerer, Delta, Question, Summary
+from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
 from app.node.cancellation import run_until
 from app.node.control.asking import answer_json
-from app.node.placement.placement import Running
+from app.node.placement.placement import Placement
 from app.node.planning.forecast_history import Outcome
-from app.node.planning.planner_inputs import Outlook
+from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS
-from app.node.planning.refresh_forecast import measure_again, reckon
+from app.node.planning.refresh_forecast import measure_again, refresh_forecast
 
 
 @dataclass(slots=True, eq=False)
-class Guest:
+class AnswerSpan:
     """One answer, while it is made."""
 
     alone: bool  # so far
 
 
-class Company:
+class ConcurrentAnswers:
     """The answers that are made now: only one that had the pool to itself says what its forecast was worth."""
 
     def __init__(self) -> None:
-        self._guests: list[Guest] = []
+        self._guests: list[AnswerSpan] = []
 
     @contextmanager
-    def joined(self) -> Iterator[Guest]:
+    def joined(self) -> Iterator[AnswerSpan]:
         """An answer is made inside."""
-        guest = Guest(alone=not self._guests)
+        guest = AnswerSpan(alone=not self._guests)
         for other in self._guests:
             other.alone = False
         self._guests.append(guest)
@@ -53,7 +53,7 @@ Part = Delta | Notice | Summary
 
 
 async def counted(
-    answerer: Answerer, question: Question, left: Callable[[Json], None]
+    answerer: Completer, question: GenerationRequest, left: Callable[[Json], None]
 ) -> AsyncGenerator[Part, None]:
     """The same answer. `left` is told what was read and written of one that has no end, as of others that have one."""
     n_read, ids, is_whole = 0, list[int](), False
@@ -83,12 +83,12 @@ class Outcomes:
     """Of all answers of this host. `group` outlives them; `company`: those that are made now."""
 
     def __init__(
-        self, outlook: Outlook, group: asyncio.TaskGroup, changed: Callable[[], None]
+        self, outlook: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]
     ) -> None:
         self._outlook, self._group, self._changed = outlook, group, changed
-        self.company = Company()
+        self.company = ConcurrentAnswers()
 
-    def ended(self, summary: Summary, running: Running, alone: bool) -> Json:
+    def ended(self, summary: Summary, running: Placement, alone: bool) -> Json:
         """The end of an answer; what came of its forecast is kept, when it had the pool to itself."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
@@ -96,7 +96,7 @@ class Outcomes:
         expected = lessons.expected(chosen, model, computed, len(summary.token_ids))
         if alone and not summary.recoveries and (outcome := lessons.learn(chosen, model, summary)):
             running.outcome = outcome
-            reckon(running, lessons.anew(running.plan).machines)
+            refresh_forecast(running, lessons.anew(running.plan).machines)
             self._group.create_task(
                 self._noted(running, chosen, outcome), name="note what came of a forecast"
             )
@@ -108,7 +108,7 @@ class Outcomes:
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
         return told | {"doubted": [said(reason) for reason in why]}
 
-    async def _noted(self, running: Running, chosen: Plan, outcome: Outcome) -> None:
+    async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
         """Keep it, and doubt what the forecast was made from if that cannot hold."""
         lessons = self._outlook.lessons
         await asyncio.to_thread(lessons.save, lessons.content())

@@ -12,21 +12,21 @@ from app.core.planner.placement import ONE_PIPELINE
 from app.core.planner.placement_change import kept_runs
 from app.core.planner.plan import Plan
 from app.node.control import requests as asked
-from app.node.models.loaded_models import Loaded, releases
+from app.node.models.loaded_models import LoadedModels, releases
 from app.node.placement.failover import Option
-from app.node.placement.placement import Running
-from app.node.planning.planner_inputs import Outlook
+from app.node.placement.placement import Placement
+from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, Planner, lends
 from app.node.snapshot import plan_json
 
 
-class Elsewhere:
+class Replanner:
     """What other models hold stays theirs, but for what lies ahead of a loss: one that is lost needs it more."""
 
-    def __init__(self, planner: Planner, outlook: Outlook, loaded: Loaded) -> None:
+    def __init__(self, planner: Planner, outlook: PlannerInputs, loaded: LoadedModels) -> None:
         self._planner, self._outlook, self._loaded = planner, outlook, loaded
 
-    async def order(self, lost: Running) -> asked.LoadModel:
+    async def order(self, lost: Placement) -> asked.LoadModel:
         """How a lost model was loaded; without its split when the machines for that are gone."""
         try:
             back = releases([lost], self._loaded.but(lost))
@@ -36,7 +36,7 @@ class Elsewhere:
         return lost.order
 
     async def options(
-        self, running: Running, without: frozenset[MachineId], part: Plan | None = None
+        self, running: Placement, without: frozenset[MachineId], part: Plan | None = None
     ) -> list[Option]:
         """Where lost layers, or those of a part, may go: as ordered, if that can be, or else. Raises AppError."""
         entry, was = running.entry, running.order

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.node.models.loaded_models import Loaded
+from app.node.models.loaded_models import LoadedModels
 
 Json = dict[str, Any]
 
 
-def line_json(loaded: Loaded) -> list[Json]:
+def line_json(loaded: LoadedModels) -> list[Json]:
     """Who waits for a slot: whose chat, which place, and about how many seconds; None: not known yet."""
     return [
         {

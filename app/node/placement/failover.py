@@ -19,8 +19,8 @@ from app.core.recovery.recent_failures import Failures
 from app.core.recovery.recovery import Loss, Notice
 from app.inference.stages.stage_client import StageClient
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.stages import Placing
-from app.node.verification.verifier import Checks
+from app.node.placement.stages import StageSet
+from app.node.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ MOST_LOOKS = 4  # for a placement on this machine alone
 USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 
 
-class Rebuilding:
+class Failover:
     """For one pipeline of a placement, which is at `place` in it. `replan` says where it may go without machines."""
 
     def __init__(
         self,
-        placing: Placing,
+        placing: StageSet,
         replan: Replan,
         state: PlacementState,
         place: int,
@@ -52,7 +52,7 @@ class Rebuilding:
         self.failures = failures or Failures(time.monotonic)
         self._chosen: Option | None = None
         self._intended: Option | None = None  # what is gone over to on purpose, the next time
-        self.checks: Checks | None = None  # of what lenders compute for it
+        self.checks: Verifier | None = None  # of what lenders compute for it
         self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # as layers were loaded here before
 

@@ -10,31 +10,31 @@ from app.core.errors import DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.planner.plan import Plan
-from app.node.models.loaded_models import Loaded, alive, releases, spares
-from app.node.placement.idle import Quiet
-from app.node.placement.placement import Running
-from app.node.placement.stages import Room, bytes_on
-from app.node.planning.planner_inputs import Outlook
+from app.node.models.loaded_models import LoadedModels, alive, releases, spares
+from app.node.placement.idle import IdleTracker
+from app.node.placement.placement import Placement
+from app.node.placement.stages import Reservation, bytes_on
+from app.node.planning.planner_inputs import PlannerInputs
 
 
-class Rooms:
+class HostMemory:
     """Of all placements of one host. vectors: makes room for so many bytes where what does not write has them."""
 
     def __init__(
         self,
-        loaded: Loaded,
-        outlook: Outlook,
+        loaded: LoadedModels,
+        outlook: PlannerInputs,
         vectors: Callable[[int], Awaitable[None]],
-        quiet: Quiet,
+        quiet: IdleTracker,
     ) -> None:
         self._loaded, self._outlook, self._vectors = loaded, outlook, vectors
         self.choosing, self._quiet = asyncio.Lock(), quiet
 
-    def of(self, running: Running) -> Room:
+    def of(self, running: Placement) -> Reservation:
         """Its own."""
-        return Room(partial(self.make, running), self.choosing, self._quiet.stirred)
+        return Reservation(partial(self.make, running), self.choosing, self._quiet.stirred)
 
-    async def make(self, running: Running, plan: Plan) -> None:
+    async def make(self, running: Placement, plan: Plan) -> None:
         """Before a model takes what is planned. Raises DoesNotFit where another one has taken it here meanwhile."""
         others = alive(self._loaded.but(running))
         await self._vectors(bytes_on(plan.host, plan.stages))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Quiet:
+class IdleTracker:
     """Of all placements of one host."""
 
     def __init__(self) -> None:

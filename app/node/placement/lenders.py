@@ -29,7 +29,7 @@ class Link(Protocol):
     async def send(self, message: messages.Message) -> None: ...
 
 
-class Closings:
+class PendingCloses:
     """Tells a lender at once, and again on each new link to it: the old one may have lost the news.
 
     A lender gives layers back by itself when their host is gone for KEEP_S; until then it is told.
@@ -168,7 +168,7 @@ class NetworkLenders:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self.answers, self.closings = StageAnswers(), Closings(network.link)
+        self.answers, self.closings = StageAnswers(), PendingCloses(network.link)
 
     def link(self, machine: MachineId) -> PeerLink:
         return self._network.link(machine)

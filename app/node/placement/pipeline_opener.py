@@ -13,19 +13,19 @@ from app.core.planner.plan import Plan
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.known_answer import Proof, is_asked_whole, prove
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.recovering import loss_of
 from app.inference.stages.verification_samples import Samples
 from app.node.control.ndjson import Progress
-from app.node.placement.failover import Rebuilding, Replan
+from app.node.placement.failover import Failover, Replan
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.stages import Placing, Sources
+from app.node.placement.stages import Sources, StageSet
 from app.node.planning.sizes import Sizes
 from app.node.verification.recompute import Recompute
-from app.node.verification.verifier import Checks
+from app.node.verification.verifier import Verifier
 
 
-class Opener:
+class PipelineOpener:
     """For one placement. What it opens is closed with the stack that it is given, and is in `placings` until then."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Opener:
         sizes: Sizes,
         tell: Progress,
         state: PlacementState,
-        placings: list[Placing],
+        placings: list[StageSet],
     ) -> None:
         self._state, self._placings = state, placings
         self._entry, self._sources, self._sizes, self._tell = entry, sources, sizes, tell
@@ -45,13 +45,13 @@ class Opener:
 
     async def open(
         self, place: int, stack: AsyncExitStack, replan: Replan
-    ) -> tuple[Pipeline, Rebuilding]:
+    ) -> tuple[Pipeline, Failover]:
         """Open the pipeline that is at `place` in the placement, with its failover. Raises AppError."""
         began, given, plan = time.monotonic(), self._sources, self._state.part(place)
-        placing = Placing(self._entry, given, self._sizes, stack, self._tell)
+        placing = StageSet(self._entry, given, self._sizes, stack, self._tell)
         self._placings.append(placing)
         stack.callback(self._placings.remove, placing)
-        rebuilder = Rebuilding(placing, replan, self._state, place, given.outlook.failures)
+        rebuilder = Failover(placing, replan, self._state, place, given.outlook.failures)
         try:
             pipeline = await self._opened(plan, stack, placing, rebuilder)
         except AppError:
@@ -63,7 +63,7 @@ class Opener:
         return pipeline, rebuilder
 
     async def _opened(
-        self, plan: Plan, stack: AsyncExitStack, placing: Placing, rebuilder: Rebuilding
+        self, plan: Plan, stack: AsyncExitStack, placing: StageSet, rebuilder: Failover
     ) -> Pipeline:
         """Open the stages and prove them. Who failed is noted."""
         given, sizes, model = self._sources, self._sizes, self._entry.model
@@ -72,18 +72,18 @@ class Opener:
         except AppError as error:
             rebuilder.failed(loss_of(error, rebuilder))
             raise
-        shape = Shape(
+        shape = PipelineConfig(
             sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
             recurrent=model.later.recurrent, keep=sizes.keep, trained=model.context_length,
         )  # fmt: skip
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
         again = Recompute(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
-        rebuilder.checks = Checks(samples, placing, again, given.outlook.doubts)
+        rebuilder.checks = Verifier(samples, placing, again, given.outlook.doubts)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, rebuilder, samples))
         await self._prove(plan, pipeline, shape)
         return pipeline
 
-    async def _prove(self, plan: Plan, pipeline: Pipeline, shape: Shape) -> None:
+    async def _prove(self, plan: Plan, pipeline: Pipeline, shape: PipelineConfig) -> None:
         """Ready only after a known answer; what it is, is known once the model ran on this machine alone."""
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known

@@ -35,7 +35,7 @@ from app.core.recovery.placement_life import (
 )
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.queue_eta import InLine
-from app.inference.pipeline.completion import Answerer
+from app.inference.pipeline.completion import Completer
 from app.inference.pipeline.replica_set import Replica, Replicas
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Text
@@ -43,11 +43,11 @@ from app.node.cancellation import run_until
 from app.node.control import requests as asked
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import notice_json
-from app.node.placement.idle import Quiet
-from app.node.placement.pipeline_opener import Opener
+from app.node.placement.idle import IdleTracker
+from app.node.placement.pipeline_opener import PipelineOpener
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.replica_supervisor import Keeper, Replan
-from app.node.placement.stages import Holds, Sources
+from app.node.placement.replica_supervisor import Replan, ReplicaSupervisor
+from app.node.placement.stages import MemoryClaims, Sources
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.sizes import Sizes
 from app.node.snapshot import forecast_json, replicas_json, stage_json, trouble_json
@@ -62,22 +62,24 @@ NEWS_SECONDS = (
 )
 
 
-class Running:
+class Placement:
     """A model on its way to being ready, ready, or lost."""
 
     def __init__(
         self, entry: Entry, order: asked.LoadModel, plan: Plan, described: Json, sizes: Sizes,
-        quiet: Quiet | None = None,
+        quiet: IdleTracker | None = None,
     ) -> None:  # fmt: skip
         self.entry, self.order, self._sizes = entry, order, sizes
-        self.state = PlacementState(entry.model, plan, described, order.split, quiet or Quiet())
-        self.holds = Holds(self.state)
-        self.answerer: Answerer | None = None
+        self.state = PlacementState(
+            entry.model, plan, described, order.split, quiet or IdleTracker()
+        )
+        self.holds = MemoryClaims(self.state)
+        self.answerer: Completer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
         self.ended = asyncio.Event()
         self.by_question = False  # a question brought it, where nothing of it was
         self._replicas: Replicas | None = None  # of one machine or a split, one
-        self._keeper: Keeper | None = None
+        self._keeper: ReplicaSupervisor | None = None
         self._leaving: set[MachineId] = set()  # others take over what they hold
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
@@ -299,9 +301,11 @@ class Running:
         try:
             async with AsyncExitStack() as stack:
                 replicas, placings = self.state.pipelines, self.holds.placings
-                opener = Opener(self.entry, sources, self._sizes, tell, self.state, placings)
+                opener = PipelineOpener(
+                    self.entry, sources, self._sizes, tell, self.state, placings
+                )
                 told = partial(self._told, changed)
-                keeper = Keeper(self.state, opener, replan, told)
+                keeper = ReplicaSupervisor(self.state, opener, replan, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
                 stack.callback(keeper.end)
                 stack.callback(self.holds.end)
@@ -327,17 +331,17 @@ class Running:
             self.ended.set()
             changed()
 
-    def _begin(self, text: Text, replicas: Replicas, keeper: Keeper) -> None:
+    def _begin(self, text: Text, replicas: Replicas, keeper: ReplicaSupervisor) -> None:
         """From now on it answers."""
         self.holds.is_loaded = True
-        self._keeper, self._replicas, self.answerer = keeper, replicas, Answerer(text, replicas)
+        self._keeper, self._replicas, self.answerer = keeper, replicas, Completer(text, replicas)
         self._progress.clear()
         self._step(Opened())
         self._step(Told(replicas.news))
         self._outcome.set_result(None)
 
     async def _opened(
-        self, keeper: Keeper, group: asyncio.TaskGroup, stack: AsyncExitStack
+        self, keeper: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack
     ) -> Text:
         text = await Text.open(self.entry.path)
         await stack.enter_async_context(text)

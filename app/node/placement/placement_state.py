@@ -14,7 +14,7 @@ from app.core.model import Model
 from app.core.planner.placement import Plan, Shape
 from app.core.planner.replicas import with_part
 from app.inference.pipeline.replica_set import Replicas
-from app.node.placement.idle import Quiet
+from app.node.placement.idle import IdleTracker
 from app.node.planning.planning import lends
 from app.node.snapshot import plan_json
 
@@ -31,7 +31,7 @@ class PlacementState:
         plan: Plan,
         described: Json,
         split: list[int] | None,
-        idle: Quiet,
+        idle: IdleTracker,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self.model, self.plan, self.described, self.split = model, plan, described, split

@@ -37,7 +37,7 @@ class Links(Protocol):
     def is_down(self, machine: MachineId) -> bool: ...
 
 
-class WayBack:
+class LenderReconnector:
     """To one run on one lender."""
 
     def __init__(self, links: Links, machine: MachineId, pipeline: PipelineId) -> None:

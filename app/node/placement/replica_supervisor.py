@@ -17,10 +17,10 @@ from app.core.recovery.blame import Fault, Retry
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.replica_set import Replica
 from app.node.placement import failover as rebuilding
-from app.node.placement.failover import Option, Rebuilding
-from app.node.placement.pipeline_opener import Opener
+from app.node.placement.failover import Failover, Option
+from app.node.placement.pipeline_opener import PipelineOpener
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.standby import Ahead
+from app.node.placement.standby import StandbyManager
 
 log = logging.getLogger(__name__)
 
@@ -42,13 +42,13 @@ def _machines(part: Plan) -> frozenset[MachineId]:
     return frozenset(stage.machine for stage in part.stages)
 
 
-class Keeper:
+class ReplicaSupervisor:
     """Its tasks carry them; all is closed when they are cancelled. `changed`: a replica came or went."""
 
     def __init__(
         self,
         state: PlacementState,
-        opener: Opener,
+        opener: PipelineOpener,
         replan: Replan,
         changed: Callable[[], None],
     ) -> None:
@@ -60,7 +60,7 @@ class Keeper:
             for place in range(state.n_parts)
             if len(_machines(state.part(place))) > 1 and state.is_several
         }
-        self._failover: Rebuilding | None = None  # of the only pipeline
+        self._failover: Failover | None = None  # of the only pipeline
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
@@ -83,7 +83,7 @@ class Keeper:
             task.cancel()
 
     @property
-    def only(self) -> Rebuilding | None:
+    def only(self) -> Failover | None:
         """What places the only pipeline anew; None where there are several, and others go on with its answers."""
         return self._failover
 
@@ -131,11 +131,11 @@ class Keeper:
             await self._pause(place, pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
-    async def _until_lost(self, place: int, pipeline: Pipeline, failover: Rebuilding) -> StageLost:
+    async def _until_lost(self, place: int, pipeline: Pipeline, failover: Failover) -> StageLost:
         """Why it ended. It is looked after meanwhile; a whole one of several has nothing to go to."""
         if self._state.is_several and place not in self._splits:
             return await pipeline.wait_lost()
-        ahead = Ahead(self._state, place, pipeline, failover)
+        ahead = StandbyManager(self._state, place, pipeline, failover)
         async with asyncio.TaskGroup() as group:
             looking = group.create_task(ahead.run(), name="place layers ahead")
             try:

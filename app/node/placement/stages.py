@@ -34,16 +34,16 @@ from app.node.control.ndjson import Progress
 from app.node.downloads.transfer_rate import TransferRate
 from app.node.placement.lenders import Lenders
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.reconnect import WayBack
+from app.node.placement.reconnect import LenderReconnector
 from app.node.placement.send_errors import send_or_explain
-from app.node.planning.planner_inputs import Outlook
+from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.sizes import Sizes
 from app.node.verification.recompute import forwarded
 from backends.contract import Layers, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Reservation:
     """make: others give up what they can spare for a plan, before its stages are opened; raises DoesNotFit.
     choosing: held from a look at the memory until what is chosen is claimed, so that the next one counts it;
     stirred: what is opened is so inside, and others do nothing ahead meanwhile."""
@@ -56,7 +56,7 @@ class Room:
 T = TypeVar("T")
 
 
-async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
+async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
     """Do all at once; the first AppError cancels the others and is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -96,8 +96,8 @@ class Sources:
     shelf: Shelf
     stages: StageStore
     lenders: Lenders
-    outlook: Outlook
-    room: Room
+    outlook: PlannerInputs
+    room: Reservation
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class Held:
 Key = tuple[MachineId, Role, Layers]
 
 
-class Placing:
+class StageSet:
     """Opens the stages of one plan, and later those of another with as little work as it takes.
 
     All that it opens is closed with `stack`.
@@ -175,7 +175,7 @@ class Placing:
             self._stage(stage, worker if stage.machine == plan.host else None)
             for stage in plan.stages
         ]
-        return await together(*opening)
+        return await gather_first_error(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
         """Have another machine take layers that may be wanted: on its disk, and in memory if `load`.
@@ -411,7 +411,7 @@ class Placing:
             await link.send(self._sizes.order(stage, self._entry.model, run, manifest))
             await ready()
         channel = await link.open_data(pipeline)
-        way_back = WayBack(self._sources.lenders, stage.machine, pipeline)
+        way_back = LenderReconnector(self._sources.lenders, stage.machine, pipeline)
         client = StageClient(run, ChannelLink(channel, way_back), stage.name, key=stage.machine)
         closing.push_async_callback(client.close)
         return client
@@ -461,12 +461,12 @@ async def _close_here(worker: Worker, run: Run) -> None:
             await close_run(worker, run)
 
 
-class Holds:
+class MemoryClaims:
     """Of one placement: the pipelines that are open of it."""
 
     def __init__(self, state: PlacementState) -> None:
         self._state = state
-        self.placings: list[Placing] = []  # one for each pipeline that is open, or opens
+        self.placings: list[StageSet] = []  # one for each pipeline that is open, or opens
         self.is_loaded = False  # all of it was open once
 
     def ahead(self) -> list[PlannedStage]:

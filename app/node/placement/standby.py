@@ -18,7 +18,7 @@ from app.core.recovery.recovery import Loss
 from app.core.recovery.slow_machines import SLOW_FOR_S, best, degraded, slowed
 from app.inference.pipeline.pipeline import Pipeline
 from app.node.cancellation import run_until
-from app.node.placement.failover import Option, Rebuilding
+from app.node.placement.failover import Failover, Option
 from app.node.placement.placement_state import PlacementState
 
 
@@ -57,7 +57,7 @@ LEAST_BETWEEN_SECONDS = 15.0  # between two times that plans are made for this
 LONGEST_BETWEEN_SECONDS = 240.0  # where it fails again and again
 
 
-class Ahead:
+class StandbyManager:
     """For one pipeline of a placement, which is at `place` in it, until cancelled."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Ahead:
         state: PlacementState,
         place: int,
         pipeline: Pipeline,
-        rebuilding: Rebuilding,
+        rebuilding: Failover,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._placement, self._place, self._pipeline = state, place, pipeline

@@ -76,7 +76,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     placements: dict[str, Habit] = {}  # by key_of
 
 
-class Lessons:
+class ForecastHistory:
     """A small JSON file. What cannot be read is as if nothing had been learned."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:

@@ -17,9 +17,9 @@ from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate
 from app.core.recovery.recent_failures import Failures
 from app.node.control.ndjson import Progress
-from app.node.planning.forecast_history import Lessons
+from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.speed_basis import Basis
-from app.node.verification.quarantine import Doubts
+from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
 
 Speeds = Mapping[MachineId, Speed | None]
@@ -51,14 +51,14 @@ class Links(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class PlannerInputs:
     """The household as the planner sees it. The callables give what is wired later or changes."""
 
     candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
     measures: Callable[[], Measures]
     links: Callable[[], Links]
-    lessons: Lessons
-    doubts: Doubts
+    lessons: ForecastHistory
+    doubts: Quarantine
     checks: SpareMemory  # what samples of their work may take here
     failures: Failures = field(default_factory=lambda: Failures(time.monotonic))
 

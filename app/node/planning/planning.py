@@ -18,7 +18,7 @@ from app.core.scheduler.threads import Threads
 from app.machine.hardware import devices
 from app.machine.hardware.memory_copy_speed import seconds_per_byte
 from app.node.control import requests as asked
-from app.node.planning.planner_inputs import Outlook, Speeds
+from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.sizes import Sizes
 from backends.contract import CELLS_STEP, KEEP_ALL, Keep, KvType, Number
 
@@ -80,7 +80,7 @@ NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Numbe
 class Planner:
     """Plans for one host. `threads`: of its own worker."""
 
-    def __init__(self, outlook: Outlook, threads: Threads) -> None:
+    def __init__(self, outlook: PlannerInputs, threads: Threads) -> None:
         self._outlook, self._threads = outlook, threads
         self._states = StateRule(outlook.lessons.reading)
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from app.core.planner.placement import Candidate
 from app.core.planner.replicas import forecast_of
-from app.node.placement.placement import Running
-from app.node.planning.planner_inputs import Outlook
+from app.node.placement.placement import Placement
+from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS
 from app.node.snapshot import forecast_json
 
@@ -21,7 +21,7 @@ REST_S = 3.0  # nobody asked for so long: a measurement is in nobody's way
 MOST_TRIES = 200
 
 
-def reckon(running: Running, machines: Iterable[Candidate]) -> None:
+def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
     """Its forecast from these speeds and links; where one was not measured, it stays as it is."""
     seen = {one.id: one for one in machines}
     found = replace(
@@ -41,7 +41,7 @@ def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
     )
 
 
-async def measure_again(running: Running, outlook: Outlook) -> bool:
+async def measure_again(running: Placement, outlook: PlannerInputs) -> bool:
     """Measure what was doubted as soon as nobody asks, and reckon; whether all of it could be measured."""
     used = {stage.machine for stage in running.plan.stages}
     for _ in range(MOST_TRIES):
@@ -51,7 +51,7 @@ async def measure_again(running: Running, outlook: Outlook) -> bool:
         speeds = await outlook.speeds(running.entry, BATCH_ROWS, lambda _: None)
         if all(speeds.get(machine) for machine in used):
             host, lenders = outlook.machines({}, speeds)
-            reckon(running, (host, *lenders))
+            refresh_forecast(running, (host, *lenders))
             log.info("%s: what its forecast was made from was measured again", running.entry.name)
             return True
     return False

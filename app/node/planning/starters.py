@@ -11,14 +11,14 @@ from app.core.ids import MachineId
 from app.core.planner.starter_model import Option, choose
 from app.core.planner.verdict import Word
 from app.node.control import requests as asked
-from app.node.planning.planner_inputs import Outlook
+from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.verdicts import verdicts
 
 Json = dict[str, Any]
 MOST_CONTEXT = 1 << 24  # where nobody says
 
 
-async def starter(outlook: Outlook, released: Mapping[MachineId, int]) -> Json | None:
+async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> Json | None:
     """None where nothing of the catalogue fits with room to spare. Nothing is measured for it."""
     known = await asyncio.to_thread(shipped)
     host, lenders = outlook.machines(released, {})

@@ -20,7 +20,7 @@ from app.core.reasons import with_reason
 from app.core.sketch import sketched, sketched_effort
 from app.node.control import requests as asked
 from app.node.control.ndjson import Progress
-from app.node.planning.planner_inputs import Outlook
+from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
 from app.node.planning.speed_basis import Basis
 from app.node.snapshot import plan_json
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 async def verdicts(
-    order: asked.Judge, outlook: Outlook, released: Mapping[MachineId, int], report: Progress
+    order: asked.Judge, outlook: PlannerInputs, released: Mapping[MachineId, int], report: Progress
 ) -> Json:
     """One for each sketch, by its key; with `place` also the plan, and what is estimated of its speed."""
     found = {}

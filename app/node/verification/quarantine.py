@@ -28,7 +28,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since: dict[MachineId, float] = {}  # Unix time
 
 
-class Doubts:
+class Quarantine:
     """Of this host. `note`: writes down what happened; `changed`: what faces show may be another."""
 
     def __init__(

@@ -20,8 +20,8 @@ from app.core.scheduler.verification_sample import (
 )
 from app.inference.pipeline.step import Step
 from app.inference.stages.verification_samples import Sample, Samples
-from app.node.placement.stages import Placing
-from app.node.verification.quarantine import Doubts
+from app.node.placement.stages import StageSet
+from app.node.verification.quarantine import Quarantine
 from app.node.verification.recompute import Again, Recompute
 from backends.contract import Number, Segment
 
@@ -57,11 +57,11 @@ class Check:
         return bool(known.get(machine)) and known.get(machine) == known.get(self.plan.host)
 
 
-class Checks:
+class Verifier:
     """Of one pipeline, until it is closed."""
 
     def __init__(
-        self, samples: Samples, placing: Placing, computing: Recompute, doubts: Doubts
+        self, samples: Samples, placing: StageSet, computing: Recompute, doubts: Quarantine
     ) -> None:
         self.doubts = doubts
         self._samples, self._placing, self._computing = samples, placing, computing

@@ -17,7 +17,7 @@ from app.gateway.answering import Asker
 from app.gateway.embeddings.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Figures
 from app.gateway.servers.guest_server import GuestRoutes
-from app.inference.pipeline.completion import Question
+from app.inference.pipeline.completion import GenerationRequest
 from app.node.control.requests import Ask
 from tests.node.pool import Json
 from tests.node.prometheus import samples
@@ -101,7 +101,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     async def answered(
         wanted: str, ask: Callable[[Any], Any], *, brings: bool
     ) -> AsyncGenerator[Json, None]:
-        question: Question = await ask(SimpleNamespace(entry=SimpleNamespace(name=wanted)))
+        question: GenerationRequest = await ask(SimpleNamespace(entry=SimpleNamespace(name=wanted)))
         try:
             yield {"delta": {"text": "word", "token_ids": [1]}}
         finally:

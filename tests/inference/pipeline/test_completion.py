@@ -20,7 +20,7 @@ import pytest
 from app.core.errors import BadInput
 from app.core.reasons import said
 from app.inference.pipeline import completion
-from app.inference.pipeline.completion import Answerer, Delta, Question, Reader, Summary
+from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Reader, Summary
 from app.inference.pipeline.detokenizer import Detokenizer
 from app.inference.worker import tokenizer as text_module
 from app.inference.worker.tokenizer import Message, Prompt, Text
@@ -39,15 +39,15 @@ HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
 
 
 @asynccontextmanager
-async def answerer(path: str = "fake:", **sizes: int) -> AsyncIterator[Answerer]:
+async def answerer(path: str = "fake:", **sizes: int) -> AsyncIterator[Completer]:
     async with (
         await Text.open("fake:") as text,
         pool(2, 4, 2, paths=[path], form=shape(**sizes)) as built,
     ):
-        yield Answerer(text, built.pipeline)
+        yield Completer(text, built.pipeline)
 
 
-async def ask(who: Answerer, question: Question) -> tuple[list[Delta], Summary]:
+async def ask(who: Completer, question: GenerationRequest) -> tuple[list[Delta], Summary]:
     deltas: list[Delta] = []
     async with aclosing(who.answer(question)) as stream:
         async for item in stream:
@@ -60,7 +60,7 @@ async def ask(who: Answerer, question: Question) -> tuple[list[Delta], Summary]:
 
 async def test_an_answer_and_its_summary() -> None:
     async with answerer() as who:
-        deltas, summary = await ask(who, Question(messages=HELLO, max_tokens=30))
+        deltas, summary = await ask(who, GenerationRequest(messages=HELLO, max_tokens=30))
     assert "".join(delta.text for delta in deltas) == summary.text
     assert [token for delta in deltas for token in delta.token_ids] == list(summary.token_ids)
     assert len(summary.token_ids) == 30
@@ -73,15 +73,17 @@ async def test_an_answer_and_its_summary() -> None:
 
 async def test_what_was_before_the_pipeline_counts_from_when_the_question_came() -> None:
     async with answerer() as who:
-        _, at_once = await ask(who, Question(messages=HELLO, max_tokens=2))
-        waited = Question(messages=HELLO, max_tokens=2, came_at=time.monotonic() - 1000)
+        _, at_once = await ask(who, GenerationRequest(messages=HELLO, max_tokens=2))
+        waited = GenerationRequest(messages=HELLO, max_tokens=2, came_at=time.monotonic() - 1000)
         _, later = await ask(who, waited)
     assert 0 < at_once.before_s < 1000 <= later.before_s
 
 
 async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
     told = list[int]()
-    first = Question(prompt_ids=(5,) * 200, max_tokens=2, conversation="c", read=told.append)
+    first = GenerationRequest(
+        prompt_ids=(5,) * 200, max_tokens=2, conversation="c", read=told.append
+    )
     async with answerer() as who:
         _, whole = await ask(who, first)
         assert told == [whole.prompt_tokens - whole.reused_tokens] == [200]
@@ -98,16 +100,16 @@ async def test_the_three_ways_to_ask_are_one() -> None:
         assert told == rendered
     assert rendered == "<|im_start|>user\nHello. Who are you?<|im_end|>\n<|im_start|>assistant\n"
     async with answerer() as who:
-        _, one = await ask(who, Question(messages=HELLO, max_tokens=9))
-        _, two = await ask(who, Question(prompt_ids=ids, max_tokens=9))
-        _, raw = await ask(who, Question(prompt=rendered, max_tokens=9))
+        _, one = await ask(who, GenerationRequest(messages=HELLO, max_tokens=9))
+        _, two = await ask(who, GenerationRequest(prompt_ids=ids, max_tokens=9))
+        _, raw = await ask(who, GenerationRequest(prompt=rendered, max_tokens=9))
         assert one.token_ids == two.token_ids
         assert raw.prompt_tokens > one.prompt_tokens  # a bare prompt cannot name control tokens
-        for bad in (Question(), Question(messages=HELLO, prompt="x")):
+        for bad in (GenerationRequest(), GenerationRequest(messages=HELLO, prompt="x")):
             with pytest.raises(BadInput):
                 await ask(who, bad)
         with pytest.raises(BadInput):
-            await ask(who, Question(prompt="x", stop=("x",) * 9))
+            await ask(who, GenerationRequest(prompt="x", stop=("x",) * 9))
 
 
 async def test_a_cut_answer_is_continued() -> None:
@@ -121,22 +123,24 @@ async def test_a_cut_answer_is_continued() -> None:
 
 async def test_stop_strings_end_an_answer_and_are_not_told() -> None:
     async with answerer() as who:
-        _, whole = await ask(who, Question(prompt="Hello", max_tokens=40))
+        _, whole = await ask(who, GenerationRequest(prompt="Hello", max_tokens=40))
         for first in range(3, 30, 4):
             stop = whole.text[first : first + 3]
-            deltas, cut = await ask(who, Question(prompt="Hello", max_tokens=40, stop=(stop,)))
+            deltas, cut = await ask(
+                who, GenerationRequest(prompt="Hello", max_tokens=40, stop=(stop,))
+            )
             assert cut.text == whole.text[: whole.text.index(stop)]
             assert "".join(delta.text for delta in deltas) == cut.text
             assert cut.finish_reason == "stop"
             assert len(cut.token_ids) == whole.text.index(stop) + 3
-        _, none = await ask(who, Question(prompt="Hello", max_tokens=40, stop=("\n\n",)))
+        _, none = await ask(who, GenerationRequest(prompt="Hello", max_tokens=40, stop=("\n\n",)))
         assert none.text == whole.text
 
 
 async def test_a_partial_stop_string_at_the_end_is_told() -> None:
     async with answerer() as who:
-        _, whole = await ask(who, Question(prompt="Hello", max_tokens=10))
-        question = Question(prompt="Hello", max_tokens=10, stop=(whole.text[-2:] + "\0",))
+        _, whole = await ask(who, GenerationRequest(prompt="Hello", max_tokens=10))
+        question = GenerationRequest(prompt="Hello", max_tokens=10, stop=(whole.text[-2:] + "\0",))
         deltas, cut = await ask(who, question)
     assert cut.text == whole.text == "".join(delta.text for delta in deltas)
     assert cut.finish_reason == "length"
@@ -144,9 +148,11 @@ async def test_a_partial_stop_string_at_the_end_is_told() -> None:
 
 async def test_end_tokens_are_heeded_unless_a_benchmark_says_no() -> None:
     async with answerer("fake:length=30") as who:
-        _, short = await ask(who, Question(prompt="Hello", max_tokens=60))
-        _, long = await ask(who, Question(prompt="Hello", max_tokens=60, ignore_end=True))
-        _, full = await ask(who, Question(prompt="Hello", max_tokens=9_999, ignore_end=True))
+        _, short = await ask(who, GenerationRequest(prompt="Hello", max_tokens=60))
+        _, long = await ask(who, GenerationRequest(prompt="Hello", max_tokens=60, ignore_end=True))
+        _, full = await ask(
+            who, GenerationRequest(prompt="Hello", max_tokens=9_999, ignore_end=True)
+        )
     assert (short.finish_reason, short.cut_by) == ("stop", None)
     assert (full.finish_reason, full.cut_by) == ("length", "context")
     assert len(full.token_ids) < 9_999
@@ -157,15 +163,17 @@ async def test_end_tokens_are_heeded_unless_a_benchmark_says_no() -> None:
 
 async def test_a_second_turn_prefills_only_what_is_new() -> None:
     async with answerer() as who:
-        question = Question(messages=HELLO, max_tokens=20, conversation="mine")
+        question = GenerationRequest(messages=HELLO, max_tokens=20, conversation="mine")
         _, first = await ask(who, question)
         turns = [
             *HELLO,
             {"role": "assistant", "content": first.text},
             {"role": "user", "content": "Why?"},
         ]
-        _, second = await ask(who, Question(messages=turns, max_tokens=20, conversation="mine"))
-        _, fresh = await ask(who, Question(messages=turns, max_tokens=20))
+        _, second = await ask(
+            who, GenerationRequest(messages=turns, max_tokens=20, conversation="mine")
+        )
+        _, fresh = await ask(who, GenerationRequest(messages=turns, max_tokens=20))
     assert second.reused_tokens == first.prompt_tokens + 19
     assert fresh.reused_tokens == 0
     assert second.token_ids == fresh.token_ids
@@ -299,9 +307,11 @@ def test_orders_are_what_the_worker_knows() -> None:
 
 async def test_how_likely_each_token_was_is_told_when_asked() -> None:
     async with answerer() as who:
-        plain, told = await ask(who, Question(messages=HELLO, max_tokens=12))
+        plain, told = await ask(who, GenerationRequest(messages=HELLO, max_tokens=12))
         sampling = replace(GREEDY, likely=3)
-        deltas, summary = await ask(who, Question(messages=HELLO, max_tokens=12, sampling=sampling))
+        deltas, summary = await ask(
+            who, GenerationRequest(messages=HELLO, max_tokens=12, sampling=sampling)
+        )
     assert summary.token_ids == told.token_ids  # asking changes nothing
     assert not any(delta.likely for delta in plain)
     for delta in deltas:
@@ -351,15 +361,17 @@ async def test_a_template_is_told_options_and_when_the_chat_began(
 
 async def test_an_answer_says_how_a_model_without_a_template_was_asked(tmp_path: Path) -> None:
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template="")
-    asked = Question(messages=HELLO, max_tokens=2)
+    asked = GenerationRequest(messages=HELLO, max_tokens=2)
     async with (
         await Text.open(str(model)) as text,
         pool(2, 4, 2, paths=["fake:"], form=shape()) as built,
     ):
         assert (await text.prompt(HELLO)).text.startswith("<|im_start|>user\nHello.")
-        _, summary = await ask(Answerer(text, built.pipeline), asked)
+        _, summary = await ask(Completer(text, built.pipeline), asked)
         assert summary.notes == ("template_none",)
-        _, raw = await ask(Answerer(text, built.pipeline), Question(prompt="Hello", max_tokens=2))
+        _, raw = await ask(
+            Completer(text, built.pipeline), GenerationRequest(prompt="Hello", max_tokens=2)
+        )
         assert raw.notes == ()
     async with answerer() as who:
         _, summary = await ask(who, asked)
@@ -393,7 +405,9 @@ async def test_a_question_carries_them(monkeypatch: pytest.MonkeyPatch) -> None:
     async with answerer() as who:
         monkeypatch.setattr(who._text, "prompt", prompt)
         at = LocalTime(5.0, 60)
-        question = Question(messages=HELLO, template_options={"thinking": True}, begun_at=at)
+        question = GenerationRequest(
+            messages=HELLO, template_options={"thinking": True}, begun_at=at
+        )
         await who.prompt_tokens(question)
         assert seen.pop() == ({"thinking": True}, at)
 
@@ -406,14 +420,14 @@ def test_a_conversation_keeps_its_beginning(monkeypatch: pytest.MonkeyPatch) -> 
 
     def day(conversation: str | None, turns: int) -> float:
         messages = [*HELLO, {"role": "assistant", "content": "I am"}, *HELLO] * (turns - 1)
-        asked = Question(messages=messages or HELLO, conversation=conversation)
+        asked = GenerationRequest(messages=messages or HELLO, conversation=conversation)
         return known.of(asked).epoch_seconds / 86_400
 
     assert [day("a", 1), day("a", 2), day("a", 3)] == [0, 0, 0]
     assert day("a", 1) == 1  # the same words, asked anew on another day
     assert [day("b", 1), day(None, 1), day("a", 2), day("c", 1)] == [2, 3, 1, 4]
     assert day("b", 2) == 5  # forgotten for those that came since
-    assert known.of(Question(messages=HELLO, begun_at=LocalTime(7.0))) == LocalTime(7.0)
+    assert known.of(GenerationRequest(messages=HELLO, begun_at=LocalTime(7.0))) == LocalTime(7.0)
 
 
 async def test_a_control_token_is_known_by_its_name() -> None:

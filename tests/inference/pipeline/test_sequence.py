@@ -21,7 +21,7 @@ from app.core.scheduler.queue_eta import line_up
 from app.core.scheduler.schedule import Batch
 from app.inference.pipeline.micro_batch import MicroBatch
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import Shape
+from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.scheduler import Scheduler
 from app.inference.pipeline.sequence import (
     ALIKE_S,
@@ -120,7 +120,9 @@ def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() ->
 class Anew(Rebuild):
     """The same run of a real engine, opened once more in the same worker."""
 
-    def __init__(self, worker: Worker, model: Path, form: Shape, sizes: tiny.Shape) -> None:
+    def __init__(
+        self, worker: Worker, model: Path, form: PipelineConfig, sizes: tiny.Shape
+    ) -> None:
         self.worker, self.model, self.form, self.sizes = worker, model, form, sizes
         self.planned, self.planning = [], None
         self.asked = self.stays = False
@@ -140,7 +142,7 @@ class Anew(Rebuild):
 async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path: Path) -> None:
     """Of chunks of 64 rows and more its attention makes other ones than of single rows."""
     sizes = tiny.Shape(layers=2)
-    form = Shape(slots=1, kv_cells=512, context=512, n_vocab=sizes.vocab, chunk_rows=128)
+    form = PipelineConfig(slots=1, kv_cells=512, context=512, n_vocab=sizes.vocab, chunk_rows=128)
     model = tiny.llama(tmp_path / "tiny.gguf", sizes)
     what = request("x" * 90, 40, sampling=replace(GREEDY, likely=3))
     heard = list[list[Token]]()

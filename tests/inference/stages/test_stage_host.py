@@ -15,7 +15,7 @@ from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import said
 from app.inference.pipeline.step import Run
 from app.inference.stages import stage_host
-from app.inference.stages.stage_host import Lender, Wanted
+from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker_errors import lost_of
 from app.network.peer.channel import MemoryChannel
@@ -52,7 +52,7 @@ def _is_worker(one: psutil.Process) -> bool:
 
 
 async def test_what_does_not_fit_is_refused_before_anything_is_started() -> None:
-    async with Lender(lambda: 150 * MIB, "den-pc") as lender:
+    async with StageHost(lambda: 150 * MIB, "den-pc") as lender:
         await lender.open(wanted())
         assert lender.used_bytes == 100 * MIB
         before = len(children())
@@ -68,7 +68,7 @@ async def test_what_does_not_fit_is_refused_before_anything_is_started() -> None
 
 
 async def test_a_run_that_cannot_be_loaded_leaves_nothing() -> None:
-    async with Lender(lambda: 150 * MIB, "den-pc") as lender:
+    async with StageHost(lambda: 150 * MIB, "den-pc") as lender:
         before = len(children())
         with pytest.raises(AppError) as told:
             await lender.open(wanted("fake:nonsense=1"))
@@ -78,7 +78,7 @@ async def test_a_run_that_cannot_be_loaded_leaves_nothing() -> None:
 
 
 async def test_more_memory_than_asked_for_is_refused() -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         with pytest.raises(DoesNotFit) as told:
             await lender.open(wanted("fake:bytes_per_layer=40000000"))
         assert told.value.reason.code == "memory_short"
@@ -90,7 +90,7 @@ async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_
 ) -> None:
     """Loaded within its limit; then each step keeps 40 MiB more. It is looked at as often as it grows."""
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
-    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted(f"fake:bytes_per_step={40 * MIB}", needs_bytes=60 * MIB)
         await lender.open(what)
         [child] = children()
@@ -115,7 +115,7 @@ async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_
 
 
 async def test_a_run_is_open_once_and_closed_once() -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         what = wanted()
         await lender.open(what)
         with pytest.raises(Refused):
@@ -130,7 +130,7 @@ async def test_a_run_is_open_once_and_closed_once() -> None:
 
 
 async def test_frames_are_passed_on_as_they_are() -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted()
         await lender.open(what)
         near, far = MemoryChannel.pair()
@@ -165,7 +165,7 @@ async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run(
 ) -> None:
     """The host hears that it is its own doing: it would send the same to the next machine."""
     monkeypatch.setattr(stage_host, "LINGER_S", 0.05)
-    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted()
         await lender.open(what)
         for make in BAD:
@@ -190,7 +190,7 @@ async def send_all(channel: MemoryChannel, frames: Iterable[bytes]) -> None:
 
 
 async def test_a_host_that_floods_is_cut_off() -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted("fake:hang_at=1")
         await lender.open(what)
         near, far = MemoryChannel.pair()
@@ -203,7 +203,7 @@ async def test_a_host_that_floods_is_cut_off() -> None:
 
 @pytest.mark.long
 async def test_a_host_that_does_not_read_is_cut_off() -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         what = wanted()
         await lender.open(what)
         near, far = MemoryChannel.pair()
@@ -231,7 +231,7 @@ async def test_the_owner_takes_the_memory_back_and_the_host_is_told_why() -> Non
 async def test_no_work_for_a_host_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
     monkeypatch.setattr(stage_host, "ORPHAN_COMPUTE_S", 0.3)
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         what = wanted("fake:hang_at=1")
         await lender.open(what)
         [child] = children()
@@ -254,7 +254,7 @@ async def test_layers_wait_for_a_host_s_return_but_not_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         await lender.open(wanted())
         await asyncio.sleep(0.2)
         assert lender.used_bytes
@@ -265,7 +265,7 @@ async def test_layers_wait_for_a_host_s_return_but_not_for_ever(
 
 
 async def test_those_who_ask_at_once_do_not_get_the_same_memory() -> None:
-    async with Lender(lambda: 150 * MIB, "den-pc") as lender:
+    async with StageHost(lambda: 150 * MIB, "den-pc") as lender:
         asked = [lender.open(wanted()) for _ in range(3)]
         ends = await asyncio.gather(*asked, return_exceptions=True)
         assert sum(isinstance(end, DoesNotFit) for end in ends) == 2
@@ -274,7 +274,7 @@ async def test_those_who_ask_at_once_do_not_get_the_same_memory() -> None:
 
 
 async def test_a_run_that_is_asked_for_20_times_at_once_has_one_worker() -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         what = wanted()
         ends = await asyncio.gather(*(lender.open(what) for _ in range(20)), return_exceptions=True)
         assert sum(isinstance(end, Refused) for end in ends) == 19
@@ -285,7 +285,7 @@ async def test_a_run_that_is_asked_for_20_times_at_once_has_one_worker() -> None
 
 @pytest.mark.parametrize("turns", [1, 3, 300])
 async def test_what_is_still_opening_can_be_ended(turns: int) -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         what, other = wanted(), wanted()
         asked = asyncio.gather(lender.open(what), lender.open(other), return_exceptions=True)
         for _ in range(turns):
@@ -305,7 +305,7 @@ async def test_what_is_still_opening_can_be_ended(turns: int) -> None:
 @pytest.mark.long
 async def test_the_end_of_a_run_is_told_whatever_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         told: list[bytes] = []
         lender.on_ended = told.append
         killed, closed = wanted(), wanted()
@@ -323,7 +323,7 @@ async def test_the_end_of_a_run_is_told_whatever_ended_it(monkeypatch: pytest.Mo
 async def test_a_run_ended_in_the_moment_it_was_loaded_is_not_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with Lender(lambda: 1 << 40, "den-pc") as lender:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         opened = open_run
 
         async def loaded_and_ended(*args: Any) -> Any:

@@ -20,7 +20,7 @@ from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId
 from app.core.reasons import said
 from app.core.scheduler.threads import Threads
-from app.inference.stages.stage_host import Lender
+from app.inference.stages.stage_host import StageHost
 from app.network import messages
 from app.network.peer.channel import MemoryChannel
 from app.node import status_broadcaster
@@ -61,7 +61,7 @@ async def test_layers_come_compute_and_are_given_back(
     bench: Bench, kv_cells: int, context: int
 ) -> None:
     """With a real worker and the real engine."""
-    async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
+    async with StageHost(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
         bench.lending = LendingService(
             lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
@@ -371,7 +371,7 @@ async def until(holds: Callable[[], bool], within_s: float = 60) -> None:
 
 async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: Bench) -> None:
     """Its layers stay loaded; nothing is offered or sent again."""
-    async with Lender(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
+    async with StageHost(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
         bench.lending = LendingService(
             lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed

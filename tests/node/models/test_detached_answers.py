@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import AppError, BadInput, StageLost
-from app.node.models.detached_answers import KEPT_S, MOST_OVER, KeptAnswers, Lines
+from app.node.models.detached_answers import KEPT_S, MOST_OVER, DetachedAnswers, Lines
 from tests.node.pool import node
 
 Json = dict[str, Any]
@@ -51,15 +51,15 @@ class Work:
 
 
 @asynccontextmanager
-async def answers(now: list[float] | None = None) -> AsyncIterator[KeptAnswers]:
-    kept = KeptAnswers(lambda: now[0]) if now else KeptAnswers()
+async def answers(now: list[float] | None = None) -> AsyncIterator[DetachedAnswers]:
+    kept = DetachedAnswers(lambda: now[0]) if now else DetachedAnswers()
     async with asyncio.TaskGroup() as group:
         kept.open(group)
         yield kept
         await kept.close()
 
 
-async def first(kept: KeptAnswers, key: str, many: int) -> list[Json]:
+async def first(kept: DetachedAnswers, key: str, many: int) -> list[Json]:
     """The first lines; then whoever followed is gone."""
     found: list[Json] = []
     async with aclosing(kept.follow(key)) as lines:

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.household.household import About, Told
 from app.core.ids import MachineId
-from app.node.models.lender_changes import LenderNews
+from app.node.models.lender_changes import LenderChanges
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 TOLD = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
@@ -28,14 +28,14 @@ TOLD = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
     ],
 )
 def test_what_is_news(told: Told, is_new: bool) -> None:
-    news = LenderNews()
+    news = LenderChanges()
     assert news.is_new(TOLD)
     assert news.is_new(told) is is_new
     assert not news.is_new(told)
 
 
 def test_whoever_left_is_news_when_it_comes_again() -> None:
-    news = LenderNews()
+    news = LenderChanges()
     assert news.is_new(TOLD)
     news.left(ATTIC)
     assert news.is_new(TOLD)

@@ -10,7 +10,7 @@ from app.core.planner.placement import Candidate
 from app.core.planner.plan import Plan, plan
 from app.core.recovery import blame
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
-from app.node.models.load_retries import LoadTries
+from app.node.models.load_retries import LoadRetries
 from tests.core.test_plan_measured import LAYERS, WORK
 
 HOST, ATTIC, LOFT = (MachineId(sign * 64) for sign in "abc")
@@ -24,14 +24,14 @@ def says(name: str, cause: str) -> AppError:
     return blame.lost(Reason("lender_said", facts))
 
 
-def failed(tries: LoadTries, error: AppError, machine: MachineId | None, name: str = "") -> bool:
+def failed(tries: LoadRetries, error: AppError, machine: MachineId | None, name: str = "") -> bool:
     tries.begin(SPLIT)
     tries.lost = Loss(machine or "", name, error.reason, 0.0)
     return tries.go_on(error)
 
 
 def test_two_machines_that_say_the_same_mean_the_file() -> None:
-    tries = LoadTries("m")
+    tries = LoadRetries("m")
     assert failed(tries, says("attic", "numbers_not_finite"), ATTIC, "attic")
     assert tries.without == {ATTIC}
     last = says("loft", "worker_crashed")
@@ -40,7 +40,7 @@ def test_two_machines_that_say_the_same_mean_the_file() -> None:
 
 
 def test_what_this_machine_says_of_a_crash_means_the_file() -> None:
-    tries = LoadTries("m")
+    tries = LoadRetries("m")
     crash = StageLost("worker_crashed", worker="host", how="signal 11", words="")
     assert failed(tries, crash, None)  # once it may be chance
     assert tries.without == set()
@@ -50,7 +50,7 @@ def test_what_this_machine_says_of_a_crash_means_the_file() -> None:
 
 @pytest.mark.parametrize("code", ["stage_silent", "stage_garbled", "peer_offline"])
 def test_who_is_lost_is_left_out_or_tried_again_and_the_file_is_not_blamed(code: str) -> None:
-    tries = LoadTries("m")
+    tries = LoadRetries("m")
     lost = StageLost(code, machine="attic", name="attic", seconds=3, cause="x")
     for _ in range(MAX_RECOVERIES):
         assert failed(tries, lost, ATTIC, "attic")
@@ -60,7 +60,7 @@ def test_who_is_lost_is_left_out_or_tried_again_and_the_file_is_not_blamed(code:
 
 
 def test_where_it_cannot_be_without_those_that_failed_the_last_end_is_told() -> None:
-    tries = LoadTries("m")
+    tries = LoadRetries("m")
     tries.check_may_repeat()  # nothing failed yet
     error = says("attic", "numbers_not_finite")
     assert failed(tries, error, ATTIC, "attic")
@@ -74,12 +74,12 @@ def test_where_it_cannot_be_without_those_that_failed_the_last_end_is_told() -> 
 
 
 def test_what_a_request_got_wrong_is_tried_once() -> None:
-    assert not failed(LoadTries("m"), BadInput("split_sum"), None)
-    assert not failed(LoadTries("m"), DoesNotFit("disk_full"), None)
+    assert not failed(LoadRetries("m"), BadInput("split_sum"), None)
+    assert not failed(LoadRetries("m"), DoesNotFit("disk_full"), None)
 
 
 def test_a_lender_that_has_less_than_it_said_counts_with_what_it_has() -> None:
-    tries = LoadTries("m")
+    tries = LoadRetries("m")
     short = DoesNotFit(
         "lender_said", machine="attic", machine_id=ATTIC, what="No.", cause="lend_too_large", free_bytes=7,
     )  # fmt: skip

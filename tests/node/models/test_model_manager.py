@@ -23,16 +23,16 @@ from app.core.recovery.blame import lost
 from app.core.recovery.placement_life import Broke, Closed, Opened
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.core.scheduler.threads import Threads
-from app.inference.pipeline.completion import Delta, Question
+from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.node.control import requests as asked
 from app.node.journal import Journal
 from app.node.models import model_manager as hosting_module
-from app.node.models.model_manager import Hosting
+from app.node.models.model_manager import ModelManager
 from app.node.placement import placement as running_module
-from app.node.placement.placement import Running
-from app.node.planning.forecast_history import Lessons
-from app.node.planning.planner_inputs import Outlook
-from app.node.verification.quarantine import Doubts
+from app.node.placement.placement import Placement
+from app.node.planning.forecast_history import ForecastHistory
+from app.node.planning.planner_inputs import PlannerInputs
+from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import KvType
 from testbed import tiny
@@ -72,7 +72,7 @@ class FakeAnswerer:
     def __init__(self, running: FakeRunning, scene: Scene) -> None:
         self._running, self._scene = running, scene
 
-    async def answer(self, question: Question) -> AsyncGenerator[Delta, None]:
+    async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta, None]:
         self._scene.answering.set()
         yield Delta(self._running.entry.name, ())
         await self._scene.may_answer.wait()
@@ -112,7 +112,7 @@ class NoLinks:
     def doubt(self, machine: MachineId) -> None: ...
 
 
-class FakeRunning(Running):
+class FakeRunning(Placement):
     """A placement without workers."""
 
     scene: Scene
@@ -163,21 +163,24 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 @pytest.fixture
-async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[Hosting, None]:
+async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[ModelManager, None]:
     nothing: Any = None  # its placements are not real
     async with asyncio.TaskGroup() as group:
-        outlook = Outlook(
+        outlook = PlannerInputs(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
-            NoSpeeds, NoLinks, Lessons(tmp_path / "lessons.json"), Doubts(tmp_path / "d.json"), SpareMemory(lambda: 0),
+            NoSpeeds, NoLinks, ForecastHistory(tmp_path / "lessons.json"),
+            Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
-        made = Hosting(shelf, nothing, nothing, outlook, Threads(1), group, journal, lambda: None)
+        made = ModelManager(
+            shelf, nothing, nothing, outlook, Threads(1), group, journal, lambda: None
+        )
         yield made
         made.close()
         await made.unload()
 
 
-async def ask(hosting: Hosting, model: str | None = None) -> str:
+async def ask(hosting: ModelManager, model: str | None = None) -> str:
     """The answer's text, or the code of its error."""
     texts = []
     try:
@@ -189,7 +192,7 @@ async def ask(hosting: Hosting, model: str | None = None) -> str:
     return "".join(texts)
 
 
-async def load(hosting: Hosting, model: str, **order: Any) -> str:
+async def load(hosting: ModelManager, model: str, **order: Any) -> str:
     try:
         await hosting.load(asked.LoadModel(model=model, **order), lambda _: None)
     except AppError as error:
@@ -203,13 +206,13 @@ async def until(holds: Any) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_two_questions_at_once_share_one_load(hosting: Hosting, scene: Scene) -> None:
+async def test_two_questions_at_once_share_one_load(hosting: ModelManager, scene: Scene) -> None:
     assert await asyncio.gather(*(ask(hosting, "one") for _ in range(3))) == ["one!"] * 3
     assert scene.names == ["one"]
 
 
 async def test_a_question_for_another_model_lets_answers_end(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     scene.may_answer.clear()
     async with asyncio.TaskGroup() as group:
@@ -225,14 +228,14 @@ async def test_a_question_for_another_model_lets_answers_end(
 
 
 async def test_a_question_without_a_name_takes_what_is_there(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await load(hosting, "two")
     assert await ask(hosting) == "two!"
     assert scene.names == ["two"]
 
 
-async def first_line(hosting: Hosting, model: str | None = None) -> str:
+async def first_line(hosting: ModelManager, model: str | None = None) -> str:
     """What is said before the answer."""
     async with aclosing(hosting.ask(asked.Ask(prompt="?", model=model))) as lines:
         async for line in lines:
@@ -242,7 +245,7 @@ async def first_line(hosting: Hosting, model: str | None = None) -> str:
 
 
 async def test_after_a_failed_load_nobody_else_answers_in_its_place(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
     assert await load(hosting, "one") == "model_not_loaded"
@@ -261,7 +264,7 @@ async def test_after_a_failed_load_nobody_else_answers_in_its_place(
 
 
 async def test_the_failed_load_of_a_model_that_is_removed_stands_in_nobody_s_way(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
     assert await load(hosting, "one") == "model_not_loaded"
@@ -270,7 +273,9 @@ async def test_the_failed_load_of_a_model_that_is_removed_stands_in_nobody_s_way
     assert await ask(hosting) == "model_builtin_missing"
 
 
-async def test_a_load_that_somebody_stopped_has_not_failed(hosting: Hosting, scene: Scene) -> None:
+async def test_a_load_that_somebody_stopped_has_not_failed(
+    hosting: ModelManager, scene: Scene
+) -> None:
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(load(hosting, "one"), name="load")
@@ -281,7 +286,7 @@ async def test_a_load_that_somebody_stopped_has_not_failed(hosting: Hosting, sce
 
 
 async def test_who_is_called_by_less_than_its_name_is_named_first(
-    hosting: Hosting, shelf: Shelf
+    hosting: ModelManager, shelf: Shelf
 ) -> None:
     assert "one means" not in await first_line(hosting, "one")
     assert "on means one here." in await first_line(hosting, "on")
@@ -290,7 +295,7 @@ async def test_who_is_called_by_less_than_its_name_is_named_first(
 
 
 async def test_who_answers_is_said_before_it_is_loaded_and_once(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     async with aclosing(hosting.ask(asked.Ask(prompt="?", model="on"))) as lines:
         told = [line async for line in lines]
@@ -299,7 +304,9 @@ async def test_who_answers_is_said_before_it_is_loaded_and_once(
     assert scene.names == ["one"], "it had to be loaded"
 
 
-async def test_a_model_is_known_by_its_id(hosting: Hosting, shelf: Shelf, scene: Scene) -> None:
+async def test_a_model_is_known_by_its_id(
+    hosting: ModelManager, shelf: Shelf, scene: Scene
+) -> None:
     one, two = (shelf.get(name).model.id for name in ("one", "two"))
     assert (await hosting.plan(asked.PlanModel(model=one), lambda _: None))["model"] == "one"
     assert await load(hosting, one) == "loaded"
@@ -310,7 +317,7 @@ async def test_a_model_is_known_by_its_id(hosting: Hosting, shelf: Shelf, scene:
     assert await ask(hosting, two) == "two!"
 
 
-async def test_a_lender_without_memory_is_done_without(hosting: Hosting, scene: Scene) -> None:
+async def test_a_lender_without_memory_is_done_without(hosting: ModelManager, scene: Scene) -> None:
     short = DoesNotFit(
         "lender_said", machine="attic", what="No room.", cause="memory_short", machine_id=ATTIC
     )
@@ -334,7 +341,7 @@ async def test_a_lender_without_memory_is_done_without(hosting: Hosting, scene: 
     ],
 )
 async def test_only_what_may_have_been_chance_is_loaded_again(
-    hosting: Hosting, scene: Scene, code: str, tries: int, told: str
+    hosting: ModelManager, scene: Scene, code: str, tries: int, told: str
 ) -> None:
     facts = {"worker": "den", "how": "x", "words": "", "machine": "den", "cause": "x"}
     scene.errors += [lost(Reason(code, {**facts, "seconds": 1}))] * 9
@@ -357,7 +364,7 @@ def lender_says(cause: str) -> AppError:
     ],
 )
 async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
-    hosting: Hosting,
+    hosting: ModelManager,
     scene: Scene,
     monkeypatch: pytest.MonkeyPatch,
     cause: str,
@@ -388,7 +395,7 @@ async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
 
 
 async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of_the_file_alone(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     scene.errors += [lost(Reason("numbers_not_finite"))]
     with pytest.raises(AppError) as found:
@@ -399,7 +406,7 @@ async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of
 
 
 async def test_nobody_waits_for_the_speed_of_who_is_left_out_or_lends_nothing(
-    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loft = Candidate(MachineId("c" * 64), "loft", 0, is_lending=False)
     monkeypatch.setattr(scene, "candidates", lambda _: (scene.den, [scene.attic, loft]))
@@ -409,7 +416,7 @@ async def test_nobody_waits_for_the_speed_of_who_is_left_out_or_lends_nothing(
 
 
 async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can_be(
-    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kitchen = Candidate(MachineId("c" * 64), "kitchen", 1 << 40)
     failures = hosting.outlook.failures
@@ -423,7 +430,9 @@ async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can
         assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN, used}
 
 
-async def test_half_a_name_replaces_nothing_that_is_loaded(hosting: Hosting, scene: Scene) -> None:
+async def test_half_a_name_replaces_nothing_that_is_loaded(
+    hosting: ModelManager, scene: Scene
+) -> None:
     assert await load(hosting, "on") == "loaded"  # nothing was there
     assert await load(hosting, "tw") == "model_inexact"
     assert await load(hosting, "on") == "model_inexact"  # it would be placed anew
@@ -434,7 +443,7 @@ async def test_half_a_name_replaces_nothing_that_is_loaded(hosting: Hosting, sce
     assert scene.names == ["one", "two"]
 
 
-async def test_a_lost_model_returns_as_it_was_loaded(hosting: Hosting, scene: Scene) -> None:
+async def test_a_lost_model_returns_as_it_was_loaded(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one", split=[1, 2, 1], context=300, users=2)
     scene.placed[0].lose()
     assert await ask(hosting) == "one!"
@@ -447,7 +456,7 @@ async def test_a_lost_model_returns_as_it_was_loaded(hosting: Hosting, scene: Sc
 
 
 async def test_a_lost_model_that_cannot_return_is_not_replaced(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     await load(hosting, "one")
     scene.placed[0].lose()
@@ -461,7 +470,7 @@ async def test_a_lost_model_that_cannot_return_is_not_replaced(
 
 
 @pytest.mark.parametrize("begun", [True, False])
-async def test_unload_ends_a_load_at_once(hosting: Hosting, scene: Scene, begun: bool) -> None:
+async def test_unload_ends_a_load_at_once(hosting: ModelManager, scene: Scene, begun: bool) -> None:
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(load(hosting, "one"), name="first")
@@ -479,7 +488,7 @@ async def test_unload_ends_a_load_at_once(hosting: Hosting, scene: Scene, begun:
 
 
 async def test_unload_ends_a_load_that_hashes(
-    hosting: Hosting, shelf: Shelf, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    hosting: ModelManager, shelf: Shelf, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashing = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -501,7 +510,7 @@ async def test_unload_ends_a_load_that_hashes(
     assert not scene.placed
 
 
-async def test_a_cancelled_load_leaves_nothing(hosting: Hosting, scene: Scene) -> None:
+async def test_a_cancelled_load_leaves_nothing(hosting: ModelManager, scene: Scene) -> None:
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(load(hosting, "one"), name="load")
@@ -514,7 +523,7 @@ async def test_a_cancelled_load_leaves_nothing(hosting: Hosting, scene: Scene) -
     assert scene.placed[0].ended.is_set()
 
 
-async def test_a_closed_host_loads_nothing(hosting: Hosting, scene: Scene) -> None:
+async def test_a_closed_host_loads_nothing(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one")
     hosting.close()
     assert await hosting.unload() == ["one"]
@@ -525,7 +534,7 @@ async def test_a_closed_host_loads_nothing(hosting: Hosting, scene: Scene) -> No
 
 
 async def test_a_lender_with_less_than_it_said_is_planned_for_again(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     short = DoesNotFit("lender_said", machine="attic", what="No.", machine_id=ATTIC, free_bytes=MIB)
     scene.errors.append(short)
@@ -536,7 +545,7 @@ async def test_a_lender_with_less_than_it_said_is_planned_for_again(
     assert len(scene.placed) == 3
 
 
-async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: Hosting) -> None:
+async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: ModelManager) -> None:
     assert await load(hosting, "one") == "loaded"
     running: Any = hosting.loaded.first
     told = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
@@ -552,19 +561,21 @@ async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: Hosting) -
     ("users", "context", "granted"), [(1, 300, 300), (4, 300, 512), (4, 512, 512)]
 )
 async def test_each_of_several_conversations_gets_whole_steps_of_cells(
-    hosting: Hosting, users: int, context: int, granted: int
+    hosting: ModelManager, users: int, context: int, granted: int
 ) -> None:
     order = asked.PlanModel(model="one", users=users, context=context)
     assert (await hosting.plan(order, lambda _: None))["context"] == granted
 
 
-async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: Hosting) -> None:
+async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: ModelManager) -> None:
     with pytest.raises(BadInput) as error:
         await hosting.plan(asked.PlanModel(model="one", kv=KvType.Q8_0), lambda _: None)
     assert error.value.reason.code == "kv_odd"
 
 
-async def test_machines_can_be_left_out_of_plans_and_loads(hosting: Hosting, scene: Scene) -> None:
+async def test_machines_can_be_left_out_of_plans_and_loads(
+    hosting: ModelManager, scene: Scene
+) -> None:
     found = await hosting.plan(asked.PlanModel(model="one"), lambda _: None)
     assert [one["machine"] for one in found["from"]["machines"]] == ["den", "attic"]
     without = asked.PlanModel(model="one", without=[ATTIC])
@@ -576,7 +587,7 @@ async def test_machines_can_be_left_out_of_plans_and_loads(hosting: Hosting, sce
 
 
 async def test_a_machine_whose_engine_was_not_proved_is_left_out(
-    hosting: Hosting, scene: Scene
+    hosting: ModelManager, scene: Scene
 ) -> None:
     assert await load(hosting, "one", split=[1, 2, 1]) == "loaded"
     scene.attic = replace(scene.attic, engine="llamacpp 0.3.35")
@@ -590,7 +601,7 @@ async def test_a_machine_whose_engine_was_not_proved_is_left_out(
 
 
 async def test_what_a_lost_placement_held_counts_only_while_that_is_news(
-    hosting: Hosting, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await load(hosting, "one", split=[1, 2, 1])
     order = asked.PlanModel(model="one")

@@ -14,8 +14,8 @@ from app.core.recovery.recovery import Recovered
 from app.inference.pipeline.completion import Summary
 from app.inference.pipeline.speed_measurement import StageMeter
 from app.node.models.outcomes import Outcomes
-from app.node.planning.forecast_history import Lessons
-from app.node.verification.quarantine import Doubts
+from app.node.planning.forecast_history import ForecastHistory
+from app.node.verification.quarantine import Quarantine
 from testbed.households import MIB, link, machine, model, speed
 
 DEN = machine("den", 1600, speed(0.002))
@@ -24,7 +24,7 @@ ATTIC = machine("attic", 1600, speed(0.002), link())
 
 async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
-    doubts = Doubts(tmp_path / "doubts.json")
+    doubts = Quarantine(tmp_path / "doubts.json")
     lessons = SimpleNamespace(
         learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None
     )
@@ -46,8 +46,8 @@ async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(
 ) -> None:
     made = model([100 * MIB] * 8)
     chosen = plan(DEN, [ATTIC], made, Workload(context=1024), [1, 6, 1])
-    lessons = Lessons(tmp_path / "forecasts.json")
-    outlook: Any = SimpleNamespace(doubts=Doubts(tmp_path / "doubts.json"), lessons=lessons)
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
+    outlook: Any = SimpleNamespace(doubts=Quarantine(tmp_path / "doubts.json"), lessons=lessons)
     entry = SimpleNamespace(model=made, name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen, outcome=None)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)

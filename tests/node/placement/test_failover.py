@@ -14,8 +14,8 @@ from app.core.ids import MachineId
 from app.core.planner.plan import Plan, PlannedStage
 from app.core.recovery.recovery import Loss
 from app.node.placement import failover
-from app.node.placement.failover import Rebuilding
-from app.node.placement.idle import Quiet
+from app.node.placement.failover import Failover
+from app.node.placement.idle import IdleTracker
 from app.node.placement.placement_state import PlacementState
 from tests.node.placement.test_standby import ATTIC, KITCHEN, MODEL, STUDY, spread
 
@@ -29,8 +29,8 @@ async def test_it_is_looked_again_also_without_news(
     """Memory that this machine itself gets back is no news of the household."""
     monkeypatch.setattr(failover, "LEAST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(failover, "LONGEST_PAUSE_SECONDS", 30.0 if said else 0.1)
-    state = PlacementState(MODEL, spread(ATTIC, sizes=[2, 4, 2]), {}, None, Quiet())
-    made = Rebuilding(NOTHING, NOTHING, state, 0)
+    state = PlacementState(MODEL, spread(ATTIC, sizes=[2, 4, 2]), {}, None, IdleTracker())
+    made = Failover(NOTHING, NOTHING, state, 0)
     if said:
         state.household_changed()
     began = time.monotonic()
@@ -73,7 +73,7 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
     def say(others: Sequence[str], seconds: float) -> None:
         told.append((list(others), seconds, len(placing.prepared)))
 
-    made = Rebuilding(placing, replan, NOTHING, 0)  # type: ignore[arg-type]
+    made = Failover(placing, replan, NOTHING, 0)  # type: ignore[arg-type]
     await made.hand_over(frozenset({ATTIC.id}), say)
     assert made.intends
     if has_spare:
@@ -88,7 +88,7 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
 DIED = Reason("worker_died")
 
 
-async def chosen(made: Rebuilding) -> set[str]:
+async def chosen(made: Failover) -> set[str]:
     """Who shall hold layers now."""
     plan, _ = (await made.options(frozenset()))[0]
     return {stage.name for stage in plan.stages[1:-1]}
@@ -106,7 +106,7 @@ async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: 
             raise DoesNotFit("memory_short", worker="all", cause="a test")
         return [(without_it, {})]
 
-    made = Rebuilding(NOTHING, replan, NOTHING, 0)
+    made = Failover(NOTHING, replan, NOTHING, 0)
     loss = Loss(ATTIC.id, "attic", DIED, 0.0)
     made.failed(loss)
     assert await chosen(made) == {"attic"}
@@ -127,7 +127,7 @@ async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool)
             raise DoesNotFit("memory_short", worker="all", cause="a test")
         return [(alone, {})]
 
-    made = Rebuilding(NOTHING, replan, NOTHING, 0)
+    made = Failover(NOTHING, replan, NOTHING, 0)
     assert await made.alone() is fits
     assert made.intends is fits
     assert len(asked) == 2

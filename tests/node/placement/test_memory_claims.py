@@ -11,10 +11,10 @@ from app.core.errors import DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Workload
 from app.core.planner.plan import plan
-from app.node.placement.failover import Option, Rebuilding
-from app.node.placement.idle import Quiet
+from app.node.placement.failover import Failover, Option
+from app.node.placement.idle import IdleTracker
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.stages import Holds, Room, bytes_on
+from app.node.placement.stages import MemoryClaims, Reservation, bytes_on
 from testbed.households import MIB, machine, model
 
 DEN, ATTIC = machine("den", 4000, None), machine("attic", 4000, None)
@@ -26,7 +26,7 @@ WHOLE = plan(DEN, [], MODEL, WORK)
 class Placed:
     """In place of what opens stages."""
 
-    def __init__(self, room: Room, held: Plan) -> None:
+    def __init__(self, room: Reservation, held: Plan) -> None:
         self.room, self.stages = room, list(held.stages)
         self.claimed: Plan | None = held
 
@@ -50,15 +50,15 @@ async def nothing_goes(_: Plan) -> None:
     """There is room."""
 
 
-def holds(placed: Any, now: Plan) -> Holds:
-    made = Holds(PlacementState(MODEL, now, {}, None, Quiet()))
+def holds(placed: Any, now: Plan) -> MemoryClaims:
+    made = MemoryClaims(PlacementState(MODEL, now, {}, None, IdleTracker()))
     made.placings.append(placed)
     made.is_loaded = True
     return made
 
 
 def test_what_is_held_and_what_is_claimed_count_once() -> None:
-    placed = Placed(Room(nothing_goes), SPLIT)
+    placed = Placed(Reservation(nothing_goes), SPLIT)
     made = holds(placed, SPLIT)
     ends, whole = (bytes_on(DEN.id, one.stages) for one in (SPLIT, WHOLE))
     assert made.here(DEN.id) == (ends, 0)
@@ -76,12 +76,12 @@ def test_what_is_held_and_what_is_claimed_count_once() -> None:
 
 
 async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> None:
-    room = Room(nothing_goes)
+    room = Reservation(nothing_goes)
     placed = [Placed(room, SPLIT) for _ in range(2)]
     every = [holds(one, SPLIT) for one in placed]
     most = bytes_on(DEN.id, WHOLE.stages) + bytes_on(DEN.id, SPLIT.stages)
 
-    def rebuilding(own: int) -> Rebuilding:
+    def rebuilding(own: int) -> Failover:
         async def replan(_: frozenset[MachineId]) -> list[Option]:
             others = sum(one.here(DEN.id)[0] for one in every if one is not every[own])
             await asyncio.sleep(0.01)  # as a plan takes its time
@@ -90,7 +90,7 @@ async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> No
             return [(WHOLE, {})]
 
         given: Any = placed[own]
-        return Rebuilding(given, replan, PlacementState(MODEL, SPLIT, {}, None, Quiet()), 0)
+        return Failover(given, replan, PlacementState(MODEL, SPLIT, {}, None, IdleTracker()), 0)
 
     plans = [rebuilding(n).plan(frozenset()) for n in range(2)]
     first, second = await asyncio.gather(*plans, return_exceptions=True)

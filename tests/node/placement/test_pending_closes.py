@@ -9,7 +9,7 @@ from app.core.ids import MachineId, PipelineId
 from app.inference.stages.stage_host import KEEP_S
 from app.network import messages
 from app.node.placement import lenders
-from app.node.placement.lenders import Closings
+from app.node.placement.lenders import PendingCloses
 
 ATTIC = MachineId("a" * 64)
 ONE, TWO = PipelineId(b"1" * 16), PipelineId(b"2" * 16)
@@ -36,7 +36,7 @@ def nobody(machine: MachineId) -> Link:
 
 
 async def test_a_lender_without_a_link_hears_it_first_when_it_returns() -> None:
-    told = Closings(nobody)
+    told = PendingCloses(nobody)
     await told.close(ATTIC, ONE)
     back = Link()
     await told.linked(ATTIC, back)
@@ -47,7 +47,7 @@ async def test_a_lender_without_a_link_hears_it_first_when_it_returns() -> None:
 
 async def test_a_dying_link_that_took_it_is_not_believed() -> None:
     dying, back = Link(), Link()
-    told = Closings(lambda machine: dying)
+    told = PendingCloses(lambda machine: dying)
     await told.close(ATTIC, ONE)
     await told.linked(ATTIC, Link(works=False))
     await told.linked(ATTIC, back)
@@ -56,7 +56,7 @@ async def test_a_dying_link_that_took_it_is_not_believed() -> None:
 
 async def test_what_the_lender_has_given_back_by_itself_is_forgotten() -> None:
     now = [0.0]
-    told = Closings(nobody, lambda: now[0])
+    told = PendingCloses(nobody, lambda: now[0])
     await told.close(ATTIC, ONE)
     now[0] = KEEP_S + 1
     await told.close(ATTIC, TWO)
@@ -68,6 +68,6 @@ async def test_a_link_that_takes_nothing_holds_nobody_up() -> None:
     lenders.TELL_SECONDS, before = 0.05, lenders.TELL_SECONDS
     try:
         async with asyncio.timeout(30):
-            await Closings(lambda machine: Link(hangs=True)).close(ATTIC, ONE)
+            await PendingCloses(lambda machine: Link(hangs=True)).close(ATTIC, ONE)
     finally:
         lenders.TELL_SECONDS = before

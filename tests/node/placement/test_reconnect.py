@@ -10,7 +10,7 @@ from app.core.errors import AppError, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.network.peer.channel import MemoryChannel
 from app.node.placement import reconnect
-from app.node.placement.reconnect import WayBack
+from app.node.placement.reconnect import LenderReconnector
 
 ATTIC, RUN = MachineId("a" * 64), PipelineId(bytes(16))
 
@@ -53,7 +53,7 @@ BROKEN = Unreachable("channel_closed", name="attic")
 @pytest.mark.parametrize("attempts", [(), (BROKEN,), ("offline", "offline", BROKEN)])
 async def test_it_is_tried_until_it_opens(attempts: tuple[AppError | str, ...]) -> None:
     links = Links(*attempts)
-    assert await WayBack(links, ATTIC, RUN).reopen() is links.channel
+    assert await LenderReconnector(links, ATTIC, RUN).reopen() is links.channel
 
 
 async def test_an_attempt_that_stalls_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ async def test_an_attempt_that_stalls_is_made_anew(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(asyncio, "timeout", timeout)
     links = Links("offline", "stalls", "offline", *["stalls"] * 3)
-    assert await WayBack(links, ATTIC, RUN).reopen() is links.channel
+    assert await LenderReconnector(links, ATTIC, RUN).reopen() is links.channel
     assert given == [0.01, 0.01, 0.02, 0.02, 0.03, 0.03, 0.03]
 
 
@@ -84,11 +84,11 @@ def test_a_try_is_never_longer_than_a_person_shall_wait_after_a_silence() -> Non
 )
 async def test_where_nothing_waits_no_time_is_lost(links: Links, kind: type[AppError]) -> None:
     with pytest.raises(kind):
-        await WayBack(links, ATTIC, RUN).reopen()
+        await LenderReconnector(links, ATTIC, RUN).reopen()
 
 
 async def test_what_it_says_of_itself() -> None:
-    way = WayBack(links := Links(), ATTIC, RUN)
+    way = LenderReconnector(links := Links(), ATTIC, RUN)
     assert not way.computes()
     await way.ask()
     assert way.computes()

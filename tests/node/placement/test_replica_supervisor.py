@@ -21,12 +21,12 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.replica_set import Replicas
 from app.inference.stages.stage_client import StageClient
 from app.node.placement import replica_supervisor, standby
-from app.node.placement.failover import Option, Rebuilding, Replan
-from app.node.placement.idle import Quiet
-from app.node.placement.pipeline_opener import Opener
+from app.node.placement.failover import Failover, Option, Replan
+from app.node.placement.idle import IdleTracker
+from app.node.placement.pipeline_opener import PipelineOpener
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.replica_supervisor import Keeper
-from app.node.placement.stages import Placing, Room
+from app.node.placement.replica_supervisor import ReplicaSupervisor
+from app.node.placement.stages import Reservation, StageSet
 from testbed.households import MIB, machine, model
 from tests.inference.pool import pool
 
@@ -48,7 +48,7 @@ class Placed:
 
     prepared: list[PlannedStage] = field(default_factory=list)
     opened: list[Plan] = field(default_factory=list)
-    room: Room = field(default_factory=lambda: Room(nothing_goes))
+    room: Reservation = field(default_factory=lambda: Reservation(nothing_goes))
     claimed: Plan | None = None
 
     def moving(self, wanted: Plan) -> list[PlannedStage]:
@@ -71,15 +71,15 @@ class Opened:
 
     state: PlacementState
     parts: list[Plan] = field(default_factory=list)
-    rebuilders: list[Rebuilding] = field(default_factory=list)
+    rebuilders: list[Failover] = field(default_factory=list)
     placed: Placed = field(default_factory=Placed)
 
     async def open(
         self, place: int, stack: AsyncExitStack, replan: Replan
-    ) -> tuple[Pipeline, Rebuilding]:
+    ) -> tuple[Pipeline, Failover]:
         self.parts.append(self.state.part(place))
-        placing = cast("Placing", self.placed)
-        self.rebuilders.append(Rebuilding(placing, replan, self.state, place))
+        placing = cast("StageSet", self.placed)
+        self.rebuilders.append(Failover(placing, replan, self.state, place))
         return (await stack.enter_async_context(pool(8))).pipeline, self.rebuilders[-1]
 
 
@@ -90,7 +90,7 @@ class Scene:
     without: list[frozenset[MachineId]] = field(default_factory=list)
     there: list[Candidate] = field(default_factory=list)
     state: PlacementState = field(
-        default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], Quiet())
+        default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], IdleTracker())
     )
     opened: Opened = field(init=False)
     asked_s: float | None = None  # None: just now, so it is not quiet
@@ -114,8 +114,10 @@ class Scene:
         best = plan(HOST, there, MODEL, WORK, [2, 4, 2] if there else None)
         return [(one, {}) for one in (best, *kept_runs(part, best, MODEL))]
 
-    def keeper(self) -> Keeper:
-        return Keeper(self.state, cast("Opener", self.opened), self.replan, lambda: None)
+    def keeper(self) -> ReplicaSupervisor:
+        return ReplicaSupervisor(
+            self.state, cast("PipelineOpener", self.opened), self.replan, lambda: None
+        )
 
 
 async def until(so: Callable[[], Any]) -> None:
@@ -165,7 +167,7 @@ async def test_a_split_that_was_lost_is_opened_again_where_it_can_be(
 @asynccontextmanager
 async def shrunk(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Rebuilding, list[Loss]]]:
+) -> AsyncIterator[tuple[Failover, list[Loss]]]:
     """Its split went to the host alone, and attic has come back; how it is placed anew, and why it breaks off."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(standby, "LEAST_BETWEEN_SECONDS", 0.0)

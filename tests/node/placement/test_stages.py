@@ -26,7 +26,7 @@ from app.inference.stages.stage_client import FrameChannel
 from app.network import messages
 from app.node.placement import stage_sender
 from app.node.placement.lenders import StageAnswers
-from app.node.placement.stages import Placing, Room, Sources
+from app.node.placement.stages import Reservation, Sources, StageSet
 from app.node.planning.sizes import Sizes
 from backends.contract import Number
 from testbed import tiny
@@ -102,14 +102,14 @@ class Place:
         room = Candidate(DEN, "den", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)]
         return plan(*room, self.entry.model, Workload(512), split)
 
-    def placing(self, lender: Lender, stack: AsyncExitStack) -> Placing:
+    def placing(self, lender: Lender, stack: AsyncExitStack) -> StageSet:
         def tell(progress: Json) -> None:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
         nobody: Any = None  # no sample is checked
-        sources = Sources(self.shelf, self.stages, lender, nobody, Room(self.make_room))
-        return Placing(self.entry, sources, SIZES, stack, tell)
+        sources = Sources(self.shelf, self.stages, lender, nobody, Reservation(self.make_room))
+        return StageSet(self.entry, sources, SIZES, stack, tell)
 
     async def make_room(self, plan: Plan) -> None:
         """Nothing has to go for it."""

@@ -16,9 +16,9 @@ from app.core.planner.placement_change import QUIET_S, SETTLED_S, kept_runs
 from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
 from app.node.placement import standby
-from app.node.placement.idle import Quiet
+from app.node.placement.idle import IdleTracker
 from app.node.placement.placement_state import PlacementState
-from app.node.placement.standby import LEAST_BETWEEN_SECONDS, Ahead
+from app.node.placement.standby import LEAST_BETWEEN_SECONDS, StandbyManager
 from testbed.households import MIB, link, machine, model, speed
 
 WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
@@ -38,7 +38,7 @@ class Scene(PlacementState):
     """A placement, and what is asked of whoever can place it anew, and of its pipeline."""
 
     def __init__(self, now: Plan, *lenders: Candidate, split: list[int] | None = None) -> None:
-        super().__init__(MODEL, now, {}, split, Quiet(), self.note)
+        super().__init__(MODEL, now, {}, split, IdleTracker(), self.note)
         self.lenders = lenders
         self.clock_s = self.asked_at_s = self.placed_s = 1000.0
         self.moved: list[Plan] = []
@@ -47,7 +47,7 @@ class Scene(PlacementState):
         self.prepared: list[tuple[str, bool]] = []
         self.checks: Any = None  # of samples
         self.failed: frozenset[MachineId] = frozenset()  # again and again
-        self.ahead = Ahead(self, 0, self, self, lambda: self.clock_s)  # type: ignore[arg-type]
+        self.ahead = StandbyManager(self, 0, self, self, lambda: self.clock_s)  # type: ignore[arg-type]
 
     def steps_s(self) -> dict[MachineId, float]:
         return self.steps

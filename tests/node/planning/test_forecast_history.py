@@ -15,8 +15,8 @@ from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
 from app.inference.pipeline.completion import Summary
 from app.inference.pipeline.speed_measurement import StageFigures
-from app.node.models.outcomes import Company
-from app.node.planning.forecast_history import Lessons, predicted
+from app.node.models.outcomes import ConcurrentAnswers
+from app.node.planning.forecast_history import ForecastHistory, predicted
 from testbed.households import MIB, link, machine, model
 from tests.node.pool import paired
 
@@ -48,7 +48,7 @@ def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summar
     )  # fmt: skip
 
 
-def corrected_rate(lessons: Lessons) -> float:
+def corrected_rate(lessons: ForecastHistory) -> float:
     machines = tuple(lessons.corrected(one) for one in SPLIT.machines)
     known = predicted(replace(SPLIT, machines=machines), MODEL, 64, 100)
     assert known is not None
@@ -56,7 +56,7 @@ def corrected_rate(lessons: Lessons) -> float:
 
 
 def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None:
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
     before = corrected_rate(lessons)
     for _ in range(12):
         # each plan is made with what was learned by then, as the node does
@@ -65,7 +65,7 @@ def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None
         assert lessons.learn(now, MODEL, as_it_is(now)) is not None
     assert corrected_rate(lessons) == pytest.approx(before / 1.5, rel=0.05)
     lessons.save(lessons.content())
-    again = Lessons(tmp_path / "forecasts.json")
+    again = ForecastHistory(tmp_path / "forecasts.json")
     assert corrected_rate(again) == pytest.approx(corrected_rate(lessons))
     assert again.json() == lessons.json()
     assert again.json()["answers"] == 12
@@ -73,7 +73,7 @@ def test_a_steady_error_is_learned_and_outlives_the_node(tmp_path: Path) -> None
 
 def test_one_placement_learns_the_same_as_many(tmp_path: Path) -> None:
     """A model that stays loaded is planned once: what its answers say of its machines is said once, not each time."""
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
     before = corrected_rate(lessons)
     for _ in range(30):
         lessons.learn(SPLIT, MODEL, answered(1.5))
@@ -87,7 +87,7 @@ def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhe
     tmp_path: Path,
 ) -> None:
     """Prompts and answers of it are off in ways of their own, and so are two placements of the same machines."""
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
     other = plan(DEN, [ATTIC], MODEL, Workload(1024), [4, 8, 4])
     for slower, late in ((1.5, 0.9), (1.45, 0.85), (1.55, 0.95)):
         once = answered(slower)
@@ -100,7 +100,7 @@ def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhe
     assert known.decode_tok_s == pytest.approx(plain.decode_tok_s / 1.5, rel=0.02)
     assert known.ttft_s == pytest.approx(plain.ttft_s * 1.5 * 0.9, rel=0.02)
     lessons.save(lessons.content())
-    assert Lessons(tmp_path / "forecasts.json").expected(SPLIT, MODEL, 64, 100) == known
+    assert ForecastHistory(tmp_path / "forecasts.json").expected(SPLIT, MODEL, 64, 100) == known
     lessons.unlearn({ATTIC.id})
     assert lessons.expected(SPLIT, MODEL, 64, 100) != known
 
@@ -114,7 +114,7 @@ def as_it_is(now: Plan) -> Summary:
 
 
 def test_an_outcome_says_how_far_off_the_forecast_was(tmp_path: Path) -> None:
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
     outcome = lessons.learn(SPLIT, MODEL, answered(1.25))
     assert outcome is not None
     assert outcome.errors == pytest.approx((-0.2, 0.25))
@@ -126,7 +126,7 @@ def test_an_outcome_says_how_far_off_the_forecast_was(tmp_path: Path) -> None:
 
 
 def test_how_fast_prompts_are_read_is_known_of_each_model(tmp_path: Path) -> None:
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
 
     def learn(summary: Summary) -> None:
         assert lessons.learn(SPLIT, MODEL, summary)
@@ -147,7 +147,7 @@ def test_how_fast_prompts_are_read_is_known_of_each_model(tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_compared_teaches_nothing(tmp_path: Path) -> None:
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
     unknown = plan(DEN, [replace(ATTIC, speed=None)], MODEL, Workload(1024), [1, 9, 6])
     assert lessons.learn(unknown, MODEL, answered(1.0)) is None
     assert lessons.learn(SPLIT, MODEL, answered(1.0, n_tokens=3)) is None
@@ -156,7 +156,7 @@ def test_what_cannot_be_compared_teaches_nothing(tmp_path: Path) -> None:
 
 
 def test_a_removed_machine_is_forgotten(tmp_path: Path) -> None:
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
     lessons.learn(SPLIT, MODEL, answered(1.5))
     lessons.keep_only({DEN.id: None})
     assert set(lessons.json()["factors"]) == {DEN.id}
@@ -171,13 +171,13 @@ def test_a_removed_machine_is_forgotten(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_damaged_file_is_no_loss(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "forecasts.json").write_bytes(content)
-    lessons = Lessons(tmp_path / "forecasts.json")
+    lessons = ForecastHistory(tmp_path / "forecasts.json")
     odd = Candidate(MachineId("m"), "m", 1, CORE)
     assert lessons.corrected(odd) == odd
 
 
 def test_company_is_noticed_on_both_sides() -> None:
-    company = Company()
+    company = ConcurrentAnswers()
     seen: list[bool] = []
     with company.joined() as first:
         seen.append(first.alone)

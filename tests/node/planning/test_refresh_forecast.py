@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from app.core.planner.plan import Workload, plan
-from app.node.planning import refresh_forecast
-from app.node.planning.refresh_forecast import measure_again, reckon
+from app.node.planning.refresh_forecast import measure_again, refresh_forecast
 from testbed.households import MIB, link, machine, model, speed
 from tests.node.pool import BUSY, node
 
@@ -34,7 +33,7 @@ def running() -> Any:
 
 def test_a_machine_that_is_quicker_than_it_was_makes_the_forecast_better() -> None:
     one = running()
-    reckon(one, [DEN, replace(ATTIC, speed=speed(0.001), lends_bytes=1)])
+    refresh_forecast(one, [DEN, replace(ATTIC, speed=speed(0.001), lends_bytes=1)])
     assert one.state.plan.stages == one.plan.stages
     assert one.state.plan.forecast.decode_tok_s > 1.2 * one.plan.forecast.decode_tok_s
     assert one.state.described["forecast"]["decode_tok_s"] == one.state.plan.forecast.decode_tok_s
@@ -43,7 +42,7 @@ def test_a_machine_that_is_quicker_than_it_was_makes_the_forecast_better() -> No
 
 def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
     one = running()
-    reckon(one, [DEN, replace(ATTIC, speed=None)])
+    refresh_forecast(one, [DEN, replace(ATTIC, speed=None)])
     assert one.state.described["forecast"] is None
     assert vars(one.state).keys() == {"described"}
 
@@ -51,7 +50,7 @@ def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
 async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(refresh_forecast, "REST_S", 0.05)
+    monkeypatch.setattr("app.node.planning.refresh_forecast.REST_S", 0.05)
     one, tries = running(), list[int]()
 
     async def speeds(*_: Any) -> dict[str, Any]:

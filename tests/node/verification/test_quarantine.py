@@ -17,7 +17,7 @@ from app.core.reasons import said
 from app.machine.paths import write_atomically
 from app.node.control.household_routes import HouseholdRoutes
 from app.node.verification import quarantine as module
-from app.node.verification.quarantine import Doubts
+from app.node.verification.quarantine import Quarantine
 
 ATTIC, SHED = MachineId("a" * 64), MachineId("s" * 64)
 MACHINES = {ATTIC: Machine(ATTIC, "attic", online=True), SHED: Machine(SHED, "shed")}
@@ -26,11 +26,11 @@ MACHINES = {ATTIC: Machine(ATTIC, "attic", online=True), SHED: Machine(SHED, "sh
 async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) -> None:
     noted: list[str] = []
     file = tmp_path / "doubts.json"
-    doubts = Doubts(file, lambda why: noted.append(why.code))
+    doubts = Quarantine(file, lambda why: noted.append(why.code))
     for _ in range(2):
         await doubts.differs(ATTIC, "attic")
     await doubts.differs(SHED, "shed")
-    again = Doubts(file)
+    again = Quarantine(file)
     assert ATTIC in again
     slow = {ATTIC: Reason("machine_replaced"), SHED: Reason("machine_replaced")}
     (why,) = again.reasons(MACHINES, {}).values()  # of the one that is here
@@ -40,15 +40,15 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
     used = await doubts.use_again(MACHINES[ATTIC])
     assert used == {"used_again": {"id": ATTIC, "name": "attic"}}
     assert ATTIC not in doubts
-    assert ATTIC not in Doubts(file)
-    assert SHED in Doubts(file)
+    assert ATTIC not in Quarantine(file)
+    assert SHED in Quarantine(file)
     assert noted == [*["log_machine_doubted"] * 2, "log_machine_used_again"]
 
 
 async def test_placements_look_anew_at_a_machine_that_is_used_again(tmp_path: Path) -> None:
     looked: list[str] = []
     loaded = [SimpleNamespace(household_changed=lambda at=at: looked.append(at)) for at in "ab"]
-    doubts = Doubts(tmp_path / "doubts.json")
+    doubts = Quarantine(tmp_path / "doubts.json")
     await doubts.differs(ATTIC, "attic")
     household: Any = SimpleNamespace(machine=lambda _: MACHINES[ATTIC])
     nobody: Any = None
@@ -74,7 +74,7 @@ async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
         return None
 
     monkeypatch.setattr(module, "write_atomically", slow_at_first)
-    doubts = Doubts(tmp_path / "doubts.json")
+    doubts = Quarantine(tmp_path / "doubts.json")
     async with asyncio.TaskGroup() as group:
         found = group.create_task(doubts.differs(ATTIC, "attic"), name="a check finds it")
         await asyncio.to_thread(writing.wait)
@@ -84,17 +84,17 @@ async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
         await asyncio.sleep(0.05)
         may_write.set()
         await asyncio.to_thread(is_over.wait)
-    assert ATTIC not in Doubts(tmp_path / "doubts.json")
+    assert ATTIC not in Quarantine(tmp_path / "doubts.json")
 
 
 async def test_what_nobody_said_cannot_be_taken_back(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        await Doubts(tmp_path / "doubts.json").use_again(MACHINES[ATTIC])
+        await Quarantine(tmp_path / "doubts.json").use_again(MACHINES[ATTIC])
     assert caught.value.reason.code == "machine_not_doubted"
 
 
 async def test_who_left_the_household_is_forgotten(tmp_path: Path) -> None:
-    doubts = Doubts(tmp_path / "doubts.json")
+    doubts = Quarantine(tmp_path / "doubts.json")
     await doubts.differs(ATTIC, "attic")
     doubts.keep_only({SHED: None})
     assert ATTIC not in doubts
@@ -103,18 +103,18 @@ async def test_who_left_the_household_is_forgotten(tmp_path: Path) -> None:
 async def test_a_damaged_file_doubts_nobody(tmp_path: Path) -> None:
     file = tmp_path / "doubts.json"
     file.write_text('{"since": 3}')
-    assert ATTIC not in Doubts(file)
+    assert ATTIC not in Quarantine(file)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"since": {"a": "x"}}'])
 async def test_a_damaged_file_is_told_and_kept_aside(tmp_path: Path, content: bytes) -> None:
     file, told = tmp_path / "doubts.json", list[str]()
     file.write_bytes(content)
-    doubts = Doubts(file, lambda why: told.append(said(why)))
+    doubts = Quarantine(file, lambda why: told.append(said(why)))
     assert ATTIC not in doubts
     (sentence,) = told
     aside = tmp_path / "doubts.damaged"
     assert str(aside) in sentence
     assert aside.read_bytes() == content
     await doubts.differs(ATTIC, "attic")
-    assert ATTIC in Doubts(file)
+    assert ATTIC in Quarantine(file)

@@ -29,10 +29,10 @@ from app.inference.worker.worker import Worker
 from app.node.cancellation import run_until
 from app.node.planning.sizes import Sizes
 from app.node.verification import recompute
-from app.node.verification.quarantine import Doubts
+from app.node.verification.quarantine import Quarantine
 from app.node.verification.recompute import FOLDER, Again, Recompute
 from app.node.verification.spare_memory import SpareMemory
-from app.node.verification.verifier import MOST_TRIES, Check, Checks
+from app.node.verification.verifier import MOST_TRIES, Check, Verifier
 from backends.contract import Layers, Number, Role, Segment
 from backends.numbers import to_wire
 from testbed import tiny
@@ -66,8 +66,10 @@ class Scene:
         self.room = SpareMemory(lambda: self.spare)
         self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
         self.samples = Samples(lambda: 0.0, lambda: float("inf"))
-        self.doubts = Doubts(self.folder / "doubts.json", lambda why: self.said.append(why.code))
-        self.checks = Checks(self.samples, self, self.computing, self.doubts)  # type: ignore[arg-type]
+        self.doubts = Quarantine(
+            self.folder / "doubts.json", lambda why: self.said.append(why.code)
+        )
+        self.checks = Verifier(self.samples, self, self.computing, self.doubts)  # type: ignore[arg-type]
 
     # as node/placing.py
 
