@@ -72,14 +72,16 @@ def _devices() -> list[dict[str, Any]]:
         device, free, total = get(index), ctypes.c_size_t(), ctypes.c_size_t()
         memory(device, ctypes.byref(free), ctypes.byref(total))
         number = kind(device)
-        found.append({
-            "name": name(device).decode("utf-8", "replace"),
-            "description": described(device).decode("utf-8", "replace").strip(),
-            "kind": DEVICE_KINDS[number] if number < len(DEVICE_KINDS) else "other",
-            "api": api(registry(device)).decode("utf-8", "replace"),
-            "free_bytes": free.value,
-            "total_bytes": total.value,
-        })  # fmt: skip
+        found.append(
+            {
+                "name": name(device).decode("utf-8", "replace"),
+                "description": described(device).decode("utf-8", "replace").strip(),
+                "kind": DEVICE_KINDS[number] if number < len(DEVICE_KINDS) else "other",
+                "api": api(registry(device)).decode("utf-8", "replace"),
+                "free_bytes": free.value,
+                "total_bytes": total.value,
+            }
+        )
     return found
 
 

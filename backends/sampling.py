@@ -78,10 +78,13 @@ class Sampler:
         links = [self._bias(sampling, n_vocab)] if sampling.logit_bias else []
         links.append(
             llama.llama_sampler_init_penalties(
-                n_vocab, sampling.repeat_last_n, sampling.repeat_penalty,
-                sampling.frequency_penalty, sampling.presence_penalty,
+                n_vocab,
+                sampling.repeat_last_n,
+                sampling.repeat_penalty,
+                sampling.frequency_penalty,
+                sampling.presence_penalty,
             )
-        )  # fmt: skip
+        )
         if sampling.temperature > 0:
             links += [
                 llama.llama_sampler_init_top_k(sampling.top_k),
@@ -163,11 +166,11 @@ def sampler_for(
     """What picks the tokens of one sequence; see Sampler. A temperature as good as 0 is 0."""
     if sampling.temperature < LEAST_TEMPERATURE:
         sampling = replace(sampling, temperature=0.0)
-    neutral = (
-        sampling.repeat_last_n == 0
-        or (sampling.repeat_penalty, sampling.frequency_penalty, sampling.presence_penalty)
-        == (1.0, 0.0, 0.0)
-    )  # fmt: skip
+    neutral = sampling.repeat_last_n == 0 or (
+        sampling.repeat_penalty,
+        sampling.frequency_penalty,
+        sampling.presence_penalty,
+    ) == (1.0, 0.0, 0.0)
     if sampling.temperature <= 0 and neutral and not (sampling.logit_bias or sampling.grammar):
         return Greedy()
     if not 0 <= drawn <= len(history) or any(not 0 <= token < n_vocab for token in history):

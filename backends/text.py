@@ -64,9 +64,14 @@ def tokenized(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) ->
     while True:
         ids = np.empty(room, dtype=np.int32)
         count = llama.llama_tokenize(
-            vocab, data, len(data),
-            ctypes.cast(ids.ctypes.data, ctypes.POINTER(ctypes.c_int32)), room, bos, special,
-        )  # fmt: skip
+            vocab,
+            data,
+            len(data),
+            ctypes.cast(ids.ctypes.data, ctypes.POINTER(ctypes.c_int32)),
+            room,
+            bos,
+            special,
+        )
         if count >= 0:
             return [int(token) for token in ids[:count]]
         room = -count
@@ -103,9 +108,7 @@ class LlamaText:
 
     def _to_piece(self, token: int) -> int:
         buffer = self._buffer
-        size = self._llama.llama_token_to_piece(
-            self._vocab, token, buffer, len(buffer), 0, False
-        )  # fmt: skip
+        size = self._llama.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
         return int(size)
 
     def name(self, token: int) -> str:

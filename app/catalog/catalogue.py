@@ -26,10 +26,17 @@ Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 # what it is good at here: no model sees or hears yet
 GoodAt = Literal["chat", "code", "tools", "thinking", "languages", "small", "long texts"]
 Licence = Literal[
-    "Apache-2.0", "MIT", "Modified MIT", "Gemma Terms of Use", "Llama 3.1 Community",
-    "Llama 3.2 Community", "Llama 3.3 Community", "Llama 4 Community", "LFM Open License v1.0",
+    "Apache-2.0",
+    "MIT",
+    "Modified MIT",
+    "Gemma Terms of Use",
+    "Llama 3.1 Community",
+    "Llama 3.2 Community",
+    "Llama 3.3 Community",
+    "Llama 4 Community",
+    "LFM Open License v1.0",
     "as its model page says",
-]  # fmt: skip
+]
 WORK_SHARE = 0.1  # of the weights, for what an engine needs beside them and the context
 USUAL_CONTEXT = 4096
 

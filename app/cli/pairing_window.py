@@ -56,8 +56,10 @@ async def keep_open(node: NodeClient, face: Face, window: Window) -> PairedWith:
         if face.is_live:
             return await _counting_down(node, face, window)
         if not face.as_json:
-            face.note(f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, "
-                      f"good for {int(window.seconds)} seconds.")  # fmt: skip
+            face.note(
+                f"Code {safe_text.line(window.code)} at {safe_text.line(window.address)}, "
+                f"good for {int(window.seconds)} seconds."
+            )
         return read(await node.work("GET", "/pairing/wait"), PairedWith)
     except asyncio.CancelledError:
         # The loop is ending: nothing else would close the window before its time is over.

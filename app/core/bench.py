@@ -185,8 +185,10 @@ def energy(watts: float | None, rounds: Sequence[Round]) -> dict[str, float] | N
     joules = watts * sum(run.seconds for run in rounds)
     n_tokens = sum(one.n_tokens for run in rounds for one in run.timed)
     return {
-        "watts": watts, "watt_hours": joules / 3600, "joules_per_token": joules / max(1, n_tokens),
-    }  # fmt: skip
+        "watts": watts,
+        "watt_hours": joules / 3600,
+        "joules_per_token": joules / max(1, n_tokens),
+    }
 
 
 def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
@@ -200,13 +202,19 @@ def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
             held.setdefault((machine, one.first, one.last), []).append(did)
     return [
         {
-            "machine": machine, "first": first, "last": last,
-            **dict(zip(COLUMNS,
-                       (statistics.fmean(column) for column in zip(*did, strict=True)),
-                       strict=True)),
+            "machine": machine,
+            "first": first,
+            "last": last,
+            **dict(
+                zip(
+                    COLUMNS,
+                    (statistics.fmean(column) for column in zip(*did, strict=True)),
+                    strict=True,
+                )
+            ),
         }
         for (machine, first, last), did in sorted(held.items(), key=lambda item: item[0][1])
-    ]  # fmt: skip
+    ]
 
 
 def _known(value: Spread | None) -> dict[str, Any] | None:

@@ -16,9 +16,12 @@ AT_ONCE_S = 0.05  # who is noticed to be gone within this was not silent before
 def news(before: Json, now: Json) -> list[Reason]:
     """What happened between two snapshots of one node, in the order in which it is told."""
     return [
-        *_machines(before, now), *_models(before, now),
-        *_model(before.get("embeds"), now.get("embeds")), *_downloads(before, now), *_lending(before, now),
-    ]  # fmt: skip
+        *_machines(before, now),
+        *_models(before, now),
+        *_model(before.get("embeds"), now.get("embeds")),
+        *_downloads(before, now),
+        *_lending(before, now),
+    ]
 
 
 def recovered(model: str, answer: Json) -> list[Reason]:
@@ -31,9 +34,12 @@ def _recovered(model: str, one: Json) -> Reason:
     if noticed < AT_ONCE_S:
         return _reason("log_model_mended", model=model, machine=one["machine"], seconds=seconds)
     return _reason(
-        "log_model_mended_late", model=model, machine=one["machine"], seconds=seconds,
+        "log_model_mended_late",
+        model=model,
+        machine=one["machine"],
+        seconds=seconds,
         noticed_s=round(noticed, 1),
-    )  # fmt: skip
+    )
 
 
 def goes_on_after(model: str, seconds: float) -> Reason:

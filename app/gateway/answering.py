@@ -165,10 +165,15 @@ class Talk:
                 case Call():
                     pieces.append(
                         Called(
-                            self._index, self._n_calls, self._open or f"call_{secrets.token_hex(12)}",
-                            one.name, one.arguments, one.half or None, bool(self._open),
+                            self._index,
+                            self._n_calls,
+                            self._open or f"call_{secrets.token_hex(12)}",
+                            one.name,
+                            one.arguments,
+                            one.half or None,
+                            bool(self._open),
                         )
-                    )  # fmt: skip
+                    )
                     self._open, self._n_calls = "", self._n_calls + 1
         return pieces
 
@@ -358,8 +363,12 @@ class Answering:
                     raise
                 asker.origin.n_asked -= 1
                 kind = error.reason.code  # its sentence may repeat what was asked
-                log.warning("%s waits for the pool after all (%s)", asker.request, kind,
-                            extra=about(asker.request))  # fmt: skip
+                log.warning(
+                    "%s waits for the pool after all (%s)",
+                    asker.request,
+                    kind,
+                    extra=about(asker.request),
+                )
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -481,9 +490,16 @@ def _note(request: str, done: Json, queued_s: float) -> None:
         name: done[name] for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")
     }
     tokens = len(done["token_ids"])
-    log.info("%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
-             request, tokens, queued_s, done["prompt_tokens"], done["reused_tokens"], done["decode_tok_s"],
-             extra=about(request, tokens=tokens, queued_s=queued_s, **facts))  # fmt: skip
+    log.info(
+        "%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
+        request,
+        tokens,
+        queued_s,
+        done["prompt_tokens"],
+        done["reused_tokens"],
+        done["decode_tok_s"],
+        extra=about(request, tokens=tokens, queued_s=queued_s, **facts),
+    )
 
 
 def _check_sizes(wish: ApiRequest) -> None:

@@ -23,8 +23,11 @@ def tool_choice(given: str | Json | None, function_of: Callable[[Json], object])
             match function_of(chosen):
                 case {"name": str(name)} if name:
                     return name
-    raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function",
-                   field="tool_choice")  # fmt: skip
+    raise BadInput(
+        "bad_request",
+        why="tool_choice is auto, none, required or names a function",
+        field="tool_choice",
+    )
 
 
 def schema_asked(

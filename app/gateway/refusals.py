@@ -47,16 +47,30 @@ TOO_LONG = frozenset(
     {"prompt_too_long", "prompt_beyond_model", "text_too_long"}
 )  # programs look for this, and shorten a chat
 STATUS: dict[type[AppError], int] = {
-    BadInput: 400, Refused: 403, Busy: 429, DoesNotFit: 503, StageFailed: 422, StageLost: 503, Unreachable: 503,
+    BadInput: 400,
+    Refused: 403,
+    Busy: 429,
+    DoesNotFit: 503,
+    StageFailed: 422,
+    StageLost: 503,
+    Unreachable: 503,
     Damaged: 503,
-}  # fmt: skip
+}
 _ANTHROPIC = {
-    400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
-    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error",
-}  # fmt: skip
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
 _OPENAI_CODE = {
-    401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 503: "unavailable",
-}  # fmt: skip
+    401: "invalid_api_key",
+    404: "model_not_found",
+    429: "rate_limit_exceeded",
+    503: "unavailable",
+}
 
 
 class Api(Enum):

@@ -71,12 +71,19 @@ def engine(found: Engine, processor: str) -> Check:
 def devices(found: Engine) -> list[Check]:
     """The accelerators that this build of an engine can use."""
     return [
-        Check("Device", True, in_words(
-            "check_device", device=device.description or device.name, api=device.api or found.name,
-            free_bytes=device.free_bytes, total_bytes=device.total_bytes,
-        ))
+        Check(
+            "Device",
+            True,
+            in_words(
+                "check_device",
+                device=device.description or device.name,
+                api=device.api or found.name,
+                free_bytes=device.free_bytes,
+                total_bytes=device.total_bytes,
+            ),
+        )
         for device in accelerators(found)
-    ]  # fmt: skip
+    ]
 
 
 def unused_graphics(found: Sequence[Engine], listed: Sequence[str]) -> list[Check]:

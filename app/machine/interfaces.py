@@ -207,8 +207,11 @@ def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
     try:
         listing = subprocess.run(
             ["/usr/sbin/networksetup", "-listallhardwareports"],
-            capture_output=True, text=True, timeout=LISTING_SECONDS, check=True,
-        ).stdout  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=LISTING_SECONDS,
+            check=True,
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         log.warning("the hardware ports of this Mac are not known: %s", error)
         return {}

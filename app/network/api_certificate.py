@@ -95,11 +95,15 @@ def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate
     anywhere = [x509.IPAddress(ipaddress.ip_network(one)) for one in ("0.0.0.0/0", "::/0")]
     bounds = x509.NameConstraints(anywhere, excluded_subtrees=[x509.DNSName("")])
     return _signed(
-        key, name, name, EARLIEST, now + STAYS,
+        key,
+        name,
+        name,
+        EARLIEST,
+        now + STAYS,
         (x509.BasicConstraints(ca=True, path_length=0), True),
         (_usage(vouches=True), True),
         (bounds, True),
-    )  # fmt: skip
+    )
 
 
 def _shown(
@@ -110,12 +114,16 @@ def _shown(
 ) -> x509.Certificate:
     alternatives = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
     return _signed(
-        key, root.subject, _name(NAME), now, now + LASTS,
+        key,
+        root.subject,
+        _name(NAME),
+        now,
+        now + LASTS,
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (_usage(vouches=False), True),
         (x509.SubjectAlternativeName(alternatives), False),
         (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
-    )  # fmt: skip
+    )
 
 
 def _signed(
@@ -148,10 +156,16 @@ def _name(words: str) -> x509.Name:
 
 def _usage(*, vouches: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
-        digital_signature=not vouches, key_cert_sign=vouches, crl_sign=False,
-        content_commitment=False, key_encipherment=False, data_encipherment=False,
-        key_agreement=False, encipher_only=False, decipher_only=False,
-    )  # fmt: skip
+        digital_signature=not vouches,
+        key_cert_sign=vouches,
+        crl_sign=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _pem(certificate: x509.Certificate) -> str:

@@ -200,9 +200,13 @@ class Network:
         sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
         self._window_roles = tuple(sorted(set(roles)))
         window = PairingWindow(
-            self._speaker(), self, sock, self.address.host, self._handlers.pairing_changed,
+            self._speaker(),
+            self,
+            sock,
+            self.address.host,
+            self._handlers.pairing_changed,
             self._clock,
-        )  # fmt: skip
+        )
         self._window = window
         self._start(window.run(), "pairing window")
         return window

@@ -294,9 +294,15 @@ class Journal:
         number = self._next()  # of its end: whoever asks for what is new gets it
         if one.ended is None:
             return Answered(
-                number=number, at=self._stamp(), seconds=seconds, model=one.model, end=end,
-                tokens=one.tokens, request=one.request, whose=one.whose,
-            )  # fmt: skip
+                number=number,
+                at=self._stamp(),
+                seconds=seconds,
+                model=one.model,
+                end=end,
+                tokens=one.tokens,
+                request=one.request,
+                whose=one.whose,
+            )
         told = one.ended
         forecast = told["predicted"] or {}
         return Answered(

@@ -320,9 +320,13 @@ class Node:
         memory, uses, told = self.lending.memory, self._uses(), self.hardware.told
         gives = max(0, memory.own_bytes(*uses) - self.hosting.loaded.stays(me, released))
         host = Candidate(
-            me, self.settings.name, gives, engine=told[1][0], device=told[0],
+            me,
+            self.settings.name,
+            gives,
+            engine=told[1][0],
+            device=told[0],
             past_limit_bytes=memory.past_limit_bytes(*uses),
-        )  # fmt: skip
+        )
         return host, [] if guest else lenders_but(me, self.household.now, released)
 
     def _uses(self) -> tuple[int, int, int]:
@@ -333,10 +337,17 @@ class Node:
     def _with_layers(self) -> Household:
         me = self.household.now.machines[self.network.id]
         own = facts.Told(
-            me.id, self.settings.name, self.hardware.device, devices.memory().total_bytes,
-            self.offer().lendable_bytes, self.lent.used_bytes, self.hosting.word(self.lending.state_word()),
-            self.lending.reason(), self.lending.hottest_c(), about(self._status()),
-        )  # fmt: skip
+            me.id,
+            self.settings.name,
+            self.hardware.device,
+            devices.memory().total_bytes,
+            self.offer().lendable_bytes,
+            self.lent.used_bytes,
+            self.hosting.word(self.lending.state_word()),
+            self.lending.reason(),
+            self.lending.hottest_c(),
+            about(self._status()),
+        )
         household = with_outside(apply(self.household.now, own), self.network.calls.kept_out)
         held = self.hosting.loaded.layers()
         held[me.id] = (*held.get(me.id, ()), *self.lent.layers())

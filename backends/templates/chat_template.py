@@ -174,9 +174,12 @@ class ChatTemplate:
             return message
         form = as_object if self.takes_objects else as_text
         calls = [
-            {**call, "function": {**call["function"], "arguments": form(call["function"]["arguments"])}}
+            {
+                **call,
+                "function": {**call["function"], "arguments": form(call["function"]["arguments"])},
+            }
             for call in message["tool_calls"]
-        ]  # fmt: skip
+        ]
         return {**message, "tool_calls": calls}
 
     def _continued(self, one: _Rendering, before: list[Message], begun: Message) -> str:
@@ -380,9 +383,13 @@ class _Rendering:
             **self.template.tokens,
         }
         return rendered(
-            self.template.source, messages, tools=self.tools, add_generation_prompt=ends,
-            at=self.at, values=values,
-        )  # fmt: skip
+            self.template.source,
+            messages,
+            tools=self.tools,
+            add_generation_prompt=ends,
+            at=self.at,
+            values=values,
+        )
 
 
 def is_open(text: str) -> bool:
@@ -406,7 +413,10 @@ def fold_tools(messages: Sequence[Message]) -> list[Message]:
     told = list[Message]()
     for message in messages:
         if calls := message.get("tool_calls"):
-            words = [message["content"], *(json.dumps(_called(one), ensure_ascii=False) for one in calls)]  # fmt: skip
+            words = [
+                message["content"],
+                *(json.dumps(_called(one), ensure_ascii=False) for one in calls),
+            ]
             told.append({"role": "assistant", "content": "\n".join(filter(None, words))})
         elif message["role"] == "tool":
             told.append({"role": "user", "content": f"Result of the call:\n{message['content']}"})
@@ -442,7 +452,12 @@ def joined(messages: Sequence[Message]) -> list[Message]:
     told = list[Message]()
     for message in messages:
         is_plain = not message.get("tool_calls") and message["role"] != "tool"
-        if told and is_plain and told[-1]["role"] == message["role"] and not told[-1].get("tool_calls"):  # fmt: skip
+        if (
+            told
+            and is_plain
+            and told[-1]["role"] == message["role"]
+            and not told[-1].get("tool_calls")
+        ):
             both = filter(None, (told[-1]["content"], message["content"]))
             told[-1] = {**told[-1], "content": "\n\n".join(both)}
         else:

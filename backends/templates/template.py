@@ -45,8 +45,13 @@ def render(
     values = {**(options or {}), **(tokens or {})}
     with bounded(seconds):
         return rendered(
-            template, messages, tools=tools, add_generation_prompt=add_generation_prompt, at=moment(now), values=values
-        )  # fmt: skip
+            template,
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            at=moment(now),
+            values=values,
+        )
 
 
 def rendered(

@@ -256,9 +256,14 @@ class _Look:
         if TOLD_PYTHON.search(told):
             section, end = PYTHON_SIGNS
             return CallFormat(
-                Payload.PYTHON, section=f"{section}[", named="(", rest=")", between=", ",
-                section_end=f"]{end}", writes_calls=False,
-            )  # fmt: skip
+                Payload.PYTHON,
+                section=f"{section}[",
+                named="(",
+                rest=")",
+                between=", ",
+                section_end=f"]{end}",
+                writes_calls=False,
+            )
         if found := TOLD_SIGNS.search(told):
             return CallFormat(
                 Payload.OBJECTS, lead=f"{found[1]}\n", head='{"name": "', named=f'", "{found[2]}": ', rest="}",
@@ -266,9 +271,15 @@ class _Look:
             )  # fmt: skip
         if found := TOLD_LIST.search(told):
             return CallFormat(
-                Payload.OBJECTS, section=f"{found[1]}[", head='{"name": "', named='", "arguments": ', rest="}",
-                between=", ", section_end="]", writes_calls=False,
-            )  # fmt: skip
+                Payload.OBJECTS,
+                section=f"{found[1]}[",
+                head='{"name": "',
+                named='", "arguments": ',
+                rest="}",
+                between=", ",
+                section_end="]",
+                writes_calls=False,
+            )
         return None
 
 
@@ -488,9 +499,15 @@ def _nested(text: str, item: _Item) -> CallFormat:
     if not sign or before != f'">{sign}<' or section + lead not in text or end not in text:
         raise _Unclear
     return CallFormat(
-        Payload.NESTED, section=section, lead=lead, named='">', trail=f"{sign}</invoke>\n", section_end=end,
-        key=f"{sign}<", value_end=f"{sign}</",
-    )  # fmt: skip
+        Payload.NESTED,
+        section=section,
+        lead=lead,
+        named='">',
+        trail=f"{sign}</invoke>\n",
+        section_end=end,
+        key=f"{sign}<",
+        value_end=f"{sign}</",
+    )
 
 
 def _spelled(value: object) -> tuple[str, ...]:

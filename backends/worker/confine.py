@@ -79,8 +79,12 @@ class _Beneath(ctypes.Structure):
 
 
 class _Line(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8),
-                ("value", ctypes.c_uint32))  # fmt: skip
+    _fields_ = (
+        ("code", ctypes.c_uint16),
+        ("yes", ctypes.c_uint8),
+        ("no", ctypes.c_uint8),
+        ("value", ctypes.c_uint32),
+    )
 
 
 class _Program(ctypes.Structure):

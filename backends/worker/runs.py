@@ -207,9 +207,12 @@ class Run:
         self._number = Number(order.number)
         takes_ids = self.config.role in (Role.FIRST, Role.WHOLE)
         self._agreed = Agreed(
-            bytes.fromhex(order.pipeline), self.config.width,
-            Number.IDS if takes_ids else self._number, self.config.slots, order.context,
-        )  # fmt: skip
+            bytes.fromhex(order.pipeline),
+            self.config.width,
+            Number.IDS if takes_ids else self._number,
+            self.config.slots,
+            order.context,
+        )
         self._engine = open_engine(self.config)
         self.start(order.epoch)
 
@@ -348,7 +351,11 @@ class Run:
         return tuple(told)
 
     def _frame(
-        self, kind: Kind, to: Frame, number: Number, segments: tuple[Segment, ...],
+        self,
+        kind: Kind,
+        to: Frame,
+        number: Number,
+        segments: tuple[Segment, ...],
         payload: bytes | memoryview,
-    ) -> Frame:  # fmt: skip
+    ) -> Frame:
         return Frame(kind, to.pipeline, to.epoch, to.seq, number, segments, payload)

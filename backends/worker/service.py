@@ -275,11 +275,17 @@ class Service:
         if text.tools_template != text.template:
             self._tools_template = ChatTemplate(text.tools_template, names, reasoning)
         yield orders.Vocabulary(
-            request=order.request, n_vocab=text.n_vocab, end_tokens=text.end_tokens, bos=text.bos,
-            adds_bos=text.adds_bos, has_template=bool(text.template),
-            calls=call_format(text.tools_template, names, [text.name(end) for end in text.end_tokens]),
+            request=order.request,
+            n_vocab=text.n_vocab,
+            end_tokens=text.end_tokens,
+            bos=text.bos,
+            adds_bos=text.adds_bos,
+            has_template=bool(text.template),
+            calls=call_format(
+                text.tools_template, names, [text.name(end) for end in text.end_tokens]
+            ),
             reasoning=reasoning,
-        )  # fmt: skip
+        )
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab
             yield orders.Pieces(request=order.request, first=first, pieces=some, last=last)
@@ -296,9 +302,13 @@ class Service:
         self._vocabulary()
         template = self._tools_template if order.tools else self._template
         return template.render(
-            order.messages, tools=order.tools, now=order.now, options=order.options,
-            add_generation_prompt=order.add_generation_prompt, continues=order.continues,
-        )  # fmt: skip
+            order.messages,
+            tools=order.tools,
+            now=order.now,
+            options=order.options,
+            add_generation_prompt=order.add_generation_prompt,
+            continues=order.continues,
+        )
 
 
 def _names(text: Text) -> dict[str, str]:

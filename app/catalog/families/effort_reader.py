@@ -50,12 +50,17 @@ def effort_of(header: Header, model: Model) -> Effort:
     full, near, window = _positions(header, model)
     head = head_tensor(header)
     return Effort(
-        n_bytes=dense[0], weights=dense[1], position=full / n,
-        head_bytes=head.n_bytes, head_weights=prod(head.shape),
+        n_bytes=dense[0],
+        weights=dense[1],
+        position=full / n,
+        head_bytes=head.n_bytes,
+        head_weights=prod(head.shape),
         experts=_experts(header, model, *experts),
-        window=window, window_position=near / n,
-        state_values=sum(model.state_bytes) / STATE_VALUE_BYTES / n, state_bytes=sum(model.state_bytes) / n,
-    )  # fmt: skip
+        window=window,
+        window_position=near / n,
+        state_values=sum(model.state_bytes) / STATE_VALUE_BYTES / n,
+        state_bytes=sum(model.state_bytes) / n,
+    )
 
 
 def main_kind(header: Header, model: Model) -> str:
@@ -80,17 +85,24 @@ def stand_in(kind: str) -> ModelShape:
     code = _CODES[kind] if kind in _CODES and can_be_made(kind) else _CODES["Q8_0"]
     kv = WIDTH // HEADS * KV_HEADS
     matrices = {
-        "attn_q": (WIDTH, WIDTH), "attn_k": (WIDTH, kv), "attn_v": (WIDTH, kv),
-        "attn_output": (WIDTH, WIDTH), "ffn_gate": (WIDTH, FFN), "ffn_up": (WIDTH, FFN),
+        "attn_q": (WIDTH, WIDTH),
+        "attn_k": (WIDTH, kv),
+        "attn_v": (WIDTH, kv),
+        "attn_output": (WIDTH, WIDTH),
+        "ffn_gate": (WIDTH, FFN),
+        "ffn_up": (WIDTH, FFN),
         "ffn_down": (FFN, WIDTH),
-    }  # fmt: skip
+    }
     norms = ("attn_norm", "ffn_norm")
     layer = [Tensor(f"{one}.weight", tensor_types.F32, (WIDTH,)) for one in norms]
     layer += [Tensor(f"{one}.weight", code, dims) for one, dims in matrices.items()]
     values = {
-        "context_length": 8192, "embedding_length": WIDTH, "feed_forward_length": FFN,
-        "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS,
-    }  # fmt: skip
+        "context_length": 8192,
+        "embedding_length": WIDTH,
+        "feed_forward_length": FFN,
+        "attention.head_count": HEADS,
+        "attention.head_count_kv": KV_HEADS,
+    }
     settings = [
         Setting(f"llama.{key}", tensor_types.U32, (n,), is_list=False) for key, n in values.items()
     ]
@@ -104,19 +116,26 @@ def stand_in(kind: str) -> ModelShape:
     )
     one = LayerKind(tuple(layer))
     return ModelShape(
-        "llama", WIDTH, tuple(settings), (one,), alike(one, LAYERS),
+        "llama",
+        WIDTH,
+        tuple(settings),
+        (one,),
+        alike(one, LAYERS),
         (Tensor("output_norm.weight", tensor_types.F32, (WIDTH,)),),
         Tensor("token_embd.weight", _CODES["Q6_K"], (WIDTH, VOCABULARY)),
-    )  # fmt: skip
+    )
 
 
 def stand_in_effort(shape: ModelShape) -> Effort:
     """What that layer asks for itself."""
     layer, head = shape.kinds[0].tensors, shape.head
     return Effort(
-        n_bytes=_bytes(layer), weights=sum(prod(one.dims) for one in layer if len(one.dims) > 1),
-        position=2 * WIDTH, head_bytes=_bytes((head,)), head_weights=prod(head.dims),
-    )  # fmt: skip
+        n_bytes=_bytes(layer),
+        weights=sum(prod(one.dims) for one in layer if len(one.dims) > 1),
+        position=2 * WIDTH,
+        head_bytes=_bytes((head,)),
+        head_weights=prod(head.dims),
+    )
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:

@@ -187,9 +187,12 @@ async def search(
 ) -> list[Found]:
     """Repositories whose name holds the words, the most downloaded first. Raises AppError."""
     query = [
-        ("search", text), ("filter", "gguf"), ("sort", "downloads"), ("limit", str(min(limit, MAX_FOUND))),
+        ("search", text),
+        ("filter", "gguf"),
+        ("sort", "downloads"),
+        ("limit", str(min(limit, MAX_FOUND))),
         *(("expand", one) for one in EXPANDED),
-    ]  # fmt: skip
+    ]
     body = await listed(hub, "/api/models", query, named=text, token=token, seconds=seconds)
     return [found for model in _read(hub, body, list[_Model]) if (found := _found(model))]
 
@@ -262,14 +265,16 @@ def _joined(files: list[HubFile]) -> list[HubFile]:
             continue
         sizes = [one.size_bytes for one in there]
         whole = len(there) == len(names)
-        found.append(HubFile(
-            first,
-            quantisation_of(first),
-            sum(size or 0 for size in sizes) if whole and None not in sizes else None,
-            joint_hash(one.sha256 for one in there) if whole else None,
-            reason=None if whole else _missing(len(names), len(there)),
-            n_parts=len(names),
-        ))  # fmt: skip
+        found.append(
+            HubFile(
+                first,
+                quantisation_of(first),
+                sum(size or 0 for size in sizes) if whole and None not in sizes else None,
+                joint_hash(one.sha256 for one in there) if whole else None,
+                reason=None if whole else _missing(len(names), len(there)),
+                n_parts=len(names),
+            )
+        )
     return found
 
 

@@ -84,9 +84,7 @@ def _shared(job: Job, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> P
     return _as_it_is(job, name, name, tensor, hashes)
 
 
-def _of_layer(
-    job: Job, layer: int, name: str, tensor: Tensor, hashes: Mapping[str, str]
-) -> Part:  # fmt: skip
+def _of_layer(job: Job, layer: int, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
     own = name.removeprefix(f"blk.{layer}.")
     new = f"blk.{layer - job.layers.first}.{own}"
     if job.family.turns and Rule.F5 in job.family.rules:
@@ -130,9 +128,7 @@ def _scaled(job: Job, new: str, name: str, tensor: Tensor) -> Part:
     return Part(new, tensor, sha256(source), source)
 
 
-def _as_it_is(
-    job: Job, new: str, name: str, tensor: Tensor, hashes: Mapping[str, str]
-) -> Part:  # fmt: skip
+def _as_it_is(job: Job, new: str, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
     return Part(new, tensor, hashes[name], _in_file(job.header, tensor))
 
 

@@ -73,9 +73,13 @@ class Transfer:
     """Fetches one file into its part."""
 
     def __init__(
-        self, files: Files, wanted: Wanted, part: Part, hooks: Hooks,
+        self,
+        files: Files,
+        wanted: Wanted,
+        part: Part,
+        hooks: Hooks,
         waits: tuple[float, ...] = WAITS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._files, self.wanted, self._part, self._hooks = files, wanted, part, hooks
         self._waits, self._lookout = waits, Lookout(files.place, hooks.held_up)
         self.is_flowing = False
@@ -194,16 +198,21 @@ class Transfer:
 
     def _other_size(self, found: int, known: int) -> Damaged:
         return Damaged(
-            "download_other_size", file=self.wanted.asked.file, source=self._files.place.host,
-            found_bytes=found, known_bytes=known,
-        )  # fmt: skip
+            "download_other_size",
+            file=self.wanted.asked.file,
+            source=self._files.place.host,
+            found_bytes=found,
+            known_bytes=known,
+        )
 
 
 def no_room(folder: Path, needed: int, room: int) -> DoesNotFit:
     return DoesNotFit(
-        "download_no_room", folder=str(folder), needed_bytes=needed + LEFT_FREE_BYTES,
+        "download_no_room",
+        folder=str(folder),
+        needed_bytes=needed + LEFT_FREE_BYTES,
         free_bytes=max(0, room),
-    )  # fmt: skip
+    )
 
 
 async def to_its_end(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:

@@ -55,9 +55,14 @@ def pin_of(record: Record, total_bytes: int, now: float) -> Pin | None:
     if record.sha256 is None:
         return None
     return Pin(
-        repository=record.repository, file=record.file, revision=record.revision,
-        sha256=record.sha256, parts=record.parts, total_bytes=total_bytes, taken=now,
-    )  # fmt: skip
+        repository=record.repository,
+        file=record.file,
+        revision=record.revision,
+        sha256=record.sha256,
+        parts=record.parts,
+        total_bytes=total_bytes,
+        taken=now,
+    )
 
 
 class Pins:

@@ -51,46 +51,62 @@ OllamaOption = Annotated[
 LanOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
-        "--lan/--no-lan", show_default=False,
+        "--lan/--no-lan",
+        show_default=False,
         help="Other computers of this network too: over TLS, with a key.",
     ),
-]  # fmt: skip
+]
 HostNameOption = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option(
-        "--host-name", metavar="NAME", show_default=False,
+        "--host-name",
+        metavar="NAME",
+        show_default=False,
         help="Also answer by this host name, such as host.docker.internal for containers. Repeatable.",
     ),
-]  # fmt: skip
+]
 NoHostNameOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--no-host-name", metavar="NAME", show_default=False, help="Stop answering by it."),
-]  # fmt: skip
+    typer.Option(
+        "--no-host-name", metavar="NAME", show_default=False, help="Stop answering by it."
+    ),
+]
 OriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option(
-        "--origin", metavar="URL", show_default=False,
+        "--origin",
+        metavar="URL",
+        show_default=False,
         help="Let web pages or apps from this origin ask, such as http://localhost:3000. Repeatable.",
     ),
-]  # fmt: skip
+]
 NoOriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--no-origin", metavar="URL", show_default=False, help="Refuse that origin again."),
-]  # fmt: skip
+    typer.Option(
+        "--no-origin", metavar="URL", show_default=False, help="Refuse that origin again."
+    ),
+]
 AtOnceOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--at-once", min=1, max=32, metavar="N", show_default=False,
+        "--at-once",
+        min=1,
+        max=32,
+        metavar="N",
+        show_default=False,
         help="Requests that each key may have open.",
     ),
-]  # fmt: skip
+]
 TokensOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--tokens-a-minute", min=0, metavar="N", show_default=False,
+        "--tokens-a-minute",
+        min=0,
+        metavar="N",
+        show_default=False,
         help="Tokens that each key may have; 0: any number.",
     ),
-]  # fmt: skip
+]
 NameArgument = Annotated[
     str,
     typer.Argument(

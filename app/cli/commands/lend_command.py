@@ -76,10 +76,14 @@ GpuOption = Annotated[
 ThreadsOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--threads", min=0, max=1024, metavar="4", show_default=False,
+        "--threads",
+        min=0,
+        max=1024,
+        metavar="4",
+        show_default=False,
         help="Of the processor, for layers that are loaded from now on; 0: all.",
     ),
-]  # fmt: skip
+]
 HeatOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
@@ -91,10 +95,14 @@ HeatOption = Annotated[
 HotOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--hot", min=50, max=105, metavar="90", show_default=False,
+        "--hot",
+        min=50,
+        max=105,
+        metavar="90",
+        show_default=False,
         help="From how many °C on the processor is too hot.",
     ),
-]  # fmt: skip
+]
 ScreenOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(

@@ -113,9 +113,15 @@ def placing(
     runs = read_counts(split) if split is not None else None
     chosen = shape.value if shape else None
     return {
-        "model": model, "context": context, "users": users, "split": runs, "kv": kv.value,
-        "shape": chosen, "number": number.value, "beside": beside,
-    }  # fmt: skip
+        "model": model,
+        "context": context,
+        "users": users,
+        "split": runs,
+        "kv": kv.value,
+        "shape": chosen,
+        "number": number.value,
+        "beside": beside,
+    }
 
 
 def plan(  # noqa: PLR0913  one for each option

@@ -149,8 +149,11 @@ async def _given_by(
     if online:
         return None
     asked = {
-        "repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "sha256": wanted.sha256,
-    }  # fmt: skip
+        "repository": wanted.repository,
+        "file": wanted.file,
+        "revision": wanted.revision,
+        "sha256": wanted.sha256,
+    }
     found = (await node.post("/copies", asked))["machines"]
     if source is not None:
         found = [one for one in found if source.casefold() in (one["name"].casefold(), one["id"])]

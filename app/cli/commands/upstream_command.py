@@ -32,14 +32,17 @@ UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up
 ModelsOption = Annotated[
     list[str],
     typer.Option(
-        "--model", metavar="NAME[=THEIRS]",
+        "--model",
+        metavar="NAME[=THEIRS]",
         help="A model that it may answer for, and what it is called there. May be given more than once.",
     ),
-]  # fmt: skip
+]
 CapOption = Annotated[
     int,
-    typer.Option("--cap-tokens", min=1, metavar="N", help="It gets no more than so many tokens in all."),
-]  # fmt: skip
+    typer.Option(
+        "--cap-tokens", min=1, metavar="N", help="It gets no more than so many tokens in all."
+    ),
+]
 NewCapOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
     typer.Option("--cap-tokens", min=1, metavar="N", show_default=False, help="Another cap."),
@@ -47,10 +50,12 @@ NewCapOption = Annotated[
 CertificateOption = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
-        "--certificate", metavar="FILE", show_default=False,
+        "--certificate",
+        metavar="FILE",
+        show_default=False,
         help="Trust this certificate alone, such as that of another Poolhouse.",
     ),
-]  # fmt: skip
+]
 ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Count its tokens anew.")]
 
 

@@ -28,10 +28,14 @@ def links_view(links: Sequence[Link]) -> RenderableType:
         table.add_column(title, overflow="fold")
     for link in links:
         table.add_row(
-            safe_text.name(link.name), megabits(link.out_bytes_per_s), megabits(link.in_bytes_per_s),
+            safe_text.name(link.name),
+            megabits(link.out_bytes_per_s),
+            megabits(link.in_bytes_per_s),
             milliseconds(link.measured_round_trip_seconds),
-            milliseconds(link.round_trip_p95_seconds), milliseconds(link.jitter_seconds), way(link),
-        )  # fmt: skip
+            milliseconds(link.round_trip_p95_seconds),
+            milliseconds(link.jitter_seconds),
+            way(link),
+        )
     why = [hints.text(safe_text.line(link.reason), "dim") for link in links if link.reason]
     return Group(table, *why)
 

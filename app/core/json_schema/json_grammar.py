@@ -42,8 +42,15 @@ _REFUSED = (
     "unevaluatedItems",
 )  # fmt: skip
 _OF_A_TYPE = (
-    *BOUNDS, "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "pattern",
-)  # fmt: skip
+    *BOUNDS,
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "pattern",
+)
 _SILENT = frozenset(
     ("title", "description", "default", "examples", "example", "$defs", "definitions", "$schema", "$id",
      "$comment", "discriminator", "deprecated", "readOnly", "writeOnly")

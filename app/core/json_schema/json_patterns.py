@@ -32,17 +32,25 @@ _LETTERS = "[0-9a-fA-F]{1,4}"
 _LAST = f'({_LETTERS} ":" {_LETTERS} | {_BYTE} ("." {_BYTE}){{3}})'  # 32 bits
 _IPV6 = " | ".join(
     [f'({_LETTERS} ":"){{6}} {_LAST}', f'"::" ({_LETTERS} ":"){{5}} {_LAST}']
-    + [f'({_LETTERS} (":" {_LETTERS}){{0,{n}}})? "::" ({_LETTERS} ":"){{{4 - n}}} {_LAST}' for n in range(4)]
-    + [f'({_LETTERS} (":" {_LETTERS}){{0,4}})? "::" {_LAST}', f'({_LETTERS} (":" {_LETTERS}){{0,5}})? "::" {_LETTERS}',
-       f'({_LETTERS} (":" {_LETTERS}){{0,6}})? "::"']
-)  # fmt: skip
+    + [
+        f'({_LETTERS} (":" {_LETTERS}){{0,{n}}})? "::" ({_LETTERS} ":"){{{4 - n}}} {_LAST}'
+        for n in range(4)
+    ]
+    + [
+        f'({_LETTERS} (":" {_LETTERS}){{0,4}})? "::" {_LAST}',
+        f'({_LETTERS} (":" {_LETTERS}){{0,5}})? "::" {_LETTERS}',
+        f'({_LETTERS} (":" {_LETTERS}){{0,6}})? "::"',
+    ]
+)
 _CLOCK = '[0-9]{1,9} ("H" ([0-9]{1,9} "M" ([0-9]{1,9} "S")?)? | "M" ([0-9]{1,9} "S")? | "S")'
 _DAYS = '("Y" ([0-9]{1,9} "M" ([0-9]{1,9} "D")?)? | "M" ([0-9]{1,9} "D")? | "D")'
 _DURATION = f'"P" ([0-9]{{1,9}} ("W" | {_DAYS} ("T" {_CLOCK})?) | "T" {_CLOCK})'
 _LONG, SHORT = (f"[a-zA-Z0-9] ([-a-zA-Z0-9]{{0,{n}}} [a-zA-Z0-9])?" for n in (60, 28))
 _ATOM = "[-a-zA-Z0-9_+]"
 MAILBOX = f'({_ATOM}{{1,31}} ("." {_ATOM}{{1,31}})? | {_ATOM}{{1,15}} ("." {_ATOM}{{1,15}}){{2,3}})'
-FORMATS: dict[object, tuple[str, int, int]] = {  # the text, and how many characters it has at least and at most
+FORMATS: dict[
+    object, tuple[str, int, int]
+] = {  # the text, and how many characters it has at least and at most
     "date": (DATE, 10, 10),
     "time": (_TIME, 9, 21),
     "date-time": (f'{DATE} "T" {_TIME}', 20, 32),
@@ -52,7 +60,7 @@ FORMATS: dict[object, tuple[str, int, int]] = {  # the text, and how many charac
     "duration": (_DURATION, 3, 62),
     "hostname": (f'({_LONG} ("." {_LONG}){{0,3}} | {SHORT} ("." {SHORT}){{4,7}})', 1, 251),
     "email": (f'{MAILBOX} "@" {SHORT} ("." {SHORT}){{1,5}}', 5, 249),
-}  # fmt: skip
+}
 IPV6_ALONE = FORMATS["ipv6"][0].replace(_LAST, f'{_LETTERS} ":" {_LETTERS}')  # no ipv4 ends it
 
 

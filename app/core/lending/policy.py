@@ -25,9 +25,15 @@ MAX_PROGRAM_CHARACTERS = 100
 
 # How long nothing must object before lending goes on: what comes and goes within seconds would
 # have layers loaded and thrown away again.
-CALM_SECONDS = {"pause_program": 15.0, "pause_gpu": 60.0, "pause_memory": 60.0,
-                "pause_hot": 60.0, "pause_screen": 15.0, "pause_vpn": 15.0,
-                "pause_metered": 15.0}  # fmt: skip
+CALM_SECONDS = {
+    "pause_program": 15.0,
+    "pause_gpu": 60.0,
+    "pause_memory": 60.0,
+    "pause_hot": 60.0,
+    "pause_screen": 15.0,
+    "pause_vpn": 15.0,
+    "pause_metered": 15.0,
+}
 
 PROCESSOR = "cpu"  # the device of main memory
 

@@ -114,23 +114,37 @@ def _of_link(lender: Candidate, host: Candidate, gain: _Gain) -> Reason:
         now, then = gain.rates
         return Reason(
             "advice_wifi_rate" if wifi else "advice_link_rate",
-            {"machine": name, "megabits": megabits, "milliseconds": milliseconds,
-             "now_tok_s": now, "with_tok_s": then},
-        )  # fmt: skip
+            {
+                "machine": name,
+                "megabits": megabits,
+                "milliseconds": milliseconds,
+                "now_tok_s": now,
+                "with_tok_s": then,
+            },
+        )
     now, then = gain.times
     return Reason(
         "advice_wifi_time" if wifi else "advice_link_time",
-        {"machine": name, "megabits": megabits, "milliseconds": milliseconds,
-         "now_s": now, "with_s": then},
-    )  # fmt: skip
+        {
+            "machine": name,
+            "megabits": megabits,
+            "milliseconds": milliseconds,
+            "now_s": now,
+            "with_s": then,
+        },
+    )
 
 
 def _of_memory(machine: Candidate, gain: _Gain) -> Reason:
     more = gain.then.held_bytes(machine.id) - machine.lends_bytes
     if gain.is_faster:
         now, then = gain.rates
-        return Reason("advice_memory_rate", {"machine": machine.name, "more_bytes": more,
-                                             "now_tok_s": now, "with_tok_s": then})  # fmt: skip
+        return Reason(
+            "advice_memory_rate",
+            {"machine": machine.name, "more_bytes": more, "now_tok_s": now, "with_tok_s": then},
+        )
     now, then = gain.times
-    return Reason("advice_memory_time", {"machine": machine.name, "more_bytes": more,
-                                         "now_s": now, "with_s": then})  # fmt: skip
+    return Reason(
+        "advice_memory_time",
+        {"machine": machine.name, "more_bytes": more, "now_s": now, "with_s": then},
+    )

@@ -214,10 +214,16 @@ def _of_one(
     layers = {m.id: sum(len(s.layers) for s in stages if s.machine == m.id) for m in holders}
     first = Role.LAST if stages[0].role is Role.FIRST else Role.WHOLE
     loads = [
-        _load(machine, layers[machine.id], first if machine is host else Role.MIDDLE, rounds,
-              model, workload)
+        _load(
+            machine,
+            layers[machine.id],
+            first if machine is host else Role.MIDDLE,
+            rounds,
+            model,
+            workload,
+        )
         for machine in holders
-    ]  # fmt: skip
+    ]
     return _of_loads(loads, rounds)
 
 

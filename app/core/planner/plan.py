@@ -69,8 +69,10 @@ def _why_shape(best: Option, found: Sequence[Option], household: Household) -> R
     if alone_s is None or split_s is None:
         return Reason("plan_fits_host", {"machine": host})
     if best.shape is Shape.SPLIT:
-        return Reason("plan_split_faster", {"machines": n_machines, "machine": host,
-                                            "split_s": split_s, "alone_s": alone_s})  # fmt: skip
+        return Reason(
+            "plan_split_faster",
+            {"machines": n_machines, "machine": host, "split_s": split_s, "alone_s": alone_s},
+        )
     return Reason("plan_alone_faster", {"machine": host, "split_s": split_s, "alone_s": alone_s})
 
 
@@ -102,10 +104,13 @@ def _left_out(lender: Candidate, best: Option, household: Household) -> Reason:
         (one.together_tok_s if several else one.decode_tok_s) for one in (without, with_it)
     )
     if slow * (1 + SAME) < fast:
-        return Reason("left_out_slower", {"machine": lender.name, "with_tok_s": slow,
-                                          "without_tok_s": fast})  # fmt: skip
-    return Reason("left_out_longer", {"machine": lender.name, "with_s": with_it.request_s,
-                                      "without_s": without.request_s})  # fmt: skip
+        return Reason(
+            "left_out_slower", {"machine": lender.name, "with_tok_s": slow, "without_tok_s": fast}
+        )
+    return Reason(
+        "left_out_longer",
+        {"machine": lender.name, "with_s": with_it.request_s, "without_s": without.request_s},
+    )
 
 
 __all__ = [
@@ -272,8 +277,12 @@ def _forced(
         if not machine.lends_bytes and machine is not host:
             raise DoesNotFit("machine_lends_nothing", machine=machine.name)
         if need > machine.lends_bytes:
-            raise DoesNotFit("machine_too_small", machine=machine.name, need_bytes=need,
-                             free_bytes=machine.lends_bytes)  # fmt: skip
+            raise DoesNotFit(
+                "machine_too_small",
+                machine=machine.name,
+                need_bytes=need,
+                free_bytes=machine.lends_bytes,
+            )
     machines = (host, *lenders)
     known = forecast(stages, {machine.id: machine for machine in machines}, model, workload)
     return Plan(stages, workload, (Reason("plan_forced"),), known, (), machines)

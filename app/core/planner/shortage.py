@@ -31,18 +31,36 @@ def does_not_fit(
         one.facts["more_bytes"] for one in reasons if one.code in ("helps_limit", "helps_here")
     ]
     context = next((int(one.facts["context"]) for one in reasons if "context" in one.facts), 0)
-    parts = {"weight_bytes": alone.weight_bytes, "kv_bytes": alone.kv_bytes,
-             "work_bytes": alone.work_bytes, "fits_context": context,
-             "short_bytes": lacks[0] if lacks else 0}  # fmt: skip
+    parts = {
+        "weight_bytes": alone.weight_bytes,
+        "kv_bytes": alone.kv_bytes,
+        "work_bytes": alone.work_bytes,
+        "fits_context": context,
+        "short_bytes": lacks[0] if lacks else 0,
+    }
     limited = host.past_limit_bytes is not None
     if not model.boundaries:
         code = "whole_over_limit" if limited else "whole_too_big"
-        return DoesNotFit(code, model=model.name, machine=host.name, what_helps=helps,
-                          need_bytes=alone.total_bytes, free_bytes=host.lends_bytes, **parts)  # fmt: skip
+        return DoesNotFit(
+            code,
+            model=model.name,
+            machine=host.name,
+            what_helps=helps,
+            need_bytes=alone.total_bytes,
+            free_bytes=host.lends_bytes,
+            **parts,
+        )
     if not lenders:
         code = "host_over_limit" if limited else "host_too_small"
-        return DoesNotFit(code, model=model.name, machine=host.name, what_helps=helps,
-                          need_bytes=alone.total_bytes, lent_bytes=host.lends_bytes, **parts)  # fmt: skip
+        return DoesNotFit(
+            code,
+            model=model.name,
+            machine=host.name,
+            what_helps=helps,
+            need_bytes=alone.total_bytes,
+            lent_bytes=host.lends_bytes,
+            **parts,
+        )
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     code = "pool_too_small"
     if lent >= alone.total_bytes:  # the sum alone would be enough
@@ -83,8 +101,9 @@ def longest_context(
 ) -> int:
     """The longest context below the workload's with which it fits; 0 for none of use."""
     steps = (workload.context - 1) // CONTEXT_STEP
-    n = _most(steps, lambda n: can_hold(host, lenders, model,
-                                        replace(workload, context=n * CONTEXT_STEP)))  # fmt: skip
+    n = _most(
+        steps, lambda n: can_hold(host, lenders, model, replace(workload, context=n * CONTEXT_STEP))
+    )
     return n * CONTEXT_STEP if n * CONTEXT_STEP >= LEAST_CONTEXT else 0
 
 

@@ -215,13 +215,17 @@ class _Field:
         self.members[number] = Member(
             counts,
             starts,
-            line=[head_s + chunk_s + tokens * rounds.crowd * group.latency_s(n)
-                  for chunk_s, n in zip(chunks, layers, strict=True)],
+            line=[
+                head_s + chunk_s + tokens * rounds.crowd * group.latency_s(n)
+                for chunk_s, n in zip(chunks, layers, strict=True)
+            ],
             chunk=chunks,
             pace=paces,
-            work=[rounds.users * (head_s + rounds.chunks * pace + tokens * group.period_s(n) / rows)
-                  for pace, n in zip(paces, layers, strict=True)],
-        )  # fmt: skip
+            work=[
+                rounds.users * (head_s + rounds.chunks * pace + tokens * group.period_s(n) / rows)
+                for pace, n in zip(paces, layers, strict=True)
+            ],
+        )
         fixed_s = rounds.chunks * chunk.fixed_s + head_s + tokens * group.fixed_s / rows
         layer_s = rounds.chunks * chunk.layer_s + tokens * group.layer_s / rows
         self._levels[number] = (

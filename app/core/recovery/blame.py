@@ -307,10 +307,15 @@ UNKNOWN = Blame(Fault.APP)  # a code that another version gave
 # After these the worker still has its layers whole: they begin anew without being loaded.
 RUN_STAYS = frozenset(
     {
-        "pipeline_closed", "stage_unreachable", "stage_silent", "numbers_not_finite", "sampling_failed",
-        "stage_bad_step", "stage_input_odd",
+        "pipeline_closed",
+        "stage_unreachable",
+        "stage_silent",
+        "numbers_not_finite",
+        "sampling_failed",
+        "stage_bad_step",
+        "stage_input_odd",
     }
-)  # fmt: skip
+)
 # All that a machine may end its layers with, beside why its owner takes them back. Else what it says is no reason: it
 # would end answers, or name another machine, by a word.
 SAID_OF_LAYERS = frozenset(

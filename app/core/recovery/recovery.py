@@ -300,8 +300,10 @@ def continued(recovered: Recovered) -> Notice:
 def leaving(name: str, others: Sequence[str], seconds: float) -> Notice:
     """A machine leaves, and computes on while others load what it holds."""
     facts: dict[str, Fact] = {
-        "machine": name, "with": " and ".join(others), "seconds": _said(max(1.0, seconds)),
-    }  # fmt: skip
+        "machine": name,
+        "with": " and ".join(others),
+        "seconds": _said(max(1.0, seconds)),
+    }
     return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
 
 

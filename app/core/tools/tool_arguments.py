@@ -52,7 +52,9 @@ def _wanted(schema: object, root: object, steps: int, seen: set[str]) -> Wanted:
     kind = schema.get("type", "object" if "properties" in schema else None)
     if kind is None:
         return ANY
-    kinds = frozenset(one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str))  # fmt: skip
+    kinds = frozenset(
+        one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)
+    )
     return Wanted(kinds, free="string" in kinds)
 
 

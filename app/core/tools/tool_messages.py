@@ -84,8 +84,10 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
         if len(calls) > 1:
             told += left
             bare = {name: one for name, one in message.items() if name != "reasoning_content"}
-            left = [{**(bare | {"content": ""} if at else message), "tool_calls": [call]}
-                    for at, call in enumerate(calls)]  # fmt: skip
+            left = [
+                {**(bare | {"content": ""} if at else message), "tool_calls": [call]}
+                for at, call in enumerate(calls)
+            ]
             continue
         if left and message["role"] == "tool":
             told.append(left.pop(_answered(left, message)))

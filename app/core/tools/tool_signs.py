@@ -21,8 +21,10 @@ KIMI_TOO = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
 HARMONY = (
     *(f"{START}{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
     *(f"{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
-    f"{START} {TO}", f"{START}{TO}", TO,
-)  # fmt: skip
+    f"{START} {TO}",
+    f"{START}{TO}",
+    TO,
+)
 
 
 @dataclass(frozen=True, slots=True)

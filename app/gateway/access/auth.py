@@ -62,9 +62,13 @@ def nothing_at(method: str, path: str, known: Collection[str]) -> str:
     rest = "/" + "/".join(part for part in parts if part != "v1")
     for meant in (bare, "/v1" + rest, rest):
         if meant != "/" and meant in known:
-            of_base = "" if meant == bare else (
-                " An address for OpenAI's clients ends with /v1, one for Anthropic's or Ollama's without it."
-            )  # fmt: skip
+            of_base = (
+                ""
+                if meant == bare
+                else (
+                    " An address for OpenAI's clients ends with /v1, one for Anthropic's or Ollama's without it."
+                )
+            )
             return f"{begun}, but at {meant}.{of_base}"
     return f"{begun}. GET /openapi.json lists what there is."
 
@@ -236,9 +240,12 @@ class Auth:
         program = given if _GIVEN_ID.fullmatch(given) else ""
         marks = request.headers.get(PASSED, "").split(",")[:MOST_PASSED]
         request[ASKER] = replace(
-            request[ASKER], key=key, program=program, whose=self._door.whose(request, key),
+            request[ASKER],
+            key=key,
+            program=program,
+            whose=self._door.whose(request, key),
             passed=tuple(mark for mark in marks if _GIVEN_ID.fullmatch(mark)),
-        )  # fmt: skip
+        )
         if request.method == "POST" and not (_is_json(request) or self._door.may_be_curl(request)):
             return refusal(request, 415, NO_JSON)
         if (request.content_length or 0) > MAX_BODY_BYTES:
@@ -249,8 +256,14 @@ class Auth:
         """No text, no key: who (by the key's name), what, how it went."""
         self._figures.requests.labels(path=path, status=str(status)).inc()
         asker = request[ASKER]
-        facts = about(asker.request, method=request.method, path=path, key=asker.key, status=status,
-                      seconds=round(seconds, 6))  # fmt: skip
+        facts = about(
+            asker.request,
+            method=request.method,
+            path=path,
+            key=asker.key,
+            status=status,
+            seconds=round(seconds, 6),
+        )
         log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
                  asker.key or "a stranger", status, seconds, extra=facts)  # fmt: skip
 

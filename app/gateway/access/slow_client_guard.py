@@ -32,10 +32,17 @@ TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES, 10013, 10048})  # the last tw
 def runner_of(application: web.Application) -> web.AppRunner:
     """What serves it, with the limits that both of its doors have."""
     return web.AppRunner(
-        application, handler_cancellation=True, access_log=None, shutdown_timeout=2,
-        keepalive_timeout=IDLE_SECONDS, max_headers=MAX_HEADERS, max_field_size=MAX_HEADER_BYTES,
-        max_line_size=MAX_HEADER_BYTES, auto_decompress=False, lingering_time=LINGER_SECONDS,
-    )  # fmt: skip
+        application,
+        handler_cancellation=True,
+        access_log=None,
+        shutdown_timeout=2,
+        keepalive_timeout=IDLE_SECONDS,
+        max_headers=MAX_HEADERS,
+        max_field_size=MAX_HEADER_BYTES,
+        max_line_size=MAX_HEADER_BYTES,
+        auto_decompress=False,
+        lingering_time=LINGER_SECONDS,
+    )
 
 
 class SlowClientGuard:

@@ -69,10 +69,16 @@ class Options(msgspec.Struct, frozen=True):
 
     def sampling(self, chance: int) -> Sampling:
         values = given(
-            USUAL, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p,
-            repeat_penalty=self.repeat_penalty, repeat_last_n=self.repeat_last_n,
-            presence_penalty=self.presence_penalty, frequency_penalty=self.frequency_penalty,
-        )  # fmt: skip
+            USUAL,
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repeat_penalty=self.repeat_penalty,
+            repeat_last_n=self.repeat_last_n,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+        )
         return replace(values, seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1))
 
     @property

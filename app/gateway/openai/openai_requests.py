@@ -43,17 +43,30 @@ Count = Annotated[int, Meta(ge=-1, le=1 << 31)] | None  # of tokens; see `limit_
 TopK = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 LastN = Annotated[int, Meta(ge=-1, le=1 << 20)] | None
 SAMPLING_FIELDS = (  # the last four are llama.cpp's, not OpenAI's
-    "temperature", "top_p", "presence_penalty", "frequency_penalty", "seed",
-    "top_k", "min_p", "repeat_penalty", "repeat_last_n",
-)  # fmt: skip
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "top_k",
+    "min_p",
+    "repeat_penalty",
+    "repeat_last_n",
+)
 PASSED_FIELDS = (  # as they are: an upstream may know them, and most mean nothing to the pool
     "reasoning_effort", "chat_template_kwargs", "reasoning_budget_tokens", "thinking_budget_tokens",
     "verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "store",
     "metadata", "modalities", "prediction", "web_search_options",
 )  # fmt: skip
 FORMS = (  # llama.cpp's and vLLM's: an answer without what they ask for would be another one
-    "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
-)  # fmt: skip
+    "grammar",
+    "json_schema",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structured_outputs",
+)
 USUAL_COMPLETION = 16  # tokens of a text completion when nobody says, as OpenAI documents it
 
 
@@ -143,14 +156,19 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return replace(
             given(
                 USUAL,
-                temperature=self.temperature, top_p=self.top_p, top_k=self.top_k, min_p=self.min_p,
-                repeat_penalty=self.repeat_penalty, repeat_last_n=self.repeat_last_n,
-                presence_penalty=self.presence_penalty, frequency_penalty=self.frequency_penalty,
+                temperature=self.temperature,
+                top_p=self.top_p,
+                top_k=self.top_k,
+                min_p=self.min_p,
+                repeat_penalty=self.repeat_penalty,
+                repeat_last_n=self.repeat_last_n,
+                presence_penalty=self.presence_penalty,
+                frequency_penalty=self.frequency_penalty,
             ),
             seed=(chance if self.seed is None else self.seed) % (MAX_SEED + 1),
             logit_bias=_biases(self.logit_bias or {}),
             likely=likely,
-        )  # fmt: skip
+        )
 
 
 class ChatAsked(Asked, frozen=True, kw_only=True):
@@ -285,8 +303,11 @@ def _biases(given: dict[str, float]) -> tuple[tuple[int, float], ...]:
     found = []
     for token, bias in given.items():
         if not (token.isascii() and token.isdecimal() and len(token) < 10 and -100 <= bias <= 100):
-            raise BadInput("bad_request", why="logit_bias gives token ids a bias from -100 to 100",
-                           field="logit_bias")  # fmt: skip
+            raise BadInput(
+                "bad_request",
+                why="logit_bias gives token ids a bias from -100 to 100",
+                field="logit_bias",
+            )
         found.append((int(token), float(bias)))
     return tuple(found)
 

@@ -84,10 +84,17 @@ class Answers:
         return [
             self._frame(
                 "chat.completion.chunk",
-                [{"index": piece.index, "delta": delta, "logprobs": likely, "finish_reason": reason}],
+                [
+                    {
+                        "index": piece.index,
+                        "delta": delta,
+                        "logprobs": likely,
+                        "finish_reason": reason,
+                    }
+                ],
             )
             for delta, likely, reason in deltas
-        ]  # fmt: skip
+        ]
 
     def last_chunk(self) -> Json:
         """The one with the usage, after all others."""

@@ -238,9 +238,15 @@ class Ping(Exact, tag_field="type", tag="ping"):
 
 
 MessageEvent = (
-    MessageStart | ContentBlockStart | ContentBlockDelta | ContentBlockStop | MessageDelta | MessageStop | Ping
+    MessageStart
+    | ContentBlockStart
+    | ContentBlockDelta
+    | ContentBlockStop
+    | MessageDelta
+    | MessageStop
+    | Ping
     | MessageError
-)  # fmt: skip
+)
 
 
 # Answers of the routes that llama.cpp's server has and OpenAI's API has not. No I/O.

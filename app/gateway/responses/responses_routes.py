@@ -66,8 +66,10 @@ class Response:
 
     def begin(self) -> Events:
         started = self._frame("in_progress")
-        return [self._event("response.created", response=started),
-                self._event("response.in_progress", response=started)]  # fmt: skip
+        return [
+            self._event("response.created", response=started),
+            self._event("response.in_progress", response=started),
+        ]
 
     def events(self, piece: Piece) -> Events:
         """What a stream says of a piece; the items are gathered on the way."""
@@ -197,9 +199,14 @@ class Response:
     def _item(self, call_id: str, name: str) -> Json:
         namespace, own = self.meant.get(name, ("", name))
         return {
-            "id": f"fc_{call_id}", "type": "function_call", "status": "in_progress", "call_id": call_id, "name": own,
-            "arguments": "", **({"namespace": namespace} if namespace else {}),
-        }  # fmt: skip
+            "id": f"fc_{call_id}",
+            "type": "function_call",
+            "status": "in_progress",
+            "call_id": call_id,
+            "name": own,
+            "arguments": "",
+            **({"namespace": namespace} if namespace else {}),
+        }
 
     def _call_begun(self, item: Json) -> tuple[str, Json]:
         self.item = item
@@ -257,9 +264,13 @@ class ResponsesRoutes:
         wish = asked.wish(chance=secrets.randbelow(1 << 31))
         model = await self._answering.model(wish.model)
         answer = Response(
-            f"resp_{secrets.token_hex(12)}", model, int(time.time()), _again(asked),
-            request[ASKER].origin, meant=each(asked.own_tools)[1] if wish.tools else {},
-        )  # fmt: skip
+            f"resp_{secrets.token_hex(12)}",
+            model,
+            int(time.time()),
+            _again(asked),
+            request[ASKER].origin,
+            meant=each(asked.own_tools)[1] if wish.tools else {},
+        )
         if asked.stream:
             events = self._events(wish, request[ASKER], answer)
             return await send(request, EVENTS, events, in_words=partial(_failed, request, answer))
@@ -303,4 +314,4 @@ def _again(asked: Asked) -> Json:
         "tool_choice": asked.tool_choice or "auto",
         "tools": [tool.told() for tool in asked.own_tools],
         "metadata": asked.metadata or {},
-    }  # fmt: skip
+    }

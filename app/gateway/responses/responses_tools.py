@@ -31,12 +31,18 @@ class ToolGiven(msgspec.Struct, frozen=True):
         if self.type == "namespace":
             within = [one.told() for one in self.tools or ()]
             return {
-                "type": self.type, "name": self.name, "description": self.description or "", "tools": within
-            }  # fmt: skip
+                "type": self.type,
+                "name": self.name,
+                "description": self.description or "",
+                "tools": within,
+            }
         return {
-            "type": "function", "name": self.name, "description": self.description,
-            "parameters": self.parameters, "strict": bool(self.strict),
-        }  # fmt: skip
+            "type": "function",
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+            "strict": bool(self.strict),
+        }
 
 
 def called(namespace: object, name: str) -> str:

@@ -134,9 +134,12 @@ class GuestRoutes:
         self._budget.check(asker.key)
         talk = f"{asker.key} {order.conversation}" if order.conversation else None
         question = replace(
-            question_of(order), conversation=talk, request=asker.request, whose=asker.whose,
+            question_of(order),
+            conversation=talk,
+            request=asker.request,
+            whose=asker.whose,
             read=self._budget.of(asker.key),
-        )  # fmt: skip
+        )
         async with answering.turn(asker.key, order.model or "") as wanted:
             self._budget.check(asker.key)
             if words := by_another(order.model, wanted):

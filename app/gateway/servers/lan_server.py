@@ -169,9 +169,12 @@ class LanDoor:
             tune(sock)
             ours = sock.dup()  # asyncio closes its own where the handshake fails
             await asyncio.get_running_loop().connect_accepted_socket(
-                self.words.watched(self._runner), sock, ssl=context,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS, ssl_shutdown_timeout=CLOSE_SECONDS,
-            )  # fmt: skip
+                self.words.watched(self._runner),
+                sock,
+                ssl=context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=CLOSE_SECONDS,
+            )
             is_through = self._is_expected(host)  # others pay for each, until they showed a key
         except OSError as error:  # silent, gone, or no TLS at all; ssl.SSLError is one
             log.debug("handshake with %s failed: %s", host, error)

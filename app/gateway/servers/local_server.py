@@ -79,9 +79,11 @@ class ChatApi:
         self.figures = Figures()
         self.budget = Budget(self._tokens_of, time.monotonic)
         self.upstreams = Upstreams(
-            lambda: self.choice.upstreams, SecretMap(home, "upstream keys"),
-            home.household / "upstreams.json", journal.note,
-        )  # fmt: skip
+            lambda: self.choice.upstreams,
+            SecretMap(home, "upstream keys"),
+            home.household / "upstreams.json",
+            journal.note,
+        )
         self.desk = UpstreamDesk(
             self.upstreams, lambda: self.choice.upstreams, self._with_upstreams
         )
@@ -305,9 +307,13 @@ class ChatApi:
     def _lan_gate(self) -> Auth:
         """Nobody passes it without a key."""
         return Auth(
-            KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False), self.figures,
-            self.lan.words.heard, self._at_once_of, self._opened, let_in=self.lan.known.met,
-        )  # fmt: skip
+            KeyDoor(self.keys, self._access(self.lan.names), lambda: False, tells_health=False),
+            self.figures,
+            self.lan.words.heard,
+            self._at_once_of,
+            self._opened,
+            let_in=self.lan.known.met,
+        )
 
     def _access(self, own: Callable[[], Collection[str]]) -> Access:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)

@@ -46,9 +46,13 @@ def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
     Raises BadInput.
     """
     ours: Json = {
-        "model": model, "stream": True, "stream_options": {"include_usage": True},
-        LIMIT if LIMIT in wish.further else OLD_LIMIT: min(wish.max_tokens or most_tokens, most_tokens),
-    }  # fmt: skip
+        "model": model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        LIMIT if LIMIT in wish.further else OLD_LIMIT: min(
+            wish.max_tokens or most_tokens, most_tokens
+        ),
+    }
     if "seed" in wish.further:
         ours["seed"] = wish.sampling.seed + index
     if wish.stop:
@@ -132,12 +136,16 @@ def _messages(messages: Sequence[Json]) -> list[Json]:
 
 def _calling(message: Json, place: int) -> Json:
     calls = [
-        {**call, "id": call.get("id") or f"call_{place}_{at}", "function": {
-            **call["function"],
-            "arguments": msgspec.json.encode(call["function"]["arguments"]).decode(),
-        }}
+        {
+            **call,
+            "id": call.get("id") or f"call_{place}_{at}",
+            "function": {
+                **call["function"],
+                "arguments": msgspec.json.encode(call["function"]["arguments"]).decode(),
+            },
+        }
         for at, call in enumerate(message["tool_calls"])
-    ]  # fmt: skip
+    ]
     bare = {name: value for name, value in message.items() if name != THOUGHT}
     return {**bare, "tool_calls": calls}
 

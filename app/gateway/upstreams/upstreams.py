@@ -193,8 +193,13 @@ class Upstreams:
         except RecursionError:
             raise too_deep() from None
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
-            log.warning("%s: %s answered what nobody can read: %s", request, chosen.name, _kind(error),
-                        extra=about(request, upstream=chosen.name))  # fmt: skip
+            log.warning(
+                "%s: %s answered what nobody can read: %s",
+                request,
+                chosen.name,
+                _kind(error),
+                extra=about(request, upstream=chosen.name),
+            )
             raise Unreachable("upstream_failed", name=chosen.name, why=UNREADABLE) from None
         finally:
             self._promised[chosen.name] -= guess + most
@@ -317,8 +322,13 @@ class Upstreams:
         if not tokens:
             return
         self.spent[chosen.name] = self.spent.get(chosen.name, 0) + tokens
-        log.info("%s: %d tokens by %s", request, tokens, chosen.name,
-                 extra=about(request, tokens=tokens, upstream=chosen.name))  # fmt: skip
+        log.info(
+            "%s: %d tokens by %s",
+            request,
+            tokens,
+            chosen.name,
+            extra=about(request, tokens=tokens, upstream=chosen.name),
+        )
         facts: dict[str, Any] = {"upstream": chosen.name, "model": chosen.model, "tokens": tokens}
         self._note(Reason("log_node_upstream", facts))
         await self._save()

@@ -62,9 +62,15 @@ class AnswersModel(QAbstractTableModel):
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         return (
-            self.tr("When"), self.tr("Model"), self.tr("For"), self.tr("Tokens"), self.tr("First token"),
-            self.tr("Token forecast"), self.tr("Speed"), self.tr("Speed forecast"),
-        )[section]  # fmt: skip
+            self.tr("When"),
+            self.tr("Model"),
+            self.tr("For"),
+            self.tr("Tokens"),
+            self.tr("First token"),
+            self.tr("Token forecast"),
+            self.tr("Speed"),
+            self.tr("Speed forecast"),
+        )[section]
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         one = self._rows[index.row()]
@@ -96,9 +102,11 @@ class AnswersModel(QAbstractTableModel):
         if column == TOKENS:
             return formats.number(one.tokens)
         value = {
-            FIRST: one.ttft_s, FIRST_SAID: one.forecast_ttft_s,
-            SPEED: one.decode_tok_s, SPEED_SAID: one.forecast_tok_s,
-        }[column]  # fmt: skip
+            FIRST: one.ttft_s,
+            FIRST_SAID: one.forecast_ttft_s,
+            SPEED: one.decode_tok_s,
+            SPEED_SAID: one.forecast_tok_s,
+        }[column]
         if not value:
             if column in (FIRST_SAID, SPEED_SAID):
                 return self.tr("none")

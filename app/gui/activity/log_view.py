@@ -41,8 +41,12 @@ from app.gui.widgets.layouts import column, row
 
 Index = QModelIndex | QPersistentModelIndex
 PICTURES = {
-    "answer": "chat", "model": "models", "machine": "pool", "lending": "computer", "node": "info",
-}  # fmt: skip
+    "answer": "chat",
+    "model": "models",
+    "machine": "pool",
+    "lending": "computer",
+    "node": "info",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +200,13 @@ class LogView(QWidget):
         box = DropDown()
         box.setAccessibleName(self.tr("Which entries"))
         for name, words in (
-            ("", self.tr("Everything")), ("answer", self.tr("Answers")),
-            ("model", self.tr("Models")), ("machine", self.tr("Machines")),
-            ("lending", self.tr("Lending")), ("node", self.tr("The app")),
-        ):  # fmt: skip
+            ("", self.tr("Everything")),
+            ("answer", self.tr("Answers")),
+            ("model", self.tr("Models")),
+            ("machine", self.tr("Machines")),
+            ("lending", self.tr("Lending")),
+            ("node", self.tr("The app")),
+        ):
             box.addItem(words, name)
         box.currentIndexChanged.connect(self.refresh)
         return box

@@ -93,9 +93,13 @@ def jobs_of(pool: NodeState, running: list[Running], importing: Importing) -> li
     if pool.link in GONE:
         return []
     return [
-        *_answers(pool, running), *_loads(pool), *_downloads(pool), *_import(importing),
-        *_given(pool), *_lent(pool),
-    ]  # fmt: skip
+        *_answers(pool, running),
+        *_loads(pool),
+        *_downloads(pool),
+        *_import(importing),
+        *_given(pool),
+        *_lent(pool),
+    ]
 
 
 def _answers(pool: NodeState, running: list[Running]) -> list[Job]:

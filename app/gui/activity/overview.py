@@ -88,8 +88,7 @@ class Overview(QWidget):
         self.lent = paragraph()
         self._some, self._none = QWidget(), QWidget()
         self._forecast = self._forecast_card()
-        box = column(self.now, self._answers_card(), self._forecast, self._lent_card(),
-                     gap=sizes.L)  # fmt: skip
+        box = column(self.now, self._answers_card(), self._forecast, self._lent_card(), gap=sizes.L)
         box.addStretch(1)
         self.setLayout(box)
         feed.changed.connect(self._show_entries)

@@ -82,8 +82,12 @@ class Bars(QWidget):
         painter.setPen(self._theme.colour("text"))
         name = painter.fontMetrics().elidedText(line.name, elide, names - gap)
         painter.drawText(QRectF(0, top, names - gap, high), left, name)
-        bar = QRectF(names, top + (high - self._theme.px(BAR)) / 2,
-                     self.width() - names - words, self._theme.px(BAR))  # fmt: skip
+        bar = QRectF(
+            names,
+            top + (high - self._theme.px(BAR)) / 2,
+            self.width() - names - words,
+            self._theme.px(BAR),
+        )
         paint_bar(painter, bar, line.pieces, self._theme)
         painter.setFont(self._theme.font(sizes.CAPTION))
         painter.setPen(self._theme.colour("muted"))

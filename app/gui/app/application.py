@@ -40,9 +40,16 @@ from app.gui.widgets.buttons import button
 
 PARTS = ("household", "shelf", "activity", "lending", "settings")  # of the pages but the chat's
 FIRST = (  # what modules of these parts need and that takes long to read, a piece at a time
-    "statistics", "email.errors", "email.charset", "email.message", "importlib.metadata", "app.core.model",
-    "app.core.planner.placement", "app.core.planner.shortage", "app.core.planner.verdict",
-)  # fmt: skip
+    "statistics",
+    "email.errors",
+    "email.charset",
+    "email.message",
+    "importlib.metadata",
+    "app.core.model",
+    "app.core.planner.placement",
+    "app.core.planner.shortage",
+    "app.core.planner.verdict",
+)
 BEFORE_MS, BETWEEN_MS = 400, 25  # a person's first click comes first, and any other between two
 
 

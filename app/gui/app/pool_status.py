@@ -27,9 +27,12 @@ class Kind(StrEnum):
 
 
 COLOURS = {
-    Kind.IDLE: "good", Kind.WORKING: "accent", Kind.PAUSED: "warning", Kind.ATTENTION: "error",
+    Kind.IDLE: "good",
+    Kind.WORKING: "accent",
+    Kind.PAUSED: "warning",
+    Kind.ATTENTION: "error",
     Kind.AWAY: "muted",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

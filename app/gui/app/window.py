@@ -283,8 +283,9 @@ class Window(QMainWindow):
             self.tr(
                 "Only this window ends when you quit: the background service was started without it, and goes on."
             ),
-            (self.tr("Go on"), self.seen), (self.tr("Quit"), self._quit),
-        )  # fmt: skip
+            (self.tr("Go on"), self.seen),
+            (self.tr("Quit"), self._quit),
+        )
 
     def page(self, name: str) -> Page:
         """The page of this name, made if it was not shown yet."""

@@ -172,9 +172,15 @@ class ChatSetup:
             return Reads(self._models.reads(answering), answering == GUIDE)
 
         dialog = ChatSettings(
-            self._services.theme, self._presets, chat, defaults, self._models.names,
-            reads, done, self._parent,
-        )  # fmt: skip
+            self._services.theme,
+            self._presets,
+            chat,
+            defaults,
+            self._models.names,
+            reads,
+            done,
+            self._parent,
+        )
         dialog.open()
 
 
@@ -204,9 +210,14 @@ class ChatPage(Page):
         self._guide_fails = False  # the chat that is shown asked it, and it does not fit
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         self.conversation = Conversation(look)
-        buttons = Buttons(services.go, self._set_up_and_retry, self._leave_out,
-                          self.conversation.edit_question, self._retry,
-                          partial(self._use_smaller, GUIDE))  # fmt: skip
+        buttons = Buttons(
+            services.go,
+            self._set_up_and_retry,
+            self._leave_out,
+            self.conversation.edit_question,
+            self._retry,
+            partial(self._use_smaller, GUIDE),
+        )
         self._ways = WaysOut(self.session, services.pool, self._models.reads, buttons)
         self.suggestions = Suggestions(
             self._send_suggestion, partial(services.go, page_names.MODELS), self._choose_guide
@@ -279,8 +290,13 @@ class ChatPage(Page):
         for news in (self.services.pool.changed, self.services.pool.link_changed):
             news.connect(self._pool_changed)
         self.services.theme.changed.connect(self._fit)
-        Speaker(self.session, self.services.preferences, self.conversation,
-                lambda: self.chat.id, lambda: end.text if (end := end_of(self.chat)) else "")  # fmt: skip
+        Speaker(
+            self.session,
+            self.services.preferences,
+            self.conversation,
+            lambda: self.chat.id,
+            lambda: end.text if (end := end_of(self.chat)) else "",
+        )
         self._stop = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._stop_answer)
         self._stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         app = QCoreApplication.instance()
@@ -551,8 +567,11 @@ class ChatPage(Page):
     def _set_up(self, chosen: Chat) -> None:
         known = self.history.chat(self.chat.id) or self.chat
         self.chat = replace(
-            known, model=chosen.model, context=chosen.context, system=chosen.system,
+            known,
+            model=chosen.model,
+            context=chosen.context,
+            system=chosen.system,
             sampling=chosen.sampling,
-        )  # fmt: skip
+        )
         self.history.keep(self.chat)
         self._tell_rest()

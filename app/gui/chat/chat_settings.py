@@ -104,9 +104,13 @@ class ChatSettings(Compact):
         presets = held(row(self.system_presets, self.remove_system, self._keep_system))
         samplings = held(row(self.sampling_presets, self.remove_sampling, self._keep_sampling))
         self.add(
-            upper, self._hint, Flow(label(system, "section"), presets, right_from=1), self.system,
-            Flow(label(sampling, "section"), samplings, right_from=1), lower,
-        )  # fmt: skip
+            upper,
+            self._hint,
+            Flow(label(system, "section"), presets, right_from=1),
+            self.system,
+            Flow(label(sampling, "section"), samplings, right_from=1),
+            lower,
+        )
         reset = button(self.tr("Reset to defaults"), lambda: self._fill(self._defaults))
         self.buttons.addWidget(reset)
         self.buttons.right_from = 1

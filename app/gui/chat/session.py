@@ -196,9 +196,13 @@ class Session(QObject):
     # An answer's life
 
     def _begin(
-        self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message],
+        self,
+        chat: Chat,
+        message: MessageId,
+        before: str,
+        branch: Sequence[Message],
         notes: tuple[str, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         kept = chat.messages[message].details
         details = {**kept, ENDED: UNFINISHED, BEFORE: len(before)}
         if kept.get(THOUGHT):

@@ -22,9 +22,13 @@ class Speaker(QObject):
     """Of the chat that is shown. shown: its id; end: its last text."""
 
     def __init__(
-        self, session: Session, preferences: Preferences, view: QWidget,
-        shown: Callable[[], ChatId], end: Callable[[], str],
-    ) -> None:  # fmt: skip
+        self,
+        session: Session,
+        preferences: Preferences,
+        view: QWidget,
+        shown: Callable[[], ChatId],
+        end: Callable[[], str],
+    ) -> None:
         super().__init__(view)
         self._session, self._preferences, self._view = session, preferences, view
         self._shown, self._end = shown, end

@@ -241,9 +241,13 @@ class DoctorDialog(Dialog):
             return
         if self.cause is None:
             self._say(
-                "check", "good", self.tr("Nothing stands in the way"),
-                self.tr("This computer sees its household. If another one does not see it, test there too."),
-            )  # fmt: skip
+                "check",
+                "good",
+                self.tr("Nothing stands in the way"),
+                self.tr(
+                    "This computer sees its household. If another one does not see it, test there too."
+                ),
+            )
             return
         failed = self.cause.ok is False
         picture, token = ("error", "error") if failed else ("info", "accent")
@@ -253,12 +257,16 @@ class DoctorDialog(Dialog):
     def _help_to_join(self) -> None:
         """Nothing is wrong here: what is missing is the code, which another machine shows."""
         self._say(
-            "info", "accent", self.tr("No machine nearby shows a code just now"),
-            self.tr("On a machine of the household press “Add a machine”. It shows a code, and an address below it."),
+            "info",
+            "accent",
+            self.tr("No machine nearby shows a code just now"),
+            self.tr(
+                "On a machine of the household press “Add a machine”. It shows a code, and an address below it."
+            ),
             self.tr(
                 "Type both under “Join a household”. The two must be on one network: a guest Wi-Fi keeps them apart."
             ),
-        )  # fmt: skip
+        )
         self._room.addSpacing(sizes.XS)
         back = button(self.tr("Back to “Join a household”"), self.accept, "primary")
         self._room.addLayout(Flow(back))

@@ -87,7 +87,8 @@ _HEADLINES = {
 }
 _ADVICE = {
     "only_this_machine": QT_TRANSLATE_NOOP(
-        "Doctor", "Start Poolhouse on the other computer, then add it: one shows a code, the other takes it."
+        "Doctor",
+        "Start Poolhouse on the other computer, then add it: one shows a code, the other takes it.",
     ),
     "peer_silent": QT_TRANSLATE_NOOP(
         "Doctor", "Copy the command and run it on {machine}. Poolhouse itself changes no firewall."
@@ -98,9 +99,7 @@ _ADVICE = {
     "port_closed": QT_TRANSLATE_NOOP(
         "Doctor", "Copy the command and run it here. Poolhouse itself changes no firewall."
     ),
-    "peer_held_back": QT_TRANSLATE_NOOP(
-        "Doctor", "Poolhouse itself changes nothing there."
-    ),
+    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "Poolhouse itself changes nothing there."),
     "peer_unreachable": QT_TRANSLATE_NOOP(
         "Doctor", "Start Poolhouse there. If it runs and has another address now, say which."
     ),
@@ -117,7 +116,7 @@ _ADVICE = {
     "home_unwritable": QT_TRANSLATE_NOOP(
         "Doctor", "Make this folder writable for you, then test again."
     ),
-}  # fmt: skip
+}
 NAMES = {
     "Listening": QT_TRANSLATE_NOOP("Doctor", "Listening"),
     "Discovery": QT_TRANSLATE_NOOP("Doctor", "Machines nearby"),

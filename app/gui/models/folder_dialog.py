@@ -80,9 +80,10 @@ class FolderSheet(Sheet):
         models = int(seen["models"])
         self.along.setVisible(models > 0)
         self.along.setText(
-            QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", models)
-            .replace("{size}", formats.size(seen["bytes"]))
-        )  # fmt: skip
+            QCoreApplication.translate(
+                "Models", "Move %n model(s) there too, {size}", "", models
+            ).replace("{size}", formats.size(seen["bytes"]))
+        )
         wanted = self._is_first or self.along.isChecked()  # afterwards it is as it was left
         self._is_first = False
         self.along.setChecked(wanted and models > 0 and bool(seen["fits"]))

@@ -132,8 +132,13 @@ def matches(item: Item, words: str) -> bool:
     """Whether every word stands somewhere in what is said of it."""
     facts = item.facts
     said = (
-        item.name, facts.get("maker"), facts.get("architecture"), facts.get("quantisation"),
-        facts.get("repository"), facts.get("app"), *(facts.get("good_at") or []),
-    )  # fmt: skip
+        item.name,
+        facts.get("maker"),
+        facts.get("architecture"),
+        facts.get("quantisation"),
+        facts.get("repository"),
+        facts.get("app"),
+        *(facts.get("good_at") or []),
+    )
     text = " ".join(str(part) for part in said if part).casefold()
     return all(word in text for word in words.casefold().split())

@@ -198,9 +198,11 @@ class SizeClass:
 
 # a small computer, a usual one or a graphics card, a large one, several together
 CLASSES = (
-    SizeClass(0, 4 * GIB), SizeClass(4 * GIB, 16 * GIB), SizeClass(16 * GIB, 48 * GIB),
+    SizeClass(0, 4 * GIB),
+    SizeClass(4 * GIB, 16 * GIB),
+    SizeClass(16 * GIB, 48 * GIB),
     SizeClass(48 * GIB, math.inf),
-)  # fmt: skip
+)
 
 
 def size_of(item: Item) -> float:

@@ -75,9 +75,12 @@ def of_estimate(found: Json, quantisation: str = "") -> Judgement:
         return replace(of_plan(found["plan"]), estimate=True)
     parts = found.get("parts")
     verdict = Verdict(
-        Word(found["word"]), found["spare_bytes"], found["short_bytes"], found["context"],
+        Word(found["word"]),
+        found["spare_bytes"],
+        found["short_bytes"],
+        found["context"],
         Parts(**parts) if parts else None,
-    )  # fmt: skip
+    )
     return Judgement(verdict, estimate=True, quantisation=quantisation)
 
 

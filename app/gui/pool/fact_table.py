@@ -65,9 +65,11 @@ class FactModel(QAbstractTableModel):
     """A row for each fact. key_of: what stays the same while it changes."""
 
     def __init__(
-        self, columns: Sequence[Column], key_of: Callable[[Any], Hashable],
+        self,
+        columns: Sequence[Column],
+        key_of: Callable[[Any], Hashable],
         tip_of: Callable[[Any], str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self._columns, self._key_of, self._tip_of = columns, key_of, tip_of
         self.facts: tuple[Any, ...] = ()

@@ -70,9 +70,16 @@ class Headline(QFrame):
         self.setLayout(box)
 
     def show_pool(
-        self, loaded: Json | None, expected: Expected, *, measuring: bool,
-        hosts: list[str] | None = None, beside: Sequence[str] = (), failed: str = "", why: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        loaded: Json | None,
+        expected: Expected,
+        *,
+        measuring: bool,
+        hosts: list[str] | None = None,
+        beside: Sequence[str] = (),
+        failed: str = "",
+        why: str = "",
+    ) -> None:
         """`expected`: what the planner says now, of the model that is loaded or was. hosts: a guest's.
         beside: what is said of other models. failed: a model that could not be loaded, and why."""
         state = str((loaded or {}).get("state") or "")
@@ -246,9 +253,10 @@ def _unforecast(head: Headline, loaded: Json, expected: Expected) -> str:
 def _step(head: Headline, loaded: Json) -> str:
     """What each machine does, in a few words."""
     words = {
-        "cutting": head.tr("cutting layers"), "sending": head.tr("receiving layers"),
+        "cutting": head.tr("cutting layers"),
+        "sending": head.tr("receiving layers"),
         "loading": head.tr("loading layers"),
-    }  # fmt: skip
+    }
     told = [
         f"{machine}: {words.get(str(one.get('step')), str(one.get('step')))}"
         for machine, one in under_way(loaded).items()

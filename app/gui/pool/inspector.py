@@ -63,9 +63,16 @@ class Inspector(QFrame):
         told = QWidget()
         told.setLayout(who)
         buttons = (
-            self.again, self.leave, self.test, self.unseen, self.pause, self.resume, self.rename,
-            self.more, close,
-        )  # fmt: skip
+            self.again,
+            self.leave,
+            self.test,
+            self.unseen,
+            self.pause,
+            self.resume,
+            self.rename,
+            self.more,
+            close,
+        )
         for one in buttons:
             show_if(one, one is close)
         head = Beside(told, *buttons, gap=sizes.S, least=LEAST_CHARACTERS)
@@ -116,9 +123,15 @@ class Inspector(QFrame):
     def first_button(self) -> QWidget:
         """Where the keyboard goes when the details are opened."""
         buttons = (
-            self.again, self.leave, self.test, self.unseen, self.pause, self.resume, self.rename,
+            self.again,
+            self.leave,
+            self.test,
+            self.unseen,
+            self.pause,
+            self.resume,
+            self.rename,
             self.more,
-        )  # fmt: skip
+        )
         return next((one for one in buttons if one.isVisible()), self.more)
 
     def _buttons(self, facts: MachineFacts) -> None:

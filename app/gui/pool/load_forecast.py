@@ -87,10 +87,12 @@ class Outlook(QObject):
         if gone:
             self.without -= gone
         rests_on = (
-            self.model, loaded.get("state"), self.without,
+            self.model,
+            loaded.get("state"),
+            self.without,
             tuple((one["id"], one["online"], one["lent_bytes"]) for one in pool.machines),
             tuple((key, link.get("measured_at")) for key, link in self._links()),
-        )  # fmt: skip
+        )
         if pool.is_there and rests_on != self._seen:
             self._seen = rests_on
             if not self._soon.isActive():  # news without a pause would put it off for ever
@@ -152,11 +154,12 @@ class Outlook(QObject):
         body = {"model": model, "measure": False, "without": sorted(without)}
         self._keep(
             self._services.client.post(
-                "/plan", body,
+                "/plan",
+                body,
                 lambda answer: self._take(without, read(answer)),
                 lambda error: self._refused(without, model, error),
             )
-        )  # fmt: skip
+        )
 
     def _take(self, without: frozenset[str], expected: Expected) -> None:
         if not without:

@@ -84,8 +84,10 @@ class Acts(QObject):
         if machine.state == "paused":
             menu.addAction(self.tr("Lend again"), self.resume)
             return
-        for text, hours in ((self.tr("Pause lending for 1 hour"), 1),
-                            (self.tr("Pause lending for 4 hours"), 4)):  # fmt: skip
+        for text, hours in (
+            (self.tr("Pause lending for 1 hour"), 1),
+            (self.tr("Pause lending for 4 hours"), 4),
+        ):
             menu.addAction(text, partial(self.pause, hours * HOUR_S))
         menu.addAction(self.tr("Pause lending until I resume"), lambda: self.pause(None))
 

@@ -150,16 +150,23 @@ def _view(snapshot: Json, without: Collection[str], centre: str, model: str) -> 
     chosen = next((one for one in (own, *beside) if model and one.get("model") == model), None)
     loaded = {} if is_of_another(snapshot, centre) else chosen or own
     return _View(
-        machines=machines, links=snapshot.get("links") or {},
-        told=snapshot.get("links_between") or {}, node=snapshot.get("node") or {},
-        loaded=loaded, me=me, centre=centre or me, without=without,
+        machines=machines,
+        links=snapshot.get("links") or {},
+        told=snapshot.get("links_between") or {},
+        node=snapshot.get("node") or {},
+        loaded=loaded,
+        me=me,
+        centre=centre or me,
+        without=without,
         hosts=frozenset(key for key, _ in hosts_of(snapshot)),
-        left_out=_left_out(loaded), replicas=replicas_of(loaded),
-        own_bytes=_own_bytes(own, embeds, *beside), several=(own, *beside) if beside and not chosen else (),
+        left_out=_left_out(loaded),
+        replicas=replicas_of(loaded),
+        own_bytes=_own_bytes(own, embeds, *beside),
+        several=(own, *beside) if beside and not chosen else (),
         not_shown=tuple(one for one in (own, *beside) if chosen and one is not chosen),
         vectors="" if embeds.get("ranks") else str(embeds.get("model") or ""),
         scores=str(embeds.get("model") or "") if embeds.get("ranks") else "",
-    )  # fmt: skip
+    )
 
 
 def _machine(view: _View, key: str, one: Json) -> MachineFacts:

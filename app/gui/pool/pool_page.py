@@ -33,7 +33,7 @@ from app.gui.pool.link_table import LinkTable
 from app.gui.pool.load_forecast import Outlook
 from app.gui.pool.load_without import Loading
 from app.gui.pool.machine_actions import Acts
-from app.gui.pool.machine_facts import (  # fmt: skip
+from app.gui.pool.machine_facts import (
     MachineFacts,
     Stranger,
     active_of,
@@ -136,8 +136,14 @@ class PoolPage(Page):
     def _begin(self) -> None:
         """All parts are there."""
         services = self.services
-        for changed in (services.pool.changed, services.pool.link_changed, services.theme.changed, self.outlook.changed,
-                        self.acts.changed, self.loading.changed):  # fmt: skip
+        for changed in (
+            services.pool.changed,
+            services.pool.link_changed,
+            services.theme.changed,
+            self.outlook.changed,
+            self.acts.changed,
+            self.loading.changed,
+        ):
             changed.connect(self._follow)
         self._show_view(self._usual_view())
         self._tell()
@@ -213,9 +219,13 @@ class PoolPage(Page):
     def _make_panels(self) -> None:
         services = self.services
         acts = HeadActs(
-            lambda: services.go(page_names.MODELS), self.loading.unload, self.loading.again, self.loading.cancel,
-            self.loading.measure, lambda: services.go(LOG),
-        )  # fmt: skip
+            lambda: services.go(page_names.MODELS),
+            self.loading.unload,
+            self.loading.again,
+            self.loading.cancel,
+            self.loading.measure,
+            lambda: services.go(LOG),
+        )
         self.headline = Headline(services.theme, acts)
         self.what_if = WhatIf(self.loading.load_without, self.outlook.take_all_back)
         adds = button(self.tr("Add a machine"), self.add_machine)
@@ -228,8 +238,14 @@ class PoolPage(Page):
     def _place(self) -> None:
         body = QWidget()
         parts = (
-            self.headline, self.what_if, self.placements, self.stack, self.alone, self.nearby, self.inspector,
-        )  # fmt: skip
+            self.headline,
+            self.what_if,
+            self.placements,
+            self.stack,
+            self.alone,
+            self.nearby,
+            self.inspector,
+        )
         box = column(*parts, gap=sizes.M)
         box.setStretch(parts.index(self.stack), 1)
         self.content.addWidget(scrolled(body))  # large text, with a machine's details
@@ -276,9 +292,14 @@ class PoolPage(Page):
         self.add.setVisible(may_change(self.machines))
         self._show_alone(alone and may_change(self.machines))
         self.headline.show_pool(
-            pool.loaded, outlook.now, measuring=self.loading.measuring, hosts=pool.hosts,
-            beside=others_loaded(pool), failed=pool.load_failed, why=pool.why_load_failed,
-        )  # fmt: skip
+            pool.loaded,
+            outlook.now,
+            measuring=self.loading.measuring,
+            hosts=pool.hosts,
+            beside=others_loaded(pool),
+            failed=pool.load_failed,
+            why=pool.why_load_failed,
+        )
         self.what_if.show_change(self.machines, outlook.now, outlook.then)
         is_loading = (pool.loaded or {}).get("state") == "loading"
         self.headline.setVisible(is_loading or not outlook.without)

@@ -133,9 +133,11 @@ class About(Group):
         qt.setAccessibleName(self.tr("Show the licence of Qt"))
         self.add(
             Setting(
-                "Poolhouse", self.tr("Version {version}. Free software: Apache License 2.0.").format(
+                "Poolhouse",
+                self.tr("Version {version}. Free software: Apache License 2.0.").format(
                     version=__version__
-                ), own,
+                ),
+                own,
             ),
             Setting(
                 f"Qt {qVersion()}",
@@ -143,10 +145,11 @@ class About(Group):
                     "Used unchanged under the LGPL, version 3. Its libraries are separate files beside "
                     "the app and may be replaced by your own. Source: code.qt.io"
                 ),
-                qt, words="pyside lgpl",
+                qt,
+                words="pyside lgpl",
             ),
             Setting(self.tr("Icons"), self.tr("Drawn for Poolhouse."), icons),
-        )  # fmt: skip
+        )
         self.list = QTreeWidget()
         self.list.setColumnCount(3)
         self.list.setHeaderLabels([self.tr("Library"), self.tr("Version"), self.tr("Licence")])
@@ -159,11 +162,14 @@ class About(Group):
         text = button(self.tr("Show licence text"), self._chosen)
         self.add(
             Setting(
-                "", "", column(self.list, row(None, text), gap=sizes.S), wide=True,
+                "",
+                "",
+                column(self.list, row(None, text), gap=sizes.S),
+                wide=True,
                 words=self.tr("Libraries licences"),
             ),
             title=self.tr("Built on"),
-        )  # fmt: skip
+        )
 
     def refresh(self) -> None:
         if not self.list.topLevelItemCount():

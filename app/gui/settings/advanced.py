@@ -38,16 +38,20 @@ class Advanced(Group):
         self.add(
             Setting(
                 self.tr("Why can it not see my other computer?"),
-                self.tr("Tests this computer and its network, and names one cause. Also by the key F1."),
-                why, words="doctor firewall help",
+                self.tr(
+                    "Tests this computer and its network, and names one cause. Also by the key F1."
+                ),
+                why,
+                words="doctor firewall help",
             ),
             Setting(
                 self.tr("Diagnostics for whoever helps you"),
                 self.tr("Logs and settings in one file, without names, addresses and chats."),
-                save, words="log zip",
+                save,
+                words="log zip",
             ),
             title=self.tr("Help"),
-        )  # fmt: skip
+        )
         self.restart = button(self.tr("Restart it"), self._restart)
         self._node = Setting(self.tr("Background service"), "", self.restart, words="node version")
         folder = button(self.tr("Open"), self._open)
@@ -64,11 +68,13 @@ class Advanced(Group):
             self._node,
             Setting(self.tr("Data folder"), str(services.launcher.home), folder, words="home path"),
             Setting(
-                self.tr("The last lines of its log"), self.tr("No text of your chats is written there."),
-                below, wide=True,
+                self.tr("The last lines of its log"),
+                self.tr("No text of your chats is written there."),
+                below,
+                wide=True,
             ),
             title=self.tr("Background service"),
-        )  # fmt: skip
+        )
         services.pool.link_changed.connect(self._tell)
 
     def refresh(self) -> None:

@@ -41,25 +41,36 @@ class Chat(Group):
         )
         self.add(
             Setting(
-                self.tr("System message"), self.tr("Said to the model before every new chat."),
-                self.system, wide=True, default=self.tr("Default: none"), words="prompt",
+                self.tr("System message"),
+                self.tr("Said to the model before every new chat."),
+                self.system,
+                wide=True,
+                default=self.tr("Default: none"),
+                words="prompt",
             ),
             Setting(
-                self.tr("Send with"), self.tr("Shift+Enter always begins a new line."), self.send,
-                default=self.tr("Default: Enter"), words="key keyboard",
+                self.tr("Send with"),
+                self.tr("Shift+Enter always begins a new line."),
+                self.send,
+                default=self.tr("Default: Enter"),
+                words="key keyboard",
             ),
             title=self.tr("New chats"),
-        )  # fmt: skip
+        )
         words = self.tr("Read paragraphs aloud")
         self.paragraphs = Switch(services.theme, words, lambda on: self._keep(PARAGRAPHS, on))
         self.add(
             Setting(
                 words,
-                self.tr("A screen reader hears each paragraph as it is done, not the answer at its end."),
-                self.paragraphs, default=self.tr("Default: off"), words="screen reader accessibility",
+                self.tr(
+                    "A screen reader hears each paragraph as it is done, not the answer at its end."
+                ),
+                self.paragraphs,
+                default=self.tr("Default: off"),
+                words="screen reader accessibility",
             ),
             title=self.tr("Answers"),
-        )  # fmt: skip
+        )
         self.numbers = {value.name: self._number(value) for value in VALUES}
         self.add(*(self._setting(value) for value in VALUES), title=self.tr("Sampling"))
 
@@ -101,19 +112,23 @@ class Chat(Group):
     def _setting(self, value: Value) -> Setting:
         titles = {
             "temperature": (
-                self.tr("Temperature"), self.tr("Higher: more varied. 0: always the likeliest word."),
+                self.tr("Temperature"),
+                self.tr("Higher: more varied. 0: always the likeliest word."),
             ),
             "top_k": (self.tr("Top k"), self.tr("Chooses among so many words. 0: among all.")),
             "top_p": (
-                self.tr("Top p"), self.tr("Chooses among the likeliest that make up this share. 1: all."),
+                self.tr("Top p"),
+                self.tr("Chooses among the likeliest that make up this share. 1: all."),
             ),
             "min_p": (
-                self.tr("Min p"), self.tr("Leaves out what is rarer than this share of the likeliest."),
+                self.tr("Min p"),
+                self.tr("Leaves out what is rarer than this share of the likeliest."),
             ),
             "repeat_penalty": (
-                self.tr("Repeat penalty"), self.tr("Above 1: says the same less often."),
+                self.tr("Repeat penalty"),
+                self.tr("Above 1: says the same less often."),
             ),
-        }  # fmt: skip
+        }
         title, about = titles[value.name]
         default = self.tr("Default: {value}").format(
             value=formats.number(value.default, value.digits)

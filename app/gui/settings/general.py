@@ -63,10 +63,12 @@ class General(Group):
         self.add(
             Setting("", "", self.autostart, wide=True, words=self.tr("Start at sign-in login")),
             Setting(
-                self.tr("First steps"), self.tr("Name, role and pairing, as on the first day."), again
+                self.tr("First steps"),
+                self.tr("Name, role and pairing, as on the first day."),
+                again,
             ),
             title=self.tr("Start"),
-        )  # fmt: skip
+        )
 
     def refresh(self) -> None:
         preferences = self.services.preferences

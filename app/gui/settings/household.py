@@ -52,15 +52,17 @@ class Household(Group):
                     "of this machine end; models and chats stay. The old identity is kept beside the "
                     "new one."
                 ),
-                button(self.tr("Leave…"), self._leave), words="reset identity",
+                button(self.tr("Leave…"), self._leave),
+                words="reset identity",
             ),
             Setting(
                 self.tr("Key of this machine"),
                 self.tr("It proves to the others who this is, and never leaves this computer."),
-                self.where, words="keyring",
+                self.where,
+                words="keyring",
             ),
             title=self.tr("Identity"),
-        )  # fmt: skip
+        )
         services.pool.changed.connect(self._tell)
 
     def refresh(self) -> None:

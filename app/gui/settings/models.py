@@ -89,9 +89,10 @@ def _moving(move: Json) -> str:
     if move.get("waits"):
         return here(str(move["waits"]))
     words = _tr("Moving {name}. In all {done} of {total}").format(
-        name=move["name"], done=formats.size(move["done_bytes"]),
+        name=move["name"],
+        done=formats.size(move["done_bytes"]),
         total=formats.size(move["total_bytes"]),
-    )  # fmt: skip
+    )
     if move.get("bytes_per_s"):
         words += f" · {formats.size(move['bytes_per_s'])}/s"
     if move.get("seconds_left") is not None:
@@ -131,9 +132,11 @@ class Models(Group):
             self.tr("Your models"), "", Flow(self.models, self._open("models")), words="folder disk"
         )
         self._stages = Setting(
-            self.tr("Layers for other machines"), "", Flow(self.stages, self._open("stages")),
+            self.tr("Layers for other machines"),
+            "",
+            Flow(self.stages, self._open("stages")),
             words="folder disk stages",
-        )  # fmt: skip
+        )
         self.place = ModelsPlace(services)
         self.place_row = Setting("", "", self.place, wide=True, words="folder disk move choose")
         self.add(self._models, self.place_row, self._stages, title=self.tr("Folders"))
@@ -148,9 +151,12 @@ class Models(Group):
         save = button(self.tr("Save"), self._save)
         save.setAccessibleName(self.tr("Save the access token"))
         self._token = Setting(
-            self.tr("Access token for Hugging Face"), "",
-            Flow(self.token, save, self.remove), wide=True, words="hub gated",
-        )  # fmt: skip
+            self.tr("Access token for Hugging Face"),
+            "",
+            Flow(self.token, save, self.remove),
+            wide=True,
+            words="hub gated",
+        )
         self.add(self._token, title=self.tr("Gated models"))
         name = self.tr("Let my other machines copy models from here")
         self.share = Switch(services.theme, name, self._share)
@@ -161,10 +167,12 @@ class Models(Group):
                     "A model that was downloaded or imported here then goes over your own network to a machine of your "
                     "household that wants the very same one, and not over the internet once more."
                 ),
-                self.share, default=self.tr("Default: off"), words="share household lan",
+                self.share,
+                default=self.tr("Default: off"),
+                words="share household lan",
             ),
             title=self.tr("Your household"),
-        )  # fmt: skip
+        )
         self._shown_folder: object = None
         services.pool.changed.connect(self._look_again)
 

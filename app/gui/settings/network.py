@@ -116,9 +116,13 @@ class Network(Group):
         self.reaching = Reaching(services)
         self._reaching = Setting(
             self.tr("Reach a machine by its address"),
-            self.tr("For one that is not found by itself. Its own page Settings, Network shows the address."),
-            self.reaching, wide=True, words="ip host",
-        )  # fmt: skip
+            self.tr(
+                "For one that is not found by itself. Its own page Settings, Network shows the address."
+            ),
+            self.reaching,
+            wide=True,
+            words="ip host",
+        )
         self.box.insertWidget(1, self.restart)
         self._add(name, Flow(self.address, copy))
         services.pool.changed.connect(self._tell_node)
@@ -133,31 +137,41 @@ class Network(Group):
     def _add(self, name: QLayout, address: QLayout) -> None:
         self.add(
             Setting(
-                self.tr("Name of this machine"), self.tr("The others see it. Never your login name."),
-                name, wide=True,
+                self.tr("Name of this machine"),
+                self.tr("The others see it. Never your login name."),
+                name,
+                wide=True,
             ),
             Setting(
-                self.tr("Address"), self.tr("Where the other machines reach this one."),
+                self.tr("Address"),
+                self.tr("Where the other machines reach this one."),
                 address,
                 words="ip",
             ),
             Setting(
-                self.tr("Port"), self.tr("For a router or firewall that wants a fixed one."), self.port,
+                self.tr("Port"),
+                self.tr("For a router or firewall that wants a fixed one."),
+                self.port,
                 default=self.tr("Default: any free one, and then always the same"),
             ),
             Setting(
                 self.tr("Find machines nearby"),
                 self.tr("By multicast in your network. Off: machines are reached by address only."),
-                self.discovery, default=self.tr("Default: on"), words="discovery mdns",
+                self.discovery,
+                default=self.tr("Default: on"),
+                words="discovery mdns",
             ),
-        )  # fmt: skip
+        )
         self.add(
             Setting(
-                "", "", self.interfaces, wide=True,
+                "",
+                "",
+                self.interfaces,
+                wide=True,
                 words=self.tr("Interfaces ethernet wi-fi vpn cable virtual"),
             ),
             title=self.tr("Interfaces of this computer"),
-        )  # fmt: skip
+        )
         self.add(self._reaching, title=self.tr("Other machines"))
 
     def _tell_node(self) -> None:

@@ -113,13 +113,17 @@ class Privacy(Group):
             self._machines,
             Setting(
                 self.tr("Your network"),
-                self.tr("Announces that a Poolhouse is here, without a name, so that others find it."),
-                self.nearby, words="multicast discovery",
+                self.tr(
+                    "Announces that a Poolhouse is here, without a name, so that others find it."
+                ),
+                self.nearby,
+                words="multicast discovery",
             ),
             Setting(
                 self.tr("huggingface.co"),
                 self.tr("Only when you search for a model there or download one."),
-                self.hub, words="hub download",
+                self.hub,
+                words="hub download",
             ),
             Setting(
                 self.tr("Other servers that you named"),
@@ -127,11 +131,12 @@ class Privacy(Group):
                     "What programs ask, here or on a guest of yours, may go to a server that is turned on in "
                     "Settings, Local API. What you write in this window does not."
                 ),
-                self.upstreams, words="upstream api",
+                self.upstreams,
+                words="upstream api",
             ),
             self._asked,
             title=self.tr("Connections this app makes"),
-        )  # fmt: skip
+        )
         self._unasked = Setting(
             self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")
         )
@@ -143,7 +148,7 @@ class Privacy(Group):
             ),
             self._unasked,
             title=self.tr("Connections it does not make"),
-        )  # fmt: skip
+        )
 
     def _add_places(self) -> None:
         self.add(self.encrypted, title=self.tr("Your chats"))
@@ -155,18 +160,17 @@ class Privacy(Group):
             Setting(self.tr("Key of your chats"), "", self.chat_key, words="keyring encrypted"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
             title=self.tr("Where it is kept"),
-        )  # fmt: skip
+        )
         remove = button(self.tr("Remove all data…"), self._erase)
         self.add(
             Setting(
                 self.tr("Remove all data"),
-                self.tr(
-                    "Deletes everything that Poolhouse keeps on this computer, and quits."
-                ),
-                remove, words="delete uninstall erase",
+                self.tr("Deletes everything that Poolhouse keeps on this computer, and quits."),
+                remove,
+                words="delete uninstall erase",
             ),
             title=self.tr("Before you remove Poolhouse"),
-        )  # fmt: skip
+        )
 
     def refresh(self) -> None:
         self._tell_machines()

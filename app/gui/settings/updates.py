@@ -40,18 +40,21 @@ class Updates(Group):
         self._others = Setting(
             self.tr("Your other machines"),
             self.tr("Machines of one household need the same version to share a model."),
-            self.others, words="household version",
-        )  # fmt: skip
+            self.others,
+            words="household version",
+        )
         self.add(
             Setting("Poolhouse", "", Value(__version__), words=self.tr("Version")),
             Setting(
-                self.tr("Engine"), self.tr("What computes the models. It comes with Poolhouse."),
-                self.engine, words="llama.cpp llamacpp",
+                self.tr("Engine"),
+                self.tr("What computes the models. It comes with Poolhouse."),
+                self.engine,
+                words="llama.cpp llamacpp",
             ),
             self._others,
             Setting(self.tr("What is new"), changes, new, words="changelog"),
             title=self.tr("This version"),
-        )  # fmt: skip
+        )
         self._add_newer()
         services.pool.changed.connect(self._tell_others)
 
@@ -60,15 +63,21 @@ class Updates(Group):
         self.check = button(self.tr("Check now"), self._check)
         self.open = button(self.tr("Open its page"), self._open)
         self._place = Setting(
-            self.tr("Newest version"), "", Flow(self.newest, self.check, self.open), wide=True,
+            self.tr("Newest version"),
+            "",
+            Flow(self.newest, self.check, self.open),
+            wide=True,
             words="check update release",
-        )  # fmt: skip
+        )
         name = self.tr("Check once a day")
         self.daily = Switch(self.services.theme, name, self._choose)
         self._daily = Setting(
-            name, self.tr("Activity then says when there is a newer version."), self.daily,
-            default=self.tr("Default: off"), words="automatic update",
-        )  # fmt: skip
+            name,
+            self.tr("Activity then says when there is a newer version."),
+            self.daily,
+            default=self.tr("Default: off"),
+            words="automatic update",
+        )
         self._nowhere = Setting(
             self.tr("Poolhouse cannot look for updates"),
             self.tr(
@@ -77,7 +86,9 @@ class Updates(Group):
             ),
         )
         self.add(
-            self._nowhere, self._place, self._daily,
+            self._nowhere,
+            self._place,
+            self._daily,
             Setting(
                 self.tr("To update"),
                 self.tr(
@@ -87,7 +98,7 @@ class Updates(Group):
                 ),
             ),
             title=self.tr("Newer versions"),
-        )  # fmt: skip
+        )
         self._tell({"place": None})
 
     def refresh(self) -> None:

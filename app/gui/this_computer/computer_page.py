@@ -51,10 +51,14 @@ class ComputerPage(Page):
         self._cards.setContentsMargins(0, 0, sizes.M, 0)  # room for the scroll bar
         self._place()
         self.later(
-            lambda: self._add(self.state), lambda: self._add(self.memory), lambda: self._add(self.rules),
-            lambda: self._add(self.hours), lambda: self._add(self.hardware),
-            lambda: self._add(card(self.autostart)), self._begin,
-        )  # fmt: skip
+            lambda: self._add(self.state),
+            lambda: self._add(self.memory),
+            lambda: self._add(self.rules),
+            lambda: self._add(self.hours),
+            lambda: self._add(self.hardware),
+            lambda: self._add(card(self.autostart)),
+            self._begin,
+        )
 
     @cached_property
     def state(self) -> StateCard:

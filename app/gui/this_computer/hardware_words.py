@@ -45,9 +45,11 @@ def speed_words(answer: Json, ident: str) -> str | None:
         "Hardware", "{model}: {layer} a layer. Alone about {rate}, prompts about {prefill}."
     )
     return text.format(
-        model=model_name(str(answer.get("model"))), layer=formats.seconds(speed["layer_s"]),
-        rate=formats.speed(1 / token_s), prefill=formats.speed(rows / prefill_s),
-    )  # fmt: skip
+        model=model_name(str(answer.get("model"))),
+        layer=formats.seconds(speed["layer_s"]),
+        rate=formats.speed(1 / token_s),
+        prefill=formats.speed(rows / prefill_s),
+    )
 
 
 def _heat(hottest_c: float | None) -> str:

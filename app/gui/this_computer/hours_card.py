@@ -60,10 +60,11 @@ class HoursCard(QFrame):
     def _laid_out(self) -> QVBoxLayout:
         self.text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         presets = Flow(
-            label(self.tr("As text"), "muted"), self.text,
+            label(self.tr("As text"), "muted"),
+            self.text,
             button(self.tr("Nights"), lambda: self._choose(NIGHTS)),
             button(self.tr("Nights and weekends"), lambda: self._choose(NIGHTS_AND_WEEKENDS)),
-        )  # fmt: skip
+        )
         return column(self.grid, presets, self._problem, gap=sizes.M)
 
     def show_state(self) -> None:

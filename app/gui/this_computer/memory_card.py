@@ -132,9 +132,13 @@ class Swatch(QWidget):
 
 STEP, MOST_STEPS = 128 << 20, 256  # of the slider; wider steps where there is more memory
 LOOKS = (
-    ("border", SOLID), ("good", SOLID), ("accent", SOLID), ("accent", DENSE), ("warning", DENSE),
+    ("border", SOLID),
+    ("good", SOLID),
+    ("accent", SOLID),
+    ("accent", DENSE),
+    ("warning", DENSE),
     ("hairline", SOLID),
-)  # fmt: skip
+)
 LEGEND_COLUMNS = 3
 NO_LIMIT = LINK_LEAST_MBIT - 1
 
@@ -187,9 +191,13 @@ class MemoryCard(QFrame):
 
     def _names(self) -> tuple[str, ...]:
         return (
-            self.tr("Other programs"), self.tr("Your own model"), self.tr("Used by others"),
-            self.tr("Lent, unused"), self.tr("Always kept for you"), self.tr("Free"),
-        )  # fmt: skip
+            self.tr("Other programs"),
+            self.tr("Your own model"),
+            self.tr("Used by others"),
+            self.tr("Lent, unused"),
+            self.tr("Always kept for you"),
+            self.tr("Free"),
+        )
 
     def _legend(self, services: AppContext) -> Flow:
         """All entries as wide as the widest, so that they stand below each other."""

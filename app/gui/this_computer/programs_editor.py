@@ -73,9 +73,11 @@ class ProgramsEditor(QWidget):
 
     def _line(self, name: str, running: bool) -> QHBoxLayout:
         remove = IconButton(
-            self._services.theme, "close", self.tr("Remove {name}").format(name=name),
+            self._services.theme,
+            "close",
+            self.tr("Remove {name}").format(name=name),
             lambda: self._remove(name),
-        )  # fmt: skip
+        )
         words = self.tr("running now") if running else self.tr("not running")
         line = row(
             Elided(name), label(words, "warning" if running else "caption"), remove, gap=sizes.M

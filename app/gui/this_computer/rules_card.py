@@ -49,9 +49,11 @@ class RulesCard(QFrame):
     def _idle_row(self) -> QWidget:
         title = self.tr("While I use this computer")
         self.idle_minutes = Number(
-            self.tr("Minutes unused before it lends"), self.tr("min"), (1, MOST_IDLE_MINUTES),
+            self.tr("Minutes unused before it lends"),
+            self.tr("min"),
+            (1, MOST_IDLE_MINUTES),
             lambda minutes: self._lending.change({"idle_s": minutes * MINUTE_S}),
-        )  # fmt: skip
+        )
         self.idle = Switch(self._theme, title, self._idle_switched)
         self._idle = RuleRow(title, self.idle_minutes, self.idle)
         return self._idle
@@ -59,9 +61,11 @@ class RulesCard(QFrame):
     def _battery_row(self) -> QWidget:
         title = self.tr("On battery")
         self.battery_percent = Number(
-            self.tr("Pause below this charge"), "%", (1, 100),
+            self.tr("Pause below this charge"),
+            "%",
+            (1, 100),
             lambda percent: self._lending.change({"battery_percent": percent}),
-        )  # fmt: skip
+        )
         self.battery = Switch(self._theme, title, self._battery_switched)
         self._battery = RuleRow(title, self.battery_percent, self.battery)
         return self._battery
@@ -83,9 +87,11 @@ class RulesCard(QFrame):
     def _hot_row(self) -> QWidget:
         title = self.tr("While this computer is too hot")
         self.hot_celsius = Number(
-            self.tr("Pause from this temperature on"), "°C", HOT_BOUNDS,
+            self.tr("Pause from this temperature on"),
+            "°C",
+            HOT_BOUNDS,
             lambda degrees: self._lending.change({"hot_celsius": degrees}),
-        )  # fmt: skip
+        )
         self.hot = Switch(self._theme, title, lambda on: self._lending.change({"hot": on}))
         self._hot = RuleRow(title, self.hot_celsius, self.hot)
         return self._hot
@@ -104,9 +110,11 @@ class RulesCard(QFrame):
     def _drain_row(self) -> QWidget:
         title = self.tr("A running answer may still take")
         self.drain = Number(
-            title, self.tr("s"), (0, MOST_DRAIN_S),
+            title,
+            self.tr("s"),
+            (0, MOST_DRAIN_S),
             lambda seconds: self._lending.change({"drain_s": seconds}),
-        )  # fmt: skip
+        )
         self._drain = RuleRow(title, self.drain)
         self._drain.say(self.tr("Then a pause takes the memory back. Stop now waits for nothing."))
         return self._drain

@@ -15,9 +15,11 @@ DAYS_A_WEEK = 7
 LABEL_STEPS = (3, 6, 12)  # hours between labels, as there is room
 FOCUS_LINE = 2
 STEPS = {
-    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0),
+    Qt.Key.Key_Left: (0, -1),
+    Qt.Key.Key_Right: (0, 1),
+    Qt.Key.Key_Up: (-1, 0),
     Qt.Key.Key_Down: (1, 0),
-}  # fmt: skip
+}
 
 
 class WeekGrid(QWidget):

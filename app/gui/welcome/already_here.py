@@ -29,9 +29,13 @@ class AlreadyHere(QWidget):
         self.take, self.stop = button("", others.take), button(self.tr("Stop"), others.stop)
         self.show_them = button(self.tr("Show them on the page Models"), self.wanted.emit)
         inner = card(
-            label(self.tr("Already on this computer"), "section"), self.about, self.names,
-            self.problem, row(self.take, self.stop, self.show_them, None), gap=sizes.S,
-        )  # fmt: skip
+            label(self.tr("Already on this computer"), "section"),
+            self.about,
+            self.names,
+            self.problem,
+            row(self.take, self.stop, self.show_them, None),
+            gap=sizes.S,
+        )
         self.setLayout(column(inner))
         others.changed.connect(self._tell)
         self._tell()
@@ -62,8 +66,9 @@ class AlreadyHere(QWidget):
         text = self.tr(
             "%n model(s) of {apps} can be used in place, without a download: {size}. "
             "Each file is read once to check it.",
-            "", len(left),
-        )  # fmt: skip
+            "",
+            len(left),
+        )
         size = formats.size(sum(int(one["size_bytes"]) for one in left))
         return text.format(apps=apps, size=size)
 

@@ -357,9 +357,12 @@ class Welcome(QWidget):
         name, others = NameStep(services), OtherModels(services, self)
         name.late.refused.connect(self._failed)
         self._steps: list[Step] = [
-            name, FoundStep(services, others), RoleStep(services), PairStep(services),
+            name,
+            FoundStep(services, others),
+            RoleStep(services),
+            PairStep(services),
             ReadyStep(services, others),
-        ]  # fmt: skip
+        ]
         self._stack = _OneStep(self._steps)
         for step in self._steps:
             step.leave.connect(self.end)

@@ -247,9 +247,14 @@ class Completer:
             most = max(0, most - len(await self._text.tokenize(asked.thought, bos=False)))
         marks = CHATML_MARKS if "template_none" in asked.notes else ()
         reader = Reader(
-            self._text.detokenizer(signs), question.stop, splitter,
-            signs=signs, most_thought=most, waits=waits, ends=marks,
-        )  # fmt: skip
+            self._text.detokenizer(signs),
+            question.stop,
+            splitter,
+            signs=signs,
+            most_thought=most,
+            waits=waits,
+            ends=marks,
+        )
         conversation = question.conversation
         if (waits or most is not None) and conversation is None:
             conversation = f"thought {secrets.token_hex(8)}"  # its parts share what was computed

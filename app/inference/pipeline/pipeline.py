@@ -154,9 +154,15 @@ class Pipeline:
         work, (ahead, held) = self._work, self._work.standing(request)
         serves = self.lost is None and self.news is None
         return Standing(
-            pace_of([stage.pace for stage in self._stages]), serves, work.n_running,
-            work.n_waiting, self._shape.slots, ahead, held, work.usual.seconds,
-        )  # fmt: skip
+            pace_of([stage.pace for stage in self._stages]),
+            serves,
+            work.n_running,
+            work.n_waiting,
+            self._shape.slots,
+            ahead,
+            held,
+            work.usual.seconds,
+        )
 
     @property
     def n_running(self) -> int:

@@ -265,9 +265,14 @@ class StageClient:
     ) -> None:
         """A slot of the last run starts a sequence, before the steps sent from now on (orders.Begin)."""
         order = orders.Begin(
-            request=0, pipeline=self.run.pipeline.hex(), slot=slot, due_from=due_from,
-            sampling=sampling, history=tuple(history), drawn=drawn,
-        )  # fmt: skip
+            request=0,
+            pipeline=self.run.pipeline.hex(),
+            slot=slot,
+            due_from=due_from,
+            sampling=sampling,
+            history=tuple(history),
+            drawn=drawn,
+        )
         await self._link.begin(order, self)
 
     async def begin_there(self, order: orders.Begin) -> None:

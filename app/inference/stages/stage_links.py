@@ -98,9 +98,13 @@ def own_stage(
 
 
 def lent_stage(
-    channel: FrameChannel, run: Run, name: str, *, deadlines: Deadlines | None = None,
+    channel: FrameChannel,
+    run: Run,
+    name: str,
+    *,
+    deadlines: Deadlines | None = None,
     peer: Peer | None = None,
-) -> StageClient:  # fmt: skip
+) -> StageClient:
     """A run on another machine, whose name stands in what the user reads.
 
     peer: how to reach that machine when the channel breaks; without it, it is lost then.

@@ -136,8 +136,13 @@ class Text:
         template; begun_at: when the chat began, for a template that names the date. Raises BadInput.
         """
         order = _order(
-            messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages)
-        )  # fmt: skip
+            messages,
+            tools,
+            options=options,
+            begun_at=begun_at,
+            ids=True,
+            continues=_is_begun(messages),
+        )
         async with self._one_order:  # one order for both: each wakes the worker
             prompt = await self._render(order)
         ids, vocabulary = prompt.ids, self.vocabulary

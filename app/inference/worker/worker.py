@@ -48,19 +48,29 @@ class Basic(ctypes.Structure):
     """JOBOBJECT_BASIC_LIMIT_INFORMATION."""
 
     _fields_ = (
-        ("process_time", c_int64), ("job_time", c_int64), ("flags", c_uint32),
-        ("least_set", c_size_t), ("most_set", c_size_t), ("most_processes", c_uint32),
-        ("affinity", c_size_t), ("priority", c_uint32), ("scheduling", c_uint32),
-    )  # fmt: skip
+        ("process_time", c_int64),
+        ("job_time", c_int64),
+        ("flags", c_uint32),
+        ("least_set", c_size_t),
+        ("most_set", c_size_t),
+        ("most_processes", c_uint32),
+        ("affinity", c_size_t),
+        ("priority", c_uint32),
+        ("scheduling", c_uint32),
+    )
 
 
 class Limits(ctypes.Structure):
     """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
     _fields_ = (
-        ("basic", Basic), ("io", c_uint64 * 6), ("process_memory", c_size_t),
-        ("job_memory", c_size_t), ("peak_process", c_size_t), ("peak_job", c_size_t),
-    )  # fmt: skip
+        ("basic", Basic),
+        ("io", c_uint64 * 6),
+        ("process_memory", c_size_t),
+        ("job_memory", c_size_t),
+        ("peak_process", c_size_t),
+        ("peak_job", c_size_t),
+    )
 
 
 def limits(most_bytes: int = 0) -> Limits:
@@ -281,9 +291,14 @@ class Worker(asyncio.SubprocessProtocol):
         flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: our Ctrl-C is not its
         try:
             await asyncio.get_running_loop().subprocess_exec(
-                lambda: worker, sys.executable, "-P", "-m", "backends",
-                env=environment(threads.most, reads, forms=forms), creationflags=flags,
-            )  # fmt: skip
+                lambda: worker,
+                sys.executable,
+                "-P",
+                "-m",
+                "backends",
+                env=environment(threads.most, reads, forms=forms),
+                creationflags=flags,
+            )
         except OSError as error:
             raise StageLost("worker_not_started", worker=name, cause=str(error)) from None
         if low_priority:

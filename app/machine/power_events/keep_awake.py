@@ -15,9 +15,13 @@ from collections.abc import Callable, Sequence
 log = logging.getLogger(__name__)
 
 LINUX = (
-    "systemd-inhibit", "--what=sleep:idle", "--who=Poolhouse", "--mode=block",
-    "--why=Other computers wait for an answer", "cat",
-)  # fmt: skip
+    "systemd-inhibit",
+    "--what=sleep:idle",
+    "--who=Poolhouse",
+    "--mode=block",
+    "--why=Other computers wait for an answer",
+    "cat",
+)
 """`cat` ends with the pipe to it, so with us."""
 MACOS = ("caffeinate", "-i", "-w", str(os.getpid()))
 ES_CONTINUOUS, ES_SYSTEM_REQUIRED = 0x80000000, 0x00000001  # winbase.h

@@ -21,8 +21,10 @@ log = logging.getLogger(__name__)
 CAN_SLEEP, WILL_SLEEP = 0xE0000270, 0xE0000280  # kIOMessageCanSystemSleep, …SystemWillSleep
 WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # of some wakings only the first is said
 MEANS = {
-    WILL_SLEEP: Going.SLEEPS, WILL_POWER_ON: Going.STAYS, HAS_POWERED_ON: Going.STAYS,
-}  # fmt: skip
+    WILL_SLEEP: Going.SLEEPS,
+    WILL_POWER_ON: Going.STAYS,
+    HAS_POWERED_ON: Going.STAYS,
+}
 ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # else the system waits for half a minute
 WAITS_SECONDS = 4.5  # node/lend_rules.py takes no longer
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
@@ -75,7 +77,11 @@ def _declare(iokit: Any, core: Any) -> None:
     port = mode = source = c_void_p
     root = notifier = c_uint32  # mach ports
     for function, result, given in (
-        (iokit.IORegisterForSystemPower, root, (c_void_p, POINTER(port), CALLED, POINTER(notifier))),
+        (
+            iokit.IORegisterForSystemPower,
+            root,
+            (c_void_p, POINTER(port), CALLED, POINTER(notifier)),
+        ),
         (iokit.IODeregisterForSystemPower, c_int32, (POINTER(notifier),)),
         (iokit.IOAllowPowerChange, c_int32, (root, c_ssize_t)),
         (iokit.IOServiceClose, c_int32, (root,)),
@@ -85,7 +91,7 @@ def _declare(iokit: Any, core: Any) -> None:
         (core.CFRunLoopAddSource, None, (c_void_p, source, mode)),
         (core.CFRunLoopRemoveSource, None, (c_void_p, source, mode)),
         (core.CFRunLoopRunInMode, c_int32, (mode, c_double, c_ubyte)),
-    ):  # fmt: skip
+    ):
         function.restype, function.argtypes = result, given
 
 

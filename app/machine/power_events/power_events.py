@@ -18,12 +18,18 @@ from app.machine.power_events.power_event import Going, Tell
 log = logging.getLogger(__name__)
 
 LOGIND, MANAGER, PATH = (
-    "org.freedesktop.login1", "org.freedesktop.login1.Manager", "/org/freedesktop/login1"
-)  # fmt: skip
+    "org.freedesktop.login1",
+    "org.freedesktop.login1.Manager",
+    "/org/freedesktop/login1",
+)
 DELAY = (
-    "systemd-inhibit", "--what=sleep:shutdown", "--who=Poolhouse", "--mode=delay",
-    "--why=Other computers are told first", "cat",
-)  # fmt: skip
+    "systemd-inhibit",
+    "--what=sleep:shutdown",
+    "--who=Poolhouse",
+    "--mode=delay",
+    "--why=Other computers are told first",
+    "cat",
+)
 """`cat` ends with the pipe to it, so with us. The system waits for 5 s at most."""
 AGAIN_SECONDS = 60.0  # between two attempts to reach the bus
 

@@ -38,10 +38,17 @@ class WindowClass(ctypes.Structure):
     """WNDCLASSW."""
 
     _fields_ = (
-        ("style", wintypes.UINT), ("procedure", WNDPROC), ("class_extra", c_int), ("window_extra", c_int),
-        ("instance", wintypes.HINSTANCE), ("icon", wintypes.HANDLE), ("cursor", wintypes.HANDLE),
-        ("background", wintypes.HANDLE), ("menu", wintypes.LPCWSTR), ("name", wintypes.LPCWSTR),
-    )  # fmt: skip
+        ("style", wintypes.UINT),
+        ("procedure", WNDPROC),
+        ("class_extra", c_int),
+        ("window_extra", c_int),
+        ("instance", wintypes.HINSTANCE),
+        ("icon", wintypes.HANDLE),
+        ("cursor", wintypes.HANDLE),
+        ("background", wintypes.HANDLE),
+        ("menu", wintypes.LPCWSTR),
+        ("name", wintypes.LPCWSTR),
+    )
 
 
 class SessionWindow:
@@ -98,7 +105,11 @@ def _declare(user32: Any, kernel32: Any) -> None:
     place = (c_int, c_int, c_int, c_int)
     for function, result, given in (
         (user32.RegisterClassW, atom, (POINTER(WindowClass),)),
-        (user32.CreateWindowExW, handle, (dword, text, text, dword, *place, handle, handle, handle, c_void_p)),
+        (
+            user32.CreateWindowExW,
+            handle,
+            (dword, text, text, dword, *place, handle, handle, handle, c_void_p),
+        ),
         (user32.DefWindowProcW, c_ssize_t, message),
         (user32.MsgWaitForMultipleObjects, dword, (dword, c_void_p, flag, dword, dword)),
         (user32.PeekMessageW, flag, (POINTER(wintypes.MSG), handle, uint, uint, uint)),
@@ -107,5 +118,5 @@ def _declare(user32: Any, kernel32: Any) -> None:
         (user32.UnregisterClassW, flag, (text, handle)),
         (kernel32.GetModuleHandleW, handle, (text,)),
         (kernel32.SetProcessShutdownParameters, flag, (dword, dword)),
-    ):  # fmt: skip
+    ):
         function.restype, function.argtypes = result, given

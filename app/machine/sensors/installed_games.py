@@ -47,8 +47,10 @@ def installed(
     """By name. menus: folders of entries; steams: folders of Steam; None: where this system has them."""
     found: dict[str, Game] = {}
     home = Path.home()
-    for game in (*_of_menus(menus if menus is not None else _menus(home)),
-                 *_of_steam(steams if steams is not None else _steams(home))):  # fmt: skip
+    for game in (
+        *_of_menus(menus if menus is not None else _menus(home)),
+        *_of_steam(steams if steams is not None else _steams(home)),
+    ):
         fits = 0 < len(game.program) <= MAX_PROGRAM_CHARACTERS and game.program.isprintable()
         if fits and game.name.isprintable() and game.program not in STARTERS:
             found.setdefault(game.program, game)

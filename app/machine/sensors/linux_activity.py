@@ -25,9 +25,13 @@ SAVER = (
 X11 = (sys.executable, "-I", "-S", str(Path(x11_idle.__file__ or "")))
 X11_SCREEN = (sys.executable, "-I", "-S", str(Path(x11_fullscreen.__file__ or "")))
 SEAT = (
-    "loginctl", "show-seat", "seat0", "--property=ActiveSession",
-    "--property=IdleHint", "--property=IdleSinceHintMonotonic",
-)  # fmt: skip
+    "loginctl",
+    "show-seat",
+    "seat0",
+    "--property=ActiveSession",
+    "--property=IdleHint",
+    "--property=IdleSinceHintMonotonic",
+)
 
 
 def idle_seconds(

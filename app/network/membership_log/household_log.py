@@ -184,9 +184,13 @@ class LogKeeper:
     # a newcomer, seen from the member with the window
 
     def try_out(
-        self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role],
+        self,
+        machine: MachineId,
+        der: bytes,
+        name: str,
+        roles: Sequence[Role],
         called: Iterable[str] = (),
-    ) -> Log:  # fmt: skip
+    ) -> Log:
         """Let `machine` in for its first link; the log it gets. Raises Refused.
 
         Two under one name could not be told apart: a newcomer gets a number behind a name that a member has, or is

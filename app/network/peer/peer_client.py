@@ -93,9 +93,14 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
     """Gives its connection back also when the other side cut it: aiohttp's own then keeps it."""
 
     def __init__(
-        self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any,
+        self,
+        reader: Any,
+        writer: Any,
+        protocol: Any,
+        response: aiohttp.ClientResponse,
+        *rest: Any,
         **more: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(reader, writer, protocol, response, *rest, **more)
         self._answer = response
 

@@ -46,9 +46,12 @@ log = logging.getLogger(__name__)
 
 
 async def say_hello(
-    socket: Socket, mine: Hello, member: Member, within_seconds: float = HELLO_SECONDS,
+    socket: Socket,
+    mine: Hello,
+    member: Member,
+    within_seconds: float = HELLO_SECONDS,
     our_name: str = "",
-) -> HelloAck:  # fmt: skip
+) -> HelloAck:
     """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable.
 
     within_seconds: the other side may have to end an old link of ours first. our_name: in the household.
@@ -277,9 +280,15 @@ class Links:
     ) -> PeerLink:
         member = client.member.id
         return PeerLink(
-            socket, client, theirs, lambda name: self._name(client.member, name), dialled, self._clock,
-            lambda: self.hears(member), self._allowance(member),
-        )  # fmt: skip
+            socket,
+            client,
+            theirs,
+            lambda name: self._name(client.member, name),
+            dialled,
+            self._clock,
+            lambda: self.hears(member),
+            self._allowance(member),
+        )
 
     def _name(self, member: Member, told: str) -> str:
         """What it calls itself, unless another is called so: what is told of the one would seem said of the other."""

@@ -78,10 +78,8 @@ async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) ->
         raise BadInput("roles_contradict", name=machine.name)
     member = await network.set_roles(machine.id, [Role(role) for role in roles])
     return {
-        "machine": {
-            "id": machine.id, "name": machine.name, "roles": sorted(map(str, member.roles))
-        }
-    }  # fmt: skip
+        "machine": {"id": machine.id, "name": machine.name, "roles": sorted(map(str, member.roles))}
+    }
 
 
 async def remove(

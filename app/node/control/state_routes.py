@@ -87,8 +87,10 @@ async def with_heartbeat(
                 event = waiting.result()
                 waiting = group.create_task(_next(events), name="next event")
                 yield b"event: %s\nid: %s\ndata: %s\n\n" % (
-                    event.name.encode(), event.id.encode(), msgspec.json.encode(event.data),
-                )  # fmt: skip
+                    event.name.encode(),
+                    event.id.encode(),
+                    msgspec.json.encode(event.data),
+                )
         except GeneratorExit:
             pass  # a TaskGroup would wrap it
         finally:

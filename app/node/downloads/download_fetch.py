@@ -70,10 +70,12 @@ class Fetch:
 
         async def learnt(found: Wanted) -> None:
             await self._ledger.change(
-                self._id, revision=found.asked.revision, total_bytes=found.total_bytes,
+                self._id,
+                revision=found.asked.revision,
+                total_bytes=found.total_bytes,
                 sha256=found.sha256,
                 hash_from=record.hash_from or ("server" if found.sha256 else None),
-            )  # fmt: skip
+            )
 
         wanted = Wanted(self._asked(record.file), record.total_bytes, record.sha256)
         transfer = self._transfer(wanted, part, learnt, 0)
@@ -99,13 +101,18 @@ class Fetch:
         if now.total_bytes not in (None, total):
             source = self._around.files.place.host
             raise Damaged(
-                "download_other_size", file=now.file, source=source, found_bytes=total,
+                "download_other_size",
+                file=now.file,
+                source=source,
+                found_bytes=total,
                 known_bytes=now.total_bytes or 0,
-            )  # fmt: skip
+            )
         await self._ledger.change(
-            self._id, total_bytes=total, sha256=sha256,
+            self._id,
+            total_bytes=total,
+            sha256=sha256,
             hash_from=now.hash_from or ("server" if sha256 else None),
-        )  # fmt: skip
+        )
         self._ledger.check_room(self._record)
 
     async def _told(self, asked: Asked) -> Told:
@@ -118,8 +125,12 @@ class Fetch:
                 with lookout.asking():
                     told = await self._around.files.told(asked, token)
             except (
-                Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError,
-            ) as error:  # fmt: skip
+                Unreachable,
+                Busy,
+                aiohttp.ClientError,
+                ConnectionError,
+                TimeoutError,
+            ) as error:
                 log.info("the question about %s broke: %s", asked.file, error)
                 if wait_s is None:
                     raise lookout.gave_up(error, tries) from error

@@ -103,7 +103,9 @@ def download_json(record: Record, live: Live) -> Json:
         "revision": record.revision,
         "source": record.source,
         "machine": record.machine,
-        "state": (live.doing if live.doing != "nothing" else "waiting") if going else record.standing,
+        "state": (live.doing if live.doing != "nothing" else "waiting")
+        if going
+        else record.standing,
         "done_bytes": live.done_bytes if record.standing != "done" else record.total_bytes,
         "total_bytes": record.total_bytes,
         "bytes_per_s": speed,
@@ -115,7 +117,7 @@ def download_json(record: Record, live: Live) -> Json:
         "hash_from": record.hash_from,
         "model": record.model,
         "started": record.started,
-    }  # fmt: skip
+    }
 
 
 class Ledger:

@@ -354,8 +354,10 @@ class Downloads:
 
     async def _fail(self, download_id: str, error: AppError) -> None:
         failed: Json = {
-            "standing": "failed", "code": error.reason.code, "facts": dict(error.reason.facts),
-        }  # fmt: skip
+            "standing": "failed",
+            "code": error.reason.code,
+            "facts": dict(error.reason.facts),
+        }
         try:
             await self._list.change(download_id, **failed)
         except (AppError, OSError):  # a full disk: the sentence is shown though it is not kept

@@ -60,10 +60,15 @@ class ModelServer:
     """
 
     def __init__(
-        self, has: Has, shares: Callable[[], bool], name: Callable[[], str],
-        pace: Callable[[], LinkPace], called: Callable[[Path], str], changed: Callable[[], None],
+        self,
+        has: Has,
+        shares: Callable[[], bool],
+        name: Callable[[], str],
+        pace: Callable[[], LinkPace],
+        called: Callable[[Path], str],
+        changed: Callable[[], None],
         pin: Callable[[str, str], Pin | None] = lambda repository, file: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._has, self._shares, self._name, self._pace = has, shares, name, pace
         self._called, self._changed, self._pin = called, changed, pin
         self._turn = asyncio.Lock()

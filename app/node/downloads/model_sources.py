@@ -117,9 +117,16 @@ class ModelSources:
         copies = self._copies
         self.pins = HouseholdPins(Pins(home.pins), copies.pin)
         around = Around(
-            Hub.of, shipped, self._tokens.get, changed, self._contacted, copies.files_of, copies.is_near,
-            self.pins.of, self.pins.keep,
-        )  # fmt: skip
+            Hub.of,
+            shipped,
+            self._tokens.get,
+            changed,
+            self._contacted,
+            copies.files_of,
+            copies.is_near,
+            self.pins.of,
+            self.pins.keep,
+        )
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
         self.downloads = Downloads(self.folders, shelf, around, disk)
         shelf.why_away = self.folders.why_away

@@ -200,11 +200,15 @@ class ModelsFolder:
         except AppError:
             fits = not copied
         return {
-            "folder": str(folder), "same": folder == folders.now, "free_bytes": free,
+            "folder": str(folder),
+            "same": folder == folders.now,
+            "free_bytes": free,
             "room_bytes": room_bytes(free),
-            "models": sum(not one.is_part for one in held), "bytes": n_bytes,
-            "copied_bytes": copied, "fits": fits,
-        }  # fmt: skip
+            "models": sum(not one.is_part for one in held),
+            "bytes": n_bytes,
+            "copied_bytes": copied,
+            "fits": fits,
+        }
 
     def _claimed(self, path: str, owner: str, move: bool, new: bool) -> Path:
         folder = self._folders.meant(path, self._root, new=new)

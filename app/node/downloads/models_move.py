@@ -175,9 +175,11 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
     free = disk.free_bytes(existing(folder))
     if n_bytes + LEFT_FREE_BYTES > free:
         raise DoesNotFit(
-            "models_move_no_room", folder=str(folder), needed_bytes=n_bytes + LEFT_FREE_BYTES,
+            "models_move_no_room",
+            folder=str(folder),
+            needed_bytes=n_bytes + LEFT_FREE_BYTES,
             free_bytes=free,
-        )  # fmt: skip
+        )
 
 
 def same_disk(one: Path, other: Path) -> bool:

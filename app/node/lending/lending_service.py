@@ -414,9 +414,11 @@ class LendingService:
             opened = await self._lender.renew(pipeline_id(order.pipeline), order.epoch)
             run.order = order
             answer: messages.Message = messages.StageReady(
-                pipeline=order.pipeline, epoch=order.epoch, memory_bytes=opened.memory_bytes,
+                pipeline=order.pipeline,
+                epoch=order.epoch,
+                memory_bytes=opened.memory_bytes,
                 fetched_bytes=0,
-            )  # fmt: skip
+            )
         except AppError as error:
             answer = self._failed(member, order, error)
         except Exception:  # the outer wall of this task

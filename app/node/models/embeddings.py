@@ -381,8 +381,10 @@ class Embeddings:
         if whole.total_bytes > (room := max(0, most - taken)):
             raise DoesNotFit(
                 "embedding_no_room",
-                model=model.name, need_bytes=whole.total_bytes, free_bytes=room,
-            )  # fmt: skip
+                model=model.name,
+                need_bytes=whole.total_bytes,
+                free_bytes=room,
+            )
         why = Reason(
             "unforecast_ranks" if model.ranks else "unforecast_embeds", {"model": model.name}
         )

@@ -19,8 +19,12 @@ class LenderChanges:
     def is_new(self, told: Told) -> bool:
         """Whether a plan may be another one after this."""
         about = (
-            told.name, told.lends_bytes, told.used_bytes, told.lending, told.about.engine,
-        )  # fmt: skip
+            told.name,
+            told.lends_bytes,
+            told.used_bytes,
+            told.lending,
+            told.about.engine,
+        )
         before, self._known[told.id] = self._known.get(told.id), about
         return about != before
 

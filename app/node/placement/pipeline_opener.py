@@ -73,9 +73,15 @@ class PipelineOpener:
             rebuilder.failed(loss_of(error, rebuilder))
             raise
         shape = PipelineConfig(
-            sizes.slots, sizes.kv_cells, sizes.context, model.n_vocab, sizes.batch_rows,
-            recurrent=model.later.recurrent, keep=sizes.keep, trained=model.context_length,
-        )  # fmt: skip
+            sizes.slots,
+            sizes.kv_cells,
+            sizes.context,
+            model.n_vocab,
+            sizes.batch_rows,
+            recurrent=model.later.recurrent,
+            keep=sizes.keep,
+            trained=model.context_length,
+        )
         samples = Samples(random.SystemRandom().random)  # which ones: nobody can know ahead
         again = Recompute(self._entry, given.shelf, given.stages, sizes, given.outlook.checks)
         rebuilder.checks = Verifier(samples, placing, again, given.outlook.doubts)

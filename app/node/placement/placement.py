@@ -66,9 +66,14 @@ class Placement:
     """A model on its way to being ready, ready, or lost."""
 
     def __init__(
-        self, entry: Entry, order: asked.LoadModel, plan: Plan, described: Json, sizes: Sizes,
+        self,
+        entry: Entry,
+        order: asked.LoadModel,
+        plan: Plan,
+        described: Json,
+        sizes: Sizes,
         quiet: IdleTracker | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.entry, self.order, self._sizes = entry, order, sizes
         self.state = PlacementState(
             entry.model, plan, described, order.split, quiet or IdleTracker()

@@ -438,9 +438,14 @@ class StageSet:
         return Run(secrets.token_bytes(16), stage.role, width, number, self._epoch)
 
     def _tell(
-        self, stage: PlannedStage, step: str, done: int, total: int, unit: str = "steps",
+        self,
+        stage: PlannedStage,
+        step: str,
+        done: int,
+        total: int,
+        unit: str = "steps",
         **more: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         told = {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
         self._report(told | more)
 

@@ -176,9 +176,14 @@ class Measuring:
         }
         own = household.machines[me].name
         speeds = await self.speeds(
-            entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one,
+            entry,
+            (me, own),
+            names,
+            batch_rows,
+            report,
+            one_by_one=order.one_by_one,
             known_only=order.known_only,
-        )  # fmt: skip
+        )
         numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
         n_layers = entry.model.n_layers
         return {
@@ -317,9 +322,11 @@ class Measuring:
         self._waiting[waiting] = future
         try:
             order = messages.MeasureSpeed(
-                request=self._request, shape=question.shape, batch_rows=question.batch_rows,
+                request=self._request,
+                shape=question.shape,
+                batch_rows=question.batch_rows,
                 again=again,
-            )  # fmt: skip
+            )
             await self._link(machine).send(order)
             return await future
         except AppError:  # it is not there, which is no silence

@@ -168,7 +168,12 @@ class OwnSpeed:
         async with self._here.terms.check_room.wanted():  # no check computes beside it
             speed = await measure(shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
-        log.info("%s layers measured in %.1f s: %s; others used %.0f %%",
-                 shape.architecture, seconds, speed, 100 * others)  # fmt: skip
+        log.info(
+            "%s layers measured in %.1f s: %s; others used %.0f %%",
+            shape.architecture,
+            seconds,
+            speed,
+            100 * others,
+        )
         await asyncio.to_thread(self._book.keep, key, speed, disturbed=others > DISTURBED)
         return speed

@@ -30,9 +30,16 @@ class Measures(Protocol):
     """Where speeds come from: node/measuring.py."""
 
     async def speeds(
-        self, entry: Entry, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
-        batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
-    ) -> dict[MachineId, Speed | None]: ...  # fmt: skip
+        self,
+        entry: Entry,
+        me: tuple[MachineId, str],
+        lenders: Mapping[MachineId, str],
+        batch_rows: int,
+        report: Progress,
+        *,
+        one_by_one: bool = False,
+        known_only: bool = False,
+    ) -> dict[MachineId, Speed | None]: ...
     async def like(
         self, basis: Basis, me: tuple[MachineId, str], lenders: Mapping[MachineId, str],
         batch_rows: int, report: Progress, *, one_by_one: bool = False, known_only: bool = False,
@@ -115,12 +122,14 @@ class PlannerInputs:
         seen = [
             self.lessons.corrected(
                 replace(
-                    one, speed=speeds.get(one.id), link=self.links().link(one.id),
+                    one,
+                    speed=speeds.get(one.id),
+                    link=self.links().link(one.id),
                     doubted=one.id in self.doubts,
                 )
             )
             for one in lenders
-        ]  # fmt: skip
+        ]
         return self.lessons.corrected(replace(host, speed=speeds.get(host.id))), seen
 
     async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:

@@ -47,9 +47,15 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def speed(self) -> Speed:
         return Speed(
-            self.layer_s, self.layer_row_s, self.position_s, self.chunk_s,
-            self.chunk_position_s, self.step_s, self.head_s, self.head_row_s,
-        )  # fmt: skip
+            self.layer_s,
+            self.layer_row_s,
+            self.position_s,
+            self.chunk_s,
+            self.chunk_position_s,
+            self.step_s,
+            self.head_s,
+            self.head_row_s,
+        )
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

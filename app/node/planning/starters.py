@@ -55,12 +55,17 @@ async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> 
 
 def _sketch(offer: Offer, file: OfferedFile) -> asked.Sketch:
     return asked.Sketch(
-        key=offer.id, file_bytes=file.size_bytes or 1, architecture=offer.architecture,
-        n_layers=offer.n_layers, kv_bytes_per_token=offer.kv_bytes_per_token,
-        context_length=offer.context_length or MOST_CONTEXT, splits=offer.splits,
-        quantisation=file.quantisation, parameters=offer.parameters,
+        key=offer.id,
+        file_bytes=file.size_bytes or 1,
+        architecture=offer.architecture,
+        n_layers=offer.n_layers,
+        kv_bytes_per_token=offer.kv_bytes_per_token,
+        context_length=offer.context_length or MOST_CONTEXT,
+        splits=offer.splits,
+        quantisation=file.quantisation,
+        parameters=offer.parameters,
         active_parameters=offer.active_parameters,
-    )  # fmt: skip
+    )
 
 
 def _option(offer: Offer, file: OfferedFile, verdict: Json) -> Option:

@@ -35,9 +35,14 @@ async def verdicts(
     found = {}
     for sketch in order.sketches:
         model = sketched(
-            sketch.key, sketch.architecture, sketch.file_bytes, sketch.n_layers,
-            sketch.kv_bytes_per_token, sketch.context_length, splits=sketch.splits,
-        )  # fmt: skip
+            sketch.key,
+            sketch.architecture,
+            sketch.file_bytes,
+            sketch.n_layers,
+            sketch.kv_bytes_per_token,
+            sketch.context_length,
+            splits=sketch.splits,
+        )
         context = min(order.context or CONTEXT, model.context_length)
         work = Workload(context, order.users or USERS, BATCH_ROWS, kv=order.kv)
         basis = _basis(sketch, model) if order.place else None

@@ -32,9 +32,12 @@ class Quarantine:
     """Of this host. `note`: writes down what happened; `changed`: what faces show may be another."""
 
     def __init__(
-        self, file: Path, note: Callable[[Reason], None] = lambda _: None,
-        changed: Callable[[], None] = lambda: None, now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        file: Path,
+        note: Callable[[Reason], None] = lambda _: None,
+        changed: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._file, self._note, self._changed, self._now = file, note, changed, now
         self._turn = asyncio.Lock()  # what is said last is written last
         self._since = dict(self._read().since)

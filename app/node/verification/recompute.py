@@ -37,7 +37,7 @@ from backends.contract import (
     Role,
     Segment,
     StageConfig,
-)  # fmt: skip
+)
 
 NAME = "the check of a sample"
 FOLDER = (

@@ -52,9 +52,15 @@ class Comparison(QObject):
     failed = Signal(object)  # AppError
 
     def __init__(
-        self, client: NodeClient, loaded: Json, machines: list[str], extent: Extent,
-        n_vocab: int | None, seed: int, watts: Callable[[Json], float | None] = lambda _: None,
-    ) -> None:  # fmt: skip
+        self,
+        client: NodeClient,
+        loaded: Json,
+        machines: list[str],
+        extent: Extent,
+        n_vocab: int | None,
+        seed: int,
+        watts: Callable[[Json], float | None] = lambda _: None,
+    ) -> None:
         super().__init__(client)
         self._client, self._loaded, self._machines = client, loaded, machines
         self._extent, self._n_vocab, self._seed = extent, n_vocab, seed
@@ -96,9 +102,12 @@ class Comparison(QObject):
             return
         order = self._orders.pop(0)
         self._call = self._client.call(
-            "POST", "/plan", order,
-            lambda told: self._planned(order, told), lambda _: self._plan(),
-        )  # fmt: skip
+            "POST",
+            "/plan",
+            order,
+            lambda told: self._planned(order, told),
+            lambda _: self._plan(),
+        )
 
     def _planned(self, order: Json, told: Json) -> None:
         if not is_same(self._loaded, told):
@@ -157,8 +166,11 @@ class Comparison(QObject):
 
     def _tell(self, share: float) -> None:
         begins, takes = {
-            TOGETHER: (0.0, 0.4), LOADING: (0.4, 0.1), ALONE: (0.5, 0.4), BACK: (0.9, 0.1),
-        }[self._step]  # fmt: skip
+            TOGETHER: (0.0, 0.4),
+            LOADING: (0.4, 0.1),
+            ALONE: (0.5, 0.4),
+            BACK: (0.9, 0.1),
+        }[self._step]
         self.progressed.emit(begins + takes * share, self._step)
 
 

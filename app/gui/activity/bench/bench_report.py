@@ -53,8 +53,9 @@ def unnamed(made: Bench) -> Bench:
 
 def _renamed(result: Json, names: dict[str, str]) -> Json:
     """Its stages under other names."""
-    stages = [one | {"machine": names.get(one["machine"], _tr("A machine"))}
-              for one in result["stages"]]  # fmt: skip
+    stages = [
+        one | {"machine": names.get(one["machine"], _tr("A machine"))} for one in result["stages"]
+    ]
     return result | {"stages": stages}
 
 
@@ -144,16 +145,19 @@ def beside_one(made: Bench) -> str:
         "{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed."
     )
     words = told.format(
-        machines=machines, ours=formats.speed(ours), alone=formats.speed(alone),
+        machines=machines,
+        ours=formats.speed(ours),
+        alone=formats.speed(alone),
         times=formats.number(times, 2),
-    )  # fmt: skip
+    )
     reads, one_reads = made.mean("prefill_tok_s"), made.one_mean("prefill_tok_s")
     if reads and one_reads:
         told = _tr("Reading: {ours} together, {alone} alone, {times} times.")
         words += " " + told.format(
-            ours=formats.speed(reads), alone=formats.speed(one_reads),
+            ours=formats.speed(reads),
+            alone=formats.speed(one_reads),
             times=formats.number(reads / one_reads, 2),
-        )  # fmt: skip
+        )
     if made.energies and made.one_energies:
         told = _tr("Energy: {ours} together, {alone} alone.")
         (_, ours_j, _), (_, alone_j, _) = made.energies[0], made.one_energies[0]
@@ -191,9 +195,14 @@ def html(made: Bench) -> str:
     }
     compared = f"<p>{escape(beside_one(made))}</p>" if made.one else ""
     return PAGE.substitute(
-        colours, lang=_tr("en"), title=escape(headline(made)), subtitle=escape(subtitle(made)),
-        figures=boxes, tables=compared + tables, foot=escape(foot(made)),
-    )  # fmt: skip
+        colours,
+        lang=_tr("en"),
+        title=escape(headline(made)),
+        subtitle=escape(subtitle(made)),
+        figures=boxes,
+        tables=compared + tables,
+        foot=escape(foot(made)),
+    )
 
 
 def markdown(made: Bench) -> str:

@@ -153,9 +153,14 @@ class BenchRun(QObject):
     failed = Signal(object)  # AppError
 
     def __init__(
-        self, client: NodeClient, loaded: Json, extent: Extent, n_vocab: int | None, seed: int,
+        self,
+        client: NodeClient,
+        loaded: Json,
+        extent: Extent,
+        n_vocab: int | None,
+        seed: int,
         watts: Callable[[Json], float | None] = lambda _: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(client)
         self._meter = Meter(lambda: watts(loaded), self)
         self._client, self._model = client, str(loaded["model"])

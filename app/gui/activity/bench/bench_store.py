@@ -139,8 +139,14 @@ class _Kept(msgspec.Struct):
 
 def _bench(read: Json) -> Bench:
     """Raises ValueError, KeyError or TypeError for anything else."""
-    made = Bench(**{**read, "at": float(read["at"]), "results": tuple(read["results"]),
-                    "machines": tuple(map(str, read["machines"]))})  # fmt: skip
+    made = Bench(
+        **{
+            **read,
+            "at": float(read["at"]),
+            "results": tuple(read["results"]),
+            "machines": tuple(map(str, read["machines"])),
+        }
+    )
     if not made.results or not all(isinstance(one["stages"], list) for one in made.results):
         raise ValueError("a benchmark without results")
     for name in ("ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"):

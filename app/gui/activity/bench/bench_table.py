@@ -53,9 +53,14 @@ class BenchModel(QAbstractTableModel):
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         return (
-            self.tr("When"), self.tr("Model"), self.tr("Machines"), self.tr("Kind"),
-            self.tr("First token"), self.tr("Speed"), self.tr("Beside its forecast"),
-        )[section]  # fmt: skip
+            self.tr("When"),
+            self.tr("Model"),
+            self.tr("Machines"),
+            self.tr("Kind"),
+            self.tr("First token"),
+            self.tr("Speed"),
+            self.tr("Beside its forecast"),
+        )[section]
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         one = self._rows[index.row()]

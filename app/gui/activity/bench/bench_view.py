@@ -114,8 +114,12 @@ class BenchView(QWidget):
         if any(answers.values()) and not anyway:
             self._page.notice.say(
                 self.tr("Somebody gets an answer just now, so the figures would be too low."),
-                "warning", (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True, compare=compare)),
-            )  # fmt: skip
+                "warning",
+                (
+                    self.tr("Measure anyway"),
+                    lambda: self.begin(extent, anyway=True, compare=compare),
+                ),
+            )
             return
         self._page.notice.clear()
         self._progressed(0.0, 0)
@@ -153,8 +157,9 @@ class BenchView(QWidget):
         if loaded is None or loaded.get("state") != "ready":
             self._failed(BadInput("nothing_loaded"))
             return
-        n_vocab = next((one["n_vocab"] for one in told["models"]
-                        if one["name"] == loaded["model"]), None)  # fmt: skip
+        n_vocab = next(
+            (one["n_vocab"] for one in told["models"] if one["name"] == loaded["model"]), None
+        )
         # Another seed each time: prompts that a slot still holds would flatter.
         seed = random.randrange(MAX_SEED)  # noqa: S311  a benchmark, not a secret
         if compare:
@@ -224,9 +229,10 @@ class BenchView(QWidget):
         before = list(self.store.kept)
         self._write([one for one in before if one is not gone])
         self._page.notice.say(
-            self.tr("The benchmark was removed."), "info",
+            self.tr("The benchmark was removed."),
+            "info",
             (self.tr("Undo"), lambda: self._restore(before)),
-        )  # fmt: skip
+        )
 
     def _restore(self, before: list[Bench]) -> None:
         self._page.notice.clear()
@@ -241,9 +247,11 @@ class BenchView(QWidget):
 
     def _choose_file(self) -> None:
         kinds = (
-            self.tr("Web page (*.html)"), self.tr("Picture (*.png)"),
-            self.tr("Markdown (*.md)"), self.tr("Figures (*.json)"),
-        )  # fmt: skip
+            self.tr("Web page (*.html)"),
+            self.tr("Picture (*.png)"),
+            self.tr("Markdown (*.md)"),
+            self.tr("Figures (*.json)"),
+        )
         offered = Path.home() / "poolhouse-benchmark.html"
         ends = dict(zip(kinds, bench_card.ENDS, strict=True))
         last = LastFolder(self._services.preferences, "report")
@@ -274,8 +282,11 @@ class BenchView(QWidget):
 
     def _compared(self, made: Bench) -> str:
         """Beside the one before it of the same kind and model."""
-        same = [one for one in self.store.kept
-                if (one.model, one.extent) == (made.model, made.extent) and one.at < made.at]  # fmt: skip
+        same = [
+            one
+            for one in self.store.kept
+            if (one.model, one.extent) == (made.model, made.extent) and one.at < made.at
+        ]
         now = made.mean("decode_tok_s")
         was = same[0].mean("decode_tok_s") if same else None
         if not now or not was:

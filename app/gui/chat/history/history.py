@@ -137,9 +137,13 @@ class History(QObject):
         """A new chat. Its first `keep` writes it, so an empty one leaves nothing behind."""
         system, sampling = self.beginning()
         made = Chat(
-            _new_chat_id(), folder=folder, model=model, system=system, sampling=sampling,
+            _new_chat_id(),
+            folder=folder,
+            model=model,
+            system=system,
+            sampling=sampling,
             changed_at=self.now(),
-        )  # fmt: skip
+        )
         self._begun[made.id] = made
         for old in list(self._begun)[:-OPEN_CHATS]:  # left empty: nobody comes back to it
             del self._begun[old]
@@ -183,9 +187,12 @@ class History(QObject):
     def adopt(self, chat: Chat) -> Chat:
         """A chat made elsewhere (a fork, an import), kept under an id of its own."""
         made = replace(
-            chat, id=_new_chat_id(), title=named(chat.title), folder=named(chat.folder),
+            chat,
+            id=_new_chat_id(),
+            title=named(chat.title),
+            folder=named(chat.folder),
             changed_at=chat.changed_at or self.now(),
-        )  # fmt: skip
+        )
         self.keep(made)
         return made
 

@@ -45,9 +45,13 @@ def heading(row: tuple[Any, ...], codec: Codec) -> Heading:
     """From the columns HEADING."""
     ident, shown, folder, pinned, archived, changed_at, *_ = row
     return Heading(
-        ChatId(ident), codec.open(shown, *of_chat("shown", ident)), codec.open(folder, FOLDER),
-        bool(pinned), bool(archived), changed_at,
-    )  # fmt: skip
+        ChatId(ident),
+        codec.open(shown, *of_chat("shown", ident)),
+        codec.open(folder, FOLDER),
+        bool(pinned),
+        bool(archived),
+        changed_at,
+    )
 
 
 def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
@@ -85,12 +89,15 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
     )
     return {
         MessageId(ident): Message(
-            MessageId(ident), parent, _role(role),
-            codec.open(text, *of_message("text", chat, ident)), made_at,
+            MessageId(ident),
+            parent,
+            _role(role),
+            codec.open(text, *of_message("text", chat, ident)),
+            made_at,
             unpacked(codec.open(details, *of_message("details", chat, ident))),
         )
         for ident, parent, role, text, made_at, details in rows
-    }  # fmt: skip
+    }
 
 
 def write(
@@ -135,9 +142,15 @@ def _insert(db: sqlite3.Connection, chat: Chat, codec: Codec) -> None:
     db.execute(
         "INSERT INTO chats (model, system, sampling, context, draft, leaf, changed_at,"
         " shown, id, title, folder, pinned, archived) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (*_sealed_settings(chat, codec), chat.id, _sealed(codec, "title", chat.title, chat.id),
-         folder, chat.pinned, chat.archived),
-    )  # fmt: skip
+        (
+            *_sealed_settings(chat, codec),
+            chat.id,
+            _sealed(codec, "title", chat.title, chat.id),
+            folder,
+            chat.pinned,
+            chat.archived,
+        ),
+    )
 
 
 def _write_messages(
@@ -154,9 +167,16 @@ def _write_messages(
         ident = storable(message.id)
         if old is None:
             new.append(
-                (chat.id, ident, _maybe(message.parent), message.role,
-                 *_sealed_message(message, chat.id, codec), message.made_at, whole)
-            )  # fmt: skip
+                (
+                    chat.id,
+                    ident,
+                    _maybe(message.parent),
+                    message.role,
+                    *_sealed_message(message, chat.id, codec),
+                    message.made_at,
+                    whole,
+                )
+            )
         elif old is not message and old != message:
             db.execute(
                 "UPDATE messages SET text = ?, details = ?, indexed = ? WHERE chat = ? AND id = ?",
@@ -171,20 +191,30 @@ def _write_messages(
 
 def _settings(chat: Chat) -> tuple[Any, ...]:
     return (
-        _maybe(chat.model), storable(chat.system), _packed(chat.sampling), chat.context,
-        storable(chat.draft), _maybe(chat.leaf), chat.changed_at, chat.draft_files,
-    )  # fmt: skip
+        _maybe(chat.model),
+        storable(chat.system),
+        _packed(chat.sampling),
+        chat.context,
+        storable(chat.draft),
+        _maybe(chat.leaf),
+        chat.changed_at,
+        chat.draft_files,
+    )
 
 
 def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
     """The same as columns, and what the list shows of it."""
     model = None if chat.model is None else _sealed(codec, "model", chat.model, chat.id)
     return (
-        model, _sealed(codec, "system", chat.system, chat.id),
-        _sealed(codec, "sampling", _packed(chat.sampling), chat.id), chat.context,
-        _sealed(codec, "draft", _draft(chat), chat.id), _maybe(chat.leaf), chat.changed_at,
+        model,
+        _sealed(codec, "system", chat.system, chat.id),
+        _sealed(codec, "sampling", _packed(chat.sampling), chat.id),
+        chat.context,
+        _sealed(codec, "draft", _draft(chat), chat.id),
+        _maybe(chat.leaf),
+        chat.changed_at,
         _sealed(codec, "shown", title_of(chat), chat.id),
-    )  # fmt: skip
+    )
 
 
 def _draft(chat: Chat) -> str:

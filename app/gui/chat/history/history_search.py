@@ -191,10 +191,14 @@ def _rows(
     order: str, values: tuple[Any, ...], codec: Codec, chat: str, db: sqlite3.Connection
 ) -> list[tuple[int, str, str, str]]:
     return [
-        (number, message, codec.open(text, *of_message("text", chat, message)),
-         codec.open(details, *of_message("details", chat, message)))
+        (
+            number,
+            message,
+            codec.open(text, *of_message("text", chat, message)),
+            codec.open(details, *of_message("details", chat, message)),
+        )
         for number, message, text, details in db.execute(order, values).fetchall()
-    ]  # fmt: skip
+    ]
 
 
 def _has(text: str, words: list[str]) -> bool:

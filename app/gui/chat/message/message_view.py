@@ -373,9 +373,13 @@ class MessageView(QFrame):
         if self._editor is None:
             accept = self.tr("Save as a version") if self._is_answer else self.tr("Send again")
             self._editor = Editor(
-                self._look.theme, self.message.text, accept, self._edited, self._end_edit,
+                self._look.theme,
+                self.message.text,
+                accept,
+                self._edited,
+                self._end_edit,
                 same_too=self._shown.is_last and not self._is_answer,  # nobody has answered it
-            )  # fmt: skip
+            )
             box = self.layout()
             assert box is not None
             box.replaceWidget(self.body, self._editor)

@@ -100,9 +100,13 @@ class Planning(QObject):
         self._soon.stop()
         self._calls.end(PLAN)
         call = self._client.call(
-            "POST", "/plan" if here else "/verdicts", order | {"measure": True},
-            self._measured, self._not_measured, self._stepped,
-        )  # fmt: skip
+            "POST",
+            "/plan" if here else "/verdicts",
+            order | {"measure": True},
+            self._measured,
+            self._not_measured,
+            self._stepped,
+        )
         self._calls.keep(MEASURE, call)
         self.measuring_changed.emit()
 

@@ -336,9 +336,14 @@ class SetupForm(QWidget):
     def setup(self, item: Item, file: str | None) -> Setup:
         """As it stands now."""
         return Setup(
-            item, file, self.context.context, self.people.value(), self.machines.without,
-            self.kv.kind, self.shape.kind,
-        )  # fmt: skip
+            item,
+            file,
+            self.context.context,
+            self.people.value(),
+            self.machines.without,
+            self.kv.kind,
+            self.shape.kind,
+        )
 
     def _tell_shapes(self) -> None:
         self.shape.set_useful(self._splits and bool(self.machines.boxes))

@@ -99,13 +99,18 @@ class JoinSheet(Sheet):
         self._form = QWidget()
         self._form.setLayout(
             column(
-                label(self.tr("Nearby")), self.near, self.nobody, row(self.why, None),
-                label(self.tr("Address")), self.address,
-                label(self.tr("Code")), self.code,
+                label(self.tr("Nearby")),
+                self.near,
+                self.nobody,
+                row(self.why, None),
+                label(self.tr("Address")),
+                self.address,
+                label(self.tr("Code")),
+                self.code,
                 paragraph(trust(), "caption"),
                 gap=sizes.S,
             )
-        )  # fmt: skip
+        )
         self.add(self._form)
 
     def _show_near(self) -> None:

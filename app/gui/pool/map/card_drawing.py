@@ -84,9 +84,13 @@ def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
     lines: list[str] = []
     while rest and len(lines) < most - 1:
         fit = next(
-            (n for n in range(len(rest), 0, -1) if metrics.horizontalAdvance(" ".join(rest[:n])) <= most_width),
+            (
+                n
+                for n in range(len(rest), 0, -1)
+                if metrics.horizontalAdvance(" ".join(rest[:n])) <= most_width
+            ),
             1,
-        )  # fmt: skip
+        )
         lines.append(short(" ".join(rest[:fit]), font, most_width))
         rest = rest[fit:]
     return [*lines, short(" ".join(rest), font, most_width)] if rest else lines

@@ -60,9 +60,12 @@ class CardItem(QGraphicsItem):
         if self.facts is None:
             return
         card_drawing.surface(
-            painter, self.boundingRect(), self._theme.px(sizes.CARD_RADIUS),
-            self._theme.colour("card"), self._border(self.facts),
-        )  # fmt: skip
+            painter,
+            self.boundingRect(),
+            self._theme.px(sizes.CARD_RADIUS),
+            self._theme.colour("card"),
+            self._border(self.facts),
+        )
         _Lines(painter, self._theme, self._size.w, self.facts).draw(compact=self._compact)
 
     def _border(self, facts: MachineFacts) -> QPen:

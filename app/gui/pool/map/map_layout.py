@@ -62,8 +62,11 @@ class Places:
         left, top = min(one.x for one in every), min(one.y for one in every)
         right, bottom = max(one.right for one in every), max(one.bottom for one in every)
         left, top, right, bottom = (
-            left - self.margin, top - self.margin, right + self.margin, bottom + self.margin,
-        )  # fmt: skip
+            left - self.margin,
+            top - self.margin,
+            right + self.margin,
+            bottom + self.margin,
+        )
         for x, y in (point for line in self.between for point in line):
             left, top, right, bottom = min(left, x), min(top, y), max(right, x), max(bottom, y)
         return Rect(left, top, right - left, bottom - top)
@@ -100,9 +103,13 @@ NOBODY = Others()
 
 @lru_cache(maxsize=32)  # news of a household rarely changes how large its cards are
 def fitted(
-    n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: tuple[float, ...],
+    n_lenders: int,
+    full: Sizes,
+    small: Sizes,
+    room: Size,
+    zooms: tuple[float, ...],
     others: Others = NOBODY,
-) -> Fitted:  # fmt: skip
+) -> Fitted:
     """The best to see of what fits into the room. `zooms`: from the largest to the smallest.
 
     Links between lenders are left to the table where they would cost the view of the whole. Where nothing fits, what is

@@ -68,9 +68,11 @@ class MapView(QGraphicsView):
         return self._selected
 
     def show_machines(
-        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset(),
+        self,
+        machines: Sequence[MachineFacts],
+        active: frozenset[str] = frozenset(),
         between: Sequence[Between] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The first machine is in the centre. `active`: machines an answer goes through now."""
         now = tuple(machines), active, tuple(between)
         if now != (self._machines, self._active, self._between):
@@ -198,8 +200,10 @@ class MapView(QGraphicsView):
     def _forget(self, there: set[str], centre: str) -> None:
         """Take away what belongs to machines that are gone, and the way to the one that is now in the centre."""
         for drawn, wanted in (
-            (self._cards, there), (self._lines, there - {centre}), (self._plates, there - {centre}),
-        ):  # fmt: skip
+            (self._cards, there),
+            (self._lines, there - {centre}),
+            (self._plates, there - {centre}),
+        ):
             for key in drawn.keys() - wanted:
                 self.scene().removeItem(drawn.pop(key))
 

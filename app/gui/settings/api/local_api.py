@@ -79,11 +79,15 @@ class AccessLists:
         self._group, self._save = group, save
         hosts = group.add(title=_tr("Host names"))
         self.hosts = AllowedNames(
-            group, hosts, _tr("Also answer by these names"),
-            _tr("Containers and proxies call this computer by other names. Allow only names that you know: a website "
-                "that gives itself an allowed name can reach the API."),
+            group,
+            hosts,
+            _tr("Also answer by these names"),
+            _tr(
+                "Containers and proxies call this computer by other names. Allow only names that you know: a website "
+                "that gives itself an allowed name can reach the API."
+            ),
             partial(self._change, "host_names"),
-        )  # fmt: skip
+        )
         self.offer = button(_tr("Allow"), self._allow_offered)
         self.offer.setAccessibleName(_tr("Allow: {what}").format(what=OFFERED_HOST))
         about = _tr("Containers of Docker Desktop call this computer so.")
@@ -91,11 +95,15 @@ class AccessLists:
         hosts.put(self.offered)
         origins = group.add(title=_tr("Web pages and apps"))
         self.origins = AllowedNames(
-            group, origins, _tr("Let pages from these origins use the API"),
-            _tr("Such as http://localhost:3000 or app://obsidian.md. Pages from there can ask with a key and read the "
-                "answers; Ollama's part without a key too, if that is on."),
+            group,
+            origins,
+            _tr("Let pages from these origins use the API"),
+            _tr(
+                "Such as http://localhost:3000 or app://obsidian.md. Pages from there can ask with a key and read the "
+                "answers; Ollama's part without a key too, if that is on."
+            ),
             partial(self._change, "origins"),
-        )  # fmt: skip
+        )
 
     def tell(self, told: Json) -> None:
         self.hosts.tell(told["host_names"])
@@ -191,38 +199,51 @@ class LocalApi(Group):
         self.add(
             Setting(
                 self.tr("Other programs may use the pool"),
-                self.tr("Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or "
-                        "Ollama."),
-                self.on, default=self.tr("Default: off"), words="api openai anthropic ollama server",
+                self.tr(
+                    "Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or "
+                    "Ollama."
+                ),
+                self.on,
+                default=self.tr("Default: off"),
+                words="api openai anthropic ollama server",
             ),
             self._where,
             self._key,
             Setting(
-                self.tr("Port"), self.tr("Where those programs look for it."), self.port,
+                self.tr("Port"),
+                self.tr("Where those programs look for it."),
+                self.port,
                 default=self.tr("Default: 47114, or the next free one"),
             ),
-        )  # fmt: skip
+        )
 
     def _add_rights(self) -> None:
         self.add(
             Setting(
                 self.tr("They may load another model"),
                 self.tr("A program that asks for another model gets it, and the one before goes."),
-                self.may_load, default=self.tr("Default: off"),
+                self.may_load,
+                default=self.tr("Default: off"),
             ),
             Setting(
                 self.tr("Ollama's programs need no key"),
-                self.tr("Most of them can send none. Every program of this computer may then ask that way."),
-                self.ollama_open, default=self.tr("Default: off"),
+                self.tr(
+                    "Most of them can send none. Every program of this computer may then ask that way."
+                ),
+                self.ollama_open,
+                default=self.tr("Default: off"),
             ),
             title=self.tr("What they may do"),
-        )  # fmt: skip
+        )
 
     def _add_reach(self) -> None:
         self._reach = Setting(
-            self.tr("Other computers may use it too"), "", self.lan,
-            default=self.tr("Default: off"), words="lan network tls guest",
-        )  # fmt: skip
+            self.tr("Other computers may use it too"),
+            "",
+            self.lan,
+            default=self.tr("Default: off"),
+            words="lan network tls guest",
+        )
         copy = button(self.tr("Copy"), self._copy_certificate)
         copy.setAccessibleName(self.tr("Copy the certificate of the API"))
         self._trust = Setting(
@@ -236,15 +257,21 @@ class LocalApi(Group):
     def _add_limits(self) -> None:
         self.add(
             Setting(
-                self.tr("Requests at once"), self.tr("Of each key. More are told to come again."),
-                self.at_once, default=self.tr("Default: 32"), words="limit",
+                self.tr("Requests at once"),
+                self.tr("Of each key. More are told to come again."),
+                self.at_once,
+                default=self.tr("Default: 32"),
+                words="limit",
             ),
             Setting(
-                self.tr("Tokens a minute"), self.tr("Of each key, prompts included. 0: any number."),
-                self.tokens, default=self.tr("Default: any number"), words="limit",
+                self.tr("Tokens a minute"),
+                self.tr("Of each key, prompts included. 0: any number."),
+                self.tokens,
+                default=self.tr("Default: any number"),
+                words="limit",
             ),
             title=self.tr("How much each program may have"),
-        )  # fmt: skip
+        )
 
     def _key_row(self) -> QLayout:
         copy = button(self.tr("Copy"), self._copy_key)

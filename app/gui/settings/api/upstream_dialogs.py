@@ -51,11 +51,12 @@ class AddServer(Sheet):
         self.cap = Number(1, MOST_TOKENS, 0, lambda _: None)
         self.cap.show_value(USUAL_TOKENS)
         for title, field in (
-            (_tr("What you call it"), self.name), (_tr("Address, up to /v1"), self.url),
+            (_tr("What you call it"), self.name),
+            (_tr("Address, up to /v1"), self.url),
             (_tr("Models that it may answer for"), self.models),
             (_tr("Tokens it may spend in all"), self.cap),
             (_tr("Key"), self.key),
-        ):  # fmt: skip
+        ):
             words = label(title, "muted")
             words.setBuddy(field)
             field.setAccessibleName(title)

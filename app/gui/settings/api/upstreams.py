@@ -34,11 +34,14 @@ class Upstreams:
         self._card = group.add(
             Setting(
                 _tr("Another server may answer"),
-                _tr("When the pool is full or lacks the model: another Poolhouse, or a service that you pay for."),
-                self.add, words="upstream openai cloud",
+                _tr(
+                    "When the pool is full or lacks the model: another Poolhouse, or a service that you pay for."
+                ),
+                self.add,
+                words="upstream openai cloud",
             ),
             title=_tr("Other servers"),
-        )  # fmt: skip
+        )
 
     def tell(self, those: list[Json]) -> None:
         """A switch for each, and what it has cost; no key is among this."""
