@@ -23,6 +23,8 @@ from app.core.errors import (
 from app.core.household.household import Told
 from app.core.ids import MachineId
 from app.core.planner.advice import advise
+from app.core.planner.placement import ONE_PIPELINE
+from app.core.planner.placement_change import kept_runs
 from app.core.planner.plan import Plan
 from app.core.reasons import said
 from app.core.recovery.recovery import Notice
@@ -34,7 +36,6 @@ from app.node.control.asking import always, by_another, delta_json, question_of
 from app.node.control.ndjson import Progress, hashing, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
-from app.node.models.lender_changes import LenderChanges, wants_back
 from app.node.models.load_queue import Load, LoadQueue
 from app.node.models.load_retries import LoadRetries
 from app.node.models.loaded_models import (
@@ -46,8 +47,7 @@ from app.node.models.loaded_models import (
     with_others,
 )
 from app.node.models.outcomes import Outcomes, counted
-from app.node.models.replanner import Replanner
-from app.node.placement.failover import notice_json
+from app.node.placement.failover import Option, notice_json
 from app.node.placement.host_memory import HostMemory
 from app.node.placement.idle import IdleTracker
 from app.node.placement.lenders import Lenders
@@ -56,6 +56,81 @@ from app.node.placement.stages import Sources
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.planning import BATCH_ROWS, Planner, lends
 from app.node.snapshot import plan_json, reason_json, with_limits
+
+# Where a model that was placed once may go again: as it was ordered, if that can be, or else.
+
+
+class Replanner:
+    """What other models hold stays theirs, but for what lies ahead of a loss: one that is lost needs it more."""
+
+    def __init__(self, planner: Planner, outlook: PlannerInputs, loaded: LoadedModels) -> None:
+        self._planner, self._outlook, self._loaded = planner, outlook, loaded
+
+    async def order(self, lost: Placement) -> asked.LoadModel:
+        """How a lost model was loaded; without its split when the machines for that are gone."""
+        try:
+            back = releases([lost], self._loaded.but(lost))
+            await self._planner.plan(lost.entry.model, lost.order, back, {})
+        except AppError:
+            return msgspec.structs.replace(lost.order, split=None, shape=None)
+        return lost.order
+
+    async def options(
+        self, running: Placement, without: frozenset[MachineId], part: Plan | None = None
+    ) -> list[Option]:
+        """Where lost layers, or those of a part, may go: as ordered, if that can be, or else. Raises AppError."""
+        entry, was = running.entry, running.order
+        shape = None if running.state.is_several else was.shape  # of one of several, the split
+        order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
+        speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
+        back = releases([running], self._loaded.but(running) if running.news else ())
+        given = entry.model, order, back, speeds, None, ONE_PIPELINE
+        try:
+            chosen = await self._planner.plan(*given)
+        except AppError:
+            if order.split is None and order.shape is None:
+                raise
+            order = msgspec.structs.replace(order, split=None, shape=None)
+            chosen = await self._planner.plan(given[0], order, *given[2:])
+        kept = await asyncio.to_thread(kept_runs, part or running.plan, chosen, entry.model)
+        return [(one, plan_json(one, entry.model, lends(one))) for one in (chosen, *kept)]
+
+
+# What lenders told last, as far as plans depend on it: other news of them is no reason to plan anew.
+
+Known = tuple[str, int, int, str, str]  # name, what it lends, what is used, what it does, engine
+
+
+class LenderChanges:
+    """Of those that are linked. Watts and degrees change all the time."""
+
+    def __init__(self) -> None:
+        self._known: dict[MachineId, Known] = {}
+
+    def is_new(self, told: Told) -> bool:
+        """Whether a plan may be another one after this."""
+        about = (
+            told.name,
+            told.lends_bytes,
+            told.used_bytes,
+            told.lending,
+            told.about.engine,
+        )
+        before, self._known[told.id] = self._known.get(told.id), about
+        return about != before
+
+    def left(self, machine: MachineId) -> None:
+        """When it comes again, that is news, whatever it says."""
+        self._known.pop(machine, None)
+
+
+def wants_back(told: Told) -> StageLost | None:
+    """What ends a run there, if its owner takes the memory back."""
+    if told.lending != "draining":
+        return None
+    sentence = said(told.lending_reason) if told.lending_reason else ""
+    return StageLost("lend_taken_back", machine=told.name, why=sentence)
+
 
 log = logging.getLogger(__name__)
 

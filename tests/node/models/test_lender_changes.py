@@ -8,7 +8,7 @@ import pytest
 
 from app.core.household.household import About, Told
 from app.core.ids import MachineId
-from app.node.models.lender_changes import LenderChanges
+from app.node.models.model_manager import LenderChanges
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 TOLD = Told(ATTIC, "attic", "CPU", 1 << 40, 1 << 40, 0, "ready")
