@@ -22,7 +22,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
 .DEFAULT_GOAL := help
 .PHONY: help run demo test long real check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: templates thought-compare bench guide format
-.PHONY: translations screenshots endure lock setup fast portable clean
+.PHONY: translations architecture screenshots endure lock setup fast portable clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
 told = printf '  make %-14s %s\n' "$1" "$$(sed -nE "s/^$1:.*\#\# //p" $(MAKEFILE_LIST))"
@@ -118,6 +118,9 @@ format: dev ## put all code into its one format
 
 translations: dev ## collect what the window says into resources/gui/translations
 	@$(BIN)/python -m scripts.translations
+
+architecture: dev ## draw the packages and their imports into docs/architecture.svg and docs/architecture.md
+	@$(BIN)/python -m scripts.architecture
 
 screenshots: dev ## every page in both palettes, in plenty and in trouble, into build/screenshots (ARGS="--scale 1.5 --only ten")
 	@$(BIN)/python -m scripts.screenshots $(ARGS)
