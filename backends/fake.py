@@ -19,7 +19,7 @@ from backends.contract import (
     StageError,
     Tokens,
 )
-from backends.numbers import VALUE, Rows, bytes_of
+from backends.wire_numbers import VALUE, Rows, bytes_of
 from backends.worker.kept_states import Kept
 
 PREFIX = "fake:"

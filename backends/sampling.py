@@ -14,7 +14,7 @@ from backends.contract import Sampling, StageError
 from backends.grammars.grammar import Grammar
 from backends.grammars.grammar_process import CANDIDATE, array_of
 from backends.llamacpp import binding
-from backends.numbers import Rows
+from backends.wire_numbers import Rows
 
 LEAST_TEMPERATURE = 1e-6  # scores divided by much less are no float32 any more
 MAX_SEED = (1 << 32) - 2  # 2^32 - 1 asks llama.cpp for a seed of its own

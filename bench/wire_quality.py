@@ -33,8 +33,8 @@ from app.catalog.stages.stage_store import StageStore
 from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
-from backends.numbers import bytes_of, from_wire, to_wire
 from backends.text import open_text
+from backends.wire_numbers import bytes_of, from_wire, to_wire
 from bench import report
 from bench.children import ChildFailed
 from bench.job import say

@@ -63,7 +63,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("backends.grammars.grammar", {"MAX_BYTES": 64 * KIB}),
     ("backends.grammars.grammar_process", {"STEP_SECONDS": 1.0, "GROW_BYTES": 256 * MIB}),
     (
-        "backends.templates.template",
+        "backends.templates.template_rendering",
         {"MAX_SECONDS": 1.0, "TRIAL_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB},
     ),
     ("app.catalog.gguf.gguf_check", {"MAX_TENSORS": 65_536, "MAX_ENTRIES": 65_536}),

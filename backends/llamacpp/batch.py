@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import Segment, StageError
-from backends.numbers import Rows
+from backends.wire_numbers import Rows
 
 
 class Batch:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 
 from backends.contract import StageError
 from backends.llamacpp import binding
-from backends.numbers import Rows
+from backends.wire_numbers import Rows
 
 
 class Boundary:

@@ -12,8 +12,8 @@ import numpy as np
 from backends.contract import NotFinite, Segment, StageError
 from backends.llamacpp import binding
 from backends.llamacpp.batch import Batch
-from backends.numbers import VALUE, Rows
 from backends.text import tokenized
+from backends.wire_numbers import VALUE, Rows
 
 FOR_ONE = 0  # the only sequence
 NO_TOKEN = -1

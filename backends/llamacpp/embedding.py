@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from backends.contract import StageError
 from backends.llamacpp import binding
-from backends.numbers import Rows
+from backends.wire_numbers import Rows
 
 TENSOR = "token_embd.weight"
 MAX_PARTS = 1000

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from backends.contract import Hidden, Logits, Segment, Tokens
-from backends.numbers import VALUE, bytes_of
+from backends.wire_numbers import VALUE, bytes_of
 
 
 def neighbours(segments: Sequence[Segment]) -> list[list[int]]:

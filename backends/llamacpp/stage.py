@@ -17,7 +17,7 @@ from backends.llamacpp.boundary import Boundary
 from backends.llamacpp.embedding import Embedding
 from backends.llamacpp.passes import Parts, by_length, neighbours, prompts_alone
 from backends.llamacpp.states import States
-from backends.numbers import VALUE, Rows, bytes_of
+from backends.wire_numbers import VALUE, Rows, bytes_of
 from backends.worker.thread_choice import ThreadChoice
 
 UNCUT_POSITIONS = 256  # llama.cpp looks at cells in steps of 256, and cuts from 512 on

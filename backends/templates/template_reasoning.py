@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar
-from backends.templates.template import LOOK_SECONDS, render
 from backends.templates.template_errors import TemplateFailed
+from backends.templates.template_rendering import LOOK_SECONDS, render
 
 Chat = Sequence[Mapping[str, Any]]
 Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, is an answer to begin

@@ -26,9 +26,9 @@ from backends.contract import (
 )
 from backends.frames import Agreed, BadFrame, Frame, Kind, check_step
 from backends.grammars.grammar import GrammarTooHeavy, forget_all
-from backends.numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.orders import Begin, OpenStage, decode_begin
 from backends.sampling import Greedy, Sampler, sampler_for
+from backends.wire_numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 
 # Which frames a stage computes, answers from memory or refuses. Pure: SAFETY.md 5, idempotent steps.
 

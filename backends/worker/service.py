@@ -24,12 +24,12 @@ from backends.contract import (
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.grammars.grammar import GrammarRefused, GrammarTooHeavy
 from backends.llamacpp.embedder import LlamaEmbedder
-from backends.numbers import bytes_of, ids_from_wire
 from backends.templates.chat_template import ChatTemplate, Rendered
 from backends.templates.template_calls import call_format
 from backends.templates.template_errors import Objected, TemplateFailed
 from backends.templates.template_reasoning import of_template
 from backends.text import Text, open_text, pieces
+from backends.wire_numbers import bytes_of, ids_from_wire
 from backends.worker import process
 from backends.worker.runs import Run
 

@@ -15,9 +15,9 @@ from app.core.tools.tool_calls import CallFinder
 from app.core.tools.tool_formats import Begun, Call, More
 from app.core.tools.tool_messages import as_told
 from backends.templates.call_format import CallFormat, Payload
-from backends.templates.template import LOOK_SECONDS, render
 from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
 from backends.templates.template_errors import TemplateFailed
+from backends.templates.template_rendering import LOOK_SECONDS, render
 
 Json = dict[str, Any]
 

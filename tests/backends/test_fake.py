@@ -17,7 +17,7 @@ from backends.contract import (
     Tokens,
 )
 from backends.fake import FakeStage
-from backends.numbers import bytes_of, from_wire, to_wire
+from backends.wire_numbers import bytes_of, from_wire, to_wire
 
 WIDTH, PROMPT = 8, [3, 80, 81, 90, 250]
 

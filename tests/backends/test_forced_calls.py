@@ -18,10 +18,10 @@ from app.core.tools.tool_literals import QUOTE
 from app.core.tools.tool_signs import signs_of
 from backends.contract import Layers, Role, Sampling, Segment, Tokens
 from backends.llamacpp.stage import LlamaStage
-from backends.numbers import VALUE
 from backends.sampling import sampler_for
 from backends.templates.call_format import CallFormat, Payload
 from backends.text import LlamaText
+from backends.wire_numbers import VALUE
 from testbed import tiny
 from tests.backends import cutting
 from tests.backends.call_samples import TOOLS, of_template, ours, record

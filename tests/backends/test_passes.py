@@ -9,7 +9,7 @@ import pytest
 
 from backends.contract import Hidden, Logits, Segment, Tokens, keeps_apart
 from backends.llamacpp.passes import Parts, neighbours
-from backends.numbers import bytes_of
+from backends.wire_numbers import bytes_of
 
 WIDTH, VOCABULARY = 3, 5
 

@@ -16,8 +16,8 @@ from backends.contract import GREEDY, Layers, Logits, Role, Sampling, Segment, S
 from backends.grammars.grammar import GrammarRefused, GrammarTooHeavy
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
-from backends.numbers import Rows
 from backends.sampling import Greedy, Sampler, sampler_for
+from backends.wire_numbers import Rows
 from backends.worker import process
 from testbed import tiny
 from tests.backends import cutting

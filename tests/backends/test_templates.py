@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from backends.templates.template import render
 from backends.templates.template_errors import TemplateFailed
+from backends.templates.template_rendering import render
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TOOL = {"type": "function", "function": {"name": "ä", "parameters": {"type": "object"}}}

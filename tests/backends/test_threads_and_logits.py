@@ -13,7 +13,7 @@ import pytest
 from backends.contract import Layers, Role, Segment, StageConfig, Tokens
 from backends.llamacpp import stage as module
 from backends.llamacpp.stage import LlamaStage
-from backends.numbers import VALUE
+from backends.wire_numbers import VALUE
 from testbed import tiny
 
 

@@ -26,7 +26,7 @@ from app.inference.worker.worker import Worker
 from app.node.planning.speed_basis import basis_of
 from backends.contract import Hidden, Layers, Number, Role, Segment, StageConfig
 from backends.llamacpp.stage import LlamaStage
-from backends.numbers import VALUE, bytes_of
+from backends.wire_numbers import VALUE, bytes_of
 from tests.families.fixtures import families
 
 PROVED = sorted(name for name, one in families().items() if one.architecture in FAMILIES)

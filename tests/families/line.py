@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from backends import orders
 from backends.contract import GREEDY, Number, Segment, StageConfig
 from backends.frames import Frame, Kind
-from backends.numbers import ids_to_wire
+from backends.wire_numbers import ids_to_wire
 from backends.worker.service import Service, told
 from tests.families.home import CONTEXT
 

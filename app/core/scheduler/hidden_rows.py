@@ -13,7 +13,7 @@ F32_END = 2.0**128  # from here on a value is infinite in f32; a NaN is not belo
 
 
 def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:
-    """The rows of a payload as in backends/numbers.py. Raises ValueError when its length is wrong."""
+    """The rows of a payload as in backends/wire_numbers.py. Raises ValueError when its length is wrong."""
     size = number.row_bytes(width)
     if len(payload) % size:
         raise ValueError(f"{len(payload)} bytes are no whole number of rows of {size}")

@@ -24,7 +24,7 @@ from app.core.reasons import in_words, said, with_reason
 from app.machine.interfaces import Interface, interfaces, usable
 from app.machine.settings import Settings, load, save
 from app.network.discovery.announcement import ID_DIGITS, MOST_ADDRESSES
-from app.network.discovery.discovery import Discovery
+from app.network.discovery.mdns_discovery import Discovery
 from app.network.network import Network
 from app.network.sockets import Address, listening_near, listening_socket, own_host
 from app.node.options import NodeOptions

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from backends.contract import HABIT, ReasoningFormat, Scalar
-from backends.templates.template import render
 from backends.templates.template_errors import TemplateFailed
 from backends.templates.template_reasoning import Chat, reasoning_format
+from backends.templates.template_rendering import render
 
 PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
 BEGIN = "{% if add_generation_prompt %}[assistant]{% endif %}"

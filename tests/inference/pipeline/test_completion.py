@@ -26,7 +26,7 @@ from app.inference.worker import tokenizer as text_module
 from app.inference.worker.tokenizer import Message, Prompt, Text
 from backends import orders
 from backends.contract import GREEDY, LocalTime, Scalar
-from backends.templates.template import render
+from backends.templates.template_rendering import render
 from backends.worker.service import SHORT_CHARS
 from testbed import tiny
 from tests.inference.pool import pool, shape

@@ -31,7 +31,7 @@ from app.inference.worker.layer_benchmark import Gauge, longest_run, measure, ne
 from app.inference.worker.trial_run import TrialRun, Watched
 from app.inference.worker.worker import Worker
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
-from backends.numbers import to_wire
+from backends.wire_numbers import to_wire
 from testbed import tiny
 from tests.backends.cutting import stage_file
 

@@ -34,7 +34,7 @@ from app.node.verification.recompute import FOLDER, Again, Recompute
 from app.node.verification.spare_memory import SpareMemory
 from app.node.verification.verifier import MOST_TRIES, Check, Verifier
 from backends.contract import Layers, Number, Role, Segment
-from backends.numbers import to_wire
+from backends.wire_numbers import to_wire
 from testbed import tiny
 
 DEN, ATTIC, SHED = (MachineId(c * 64) for c in "das")

@@ -18,9 +18,9 @@ from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone
 from app.core.errors import AppError
 from app.gui.chat.history import history_file, history_folders, history_rows, history_search
 from app.gui.chat.history.history_cipher import Cipher, Codec
-from app.gui.chat.history.history_encryption import Turn, Turning
 from app.gui.chat.history.history_folders import named
 from app.gui.chat.history.history_purge import Purge
+from app.gui.chat.history.history_reencryption import Turn, Turning
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.history.history_store import Store
 

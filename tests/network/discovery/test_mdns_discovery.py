@@ -16,7 +16,7 @@ from zeroconf.asyncio import AsyncServiceInfo
 
 from app.core.household.household import MOST_STRANGERS, Gone, Seen
 from app.network.discovery.announcement import SERVICE, Said, instance_of, properties, server_of
-from app.network.discovery.discovery import Discovery
+from app.network.discovery.mdns_discovery import Discovery
 from app.network.messages import PROTOCOL
 from tests.network.nodes import until
 

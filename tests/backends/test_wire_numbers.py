@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.core.scheduler.hidden_rows import rows_of
 from backends.contract import Number, StageError, n_blocks, n_outliers
-from backends.numbers import Rows, from_wire, ids_from_wire, ids_to_wire, to_wire
+from backends.wire_numbers import Rows, from_wire, ids_from_wire, ids_to_wire, to_wire
 
 WIRE = [Number.F32, Number.F16, Number.Q8]
 LARGEST = float(np.finfo(np.float32).max)
