@@ -21,7 +21,7 @@ from tests.gateway.system_cases import MODEL as ONE_SYSTEM
 from tests.gateway.system_cases import llama3, system_cases
 from tests.gateway.tool_cases import MODEL, hermes, tool_cases
 
-RECORD = PROJECT / "tests" / "node" / "chat_api" / "llama_server.json"
+RECORD = PROJECT / "tests" / "gateway" / "llama_server.json"
 
 
 def main() -> None:

@@ -137,7 +137,7 @@ def test_nothing_is_looked_for_below_what_stays() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "findChildren"
     }
-    assert asking == {"reading_order.py", "language.py"}
+    assert asking == {"conversation.py", "language.py"}
 
 
 def docstrings(tree: ast.Module) -> set[int]:
@@ -228,14 +228,14 @@ def test_imports_are_seen(source: str, modules: set[str]) -> None:
 
 
 def test_every_dialog_is_one_that_stays_on_its_screen() -> None:
-    own = WINDOW / "parts" / "dialog.py"
+    own = WINDOW / "widgets" / "dialog.py"
     qt = re.compile(r"\((?:Qt\w*\.)?QDialog\b|\bQ(?:MessageBox|InputDialog)\b")
     found = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
     assert found == [own]
 
 
 def test_every_box_to_choose_from_is_ours() -> None:
-    own = WINDOW / "parts" / "drop_down.py"
+    own = WINDOW / "widgets" / "drop_down.py"
     qt = re.compile(r"\bQComboBox\b(?:\(\)|\):)")
     found = [file for file in WINDOW.rglob("*.py") if qt.search(file.read_text("utf-8"))]
     assert found == [own]

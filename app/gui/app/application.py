@@ -38,7 +38,7 @@ from app.gui.widgets.buttons import button
 
 # Reads the code of pages that were not shown yet, one module after another while the window rests.
 
-PARTS = ("household", "shelf", "activity", "lending", "settings")  # of the pages but the chat's
+PARTS = ("pool", "models", "activity", "this_computer", "settings")  # of the pages but the chat's
 FIRST = (  # what modules of these parts need and that takes long to read, a piece at a time
     "statistics",
     "email.errors",
@@ -84,9 +84,18 @@ def _names() -> Iterator[str]:
     """A page comes after its parts: it reads all of them that are missing, and nobody can click meanwhile."""
     yield from FIRST
     for part in PARTS:
-        folders = [f"{folder}/{part}" for folder in gui.__path__]
-        found = [one.name for one in pkgutil.iter_modules(folders, f"{gui.__name__}.{part}.")]
+        found = _modules([f"{folder}/{part}" for folder in gui.__path__], f"{gui.__name__}.{part}.")
         yield from sorted(found, key=lambda name: (name.endswith("_page"), name))
+
+
+def _modules(folders: list[str], prefix: str) -> Iterator[str]:
+    """The names of all modules in these folders and below them; none is read for that."""
+    for one in pkgutil.iter_modules(folders, prefix):
+        name = one.name.removeprefix(prefix)
+        if one.ispkg:
+            yield from _modules([f"{folder}/{name}" for folder in folders], f"{one.name}.")
+        else:
+            yield one.name
 
 
 # Signals (Ctrl-C, an end that the system asks for) wake the window, which rests until something happens.

@@ -32,7 +32,7 @@ def tried(name, deed):
 """
 TRY = """
 import json, os, socket, subprocess, sys
-from backends import confine, process
+from backends.worker import confine, process
 own, others, home, parent = sys.argv[1:]
 before = process.resident_bytes()
 told["level"] = confine.confine([own]).level
@@ -144,7 +144,7 @@ def test_the_system_itself_says_no_far_beyond_a_limit(tmp_path: Path) -> None:
 
 BESIDE = """
 import ctypes, json, os, signal, sys, threading
-from backends import confine, process
+from backends.worker import confine, process
 parent = int(sys.argv[1])
 assert confine.start_nothing()
 

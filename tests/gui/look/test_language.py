@@ -71,7 +71,7 @@ def test_the_second_language_of_a_system_is_that_of_the_sentences_too() -> None:
     """French first and German after it: buttons were German, and what the node said English."""
     words = """
 from PySide6.QtCore import QCoreApplication
-from app.gui import formats
+from app.gui.look import formats
 from app.gui.look.language import translate
 from app.gui.look.sentences import here
 app = QCoreApplication([])
@@ -93,7 +93,7 @@ import ctypes, operator, socket
 from functools import partial
 from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkRequest
-from app.gui import formats
+from app.gui.look import formats
 from app.gui.look.language import translators
 
 app = QCoreApplication([])
