@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import pkgutil
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-
-import msgspec
 
 from app.core.errors import AppError, Fact, Reason
 
@@ -23,12 +22,18 @@ LANGUAGES = (ENGLISH, "de")
 STOPPED_BY = "(Ctrl-C in its terminal, or Quit in the menu of Poolhouse's tray icon)"
 
 
-class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+# Read by json: msgspec is not loaded for `poolhouse --help`, which shall come at once.
+@dataclass(frozen=True)
+class Language:
     """What a language has for each code and for the words among the facts."""
 
     sentences: dict[str, str]
-    in_window: dict[str, str] = {}  # for codes whose sentence would send to the command line
-    words: dict[str, str] = {}  # English words that are facts -> those of the language
+    in_window: dict[str, str] = field(
+        default_factory=dict
+    )  # for codes whose sentence would send to the command line
+    words: dict[str, str] = field(
+        default_factory=dict
+    )  # English words that are facts -> the language's
 
 
 @cache
@@ -38,7 +43,7 @@ def language(name: str) -> Language:
         return Language({})
     content = pkgutil.get_data("app.core", f"sentences/{name}.json")
     assert content is not None  # a part of this package
-    return msgspec.convert(json.loads(content), Language)
+    return Language(**json.loads(content))
 
 
 SENTENCES: dict[str, str] = language(ENGLISH).sentences

@@ -67,7 +67,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Encrypt every text of the chats. Close the window first."""
     from app.cli.chats_file import change, check_key, file_of, look
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_reencryption import Turn
+    from app.gui.chat.history.history_recoding import Turn
 
     at, face = _home(home), Face(as_json)
     file = file_of(at)
@@ -91,7 +91,7 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Make the chats readable again. Close the window first."""
     from app.cli.chats_file import change, check_key, file_of, look
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_reencryption import Turn
+    from app.gui.chat.history.history_recoding import Turn
 
     at, face = _home(home), Face(as_json)
     file = file_of(at)

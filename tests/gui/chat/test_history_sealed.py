@@ -16,11 +16,11 @@ from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.export.export import JSON, export, stored
-from app.gui.chat.history import history_reencryption
+from app.gui.chat.history import history_recoding, history_reencryption
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain, broken
 from app.gui.chat.history.history_file import FILE, is_sealed
-from app.gui.chat.history.history_reencryption import Turn
+from app.gui.chat.history.history_recoding import Turn
 from app.gui.chat.history.history_rescue import rescue
 from tests.gui.chat.sealed import (
     KEY,
@@ -134,13 +134,13 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
 
     crashes.mkdir()
     monkeypatch.setattr(history_reencryption.Turning, "_tell", crash)
-    sweep = history_reencryption._sweep
+    sweep = history_recoding._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:
         crash()
         sweep(db)
 
-    monkeypatch.setattr(history_reencryption, "_sweep", sweep_after_a_crash)
+    monkeypatch.setattr(history_recoding, "_sweep", sweep_after_a_crash)
     assert turned(qtbot, kept, turn) is None
     crash()
     kept.close()
@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_it_as_it_was(
         raise error
 
     with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(history_reencryption, "_recode_message", full)
+        broken_disk.setattr(history_recoding, "_recode_message", full)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "full" in said(error)
@@ -193,7 +193,7 @@ def test_what_could_not_be_swept_is_said(
         raise sqlite3.OperationalError("the file is in use")
 
     with monkeypatch.context() as busy:
-        busy.setattr(history_reencryption, "_sweep", in_use)
+        busy.setattr(history_recoding, "_sweep", in_use)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "next start" in said(error)

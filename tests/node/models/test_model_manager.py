@@ -158,7 +158,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 async def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     scene = Scene()
     monkeypatch.setattr(FakeRunning, "scene", scene, raising=False)
-    monkeypatch.setattr(hosting_module, "Running", FakeRunning)
+    monkeypatch.setattr(hosting_module, "Placement", FakeRunning)
     return scene
 
 

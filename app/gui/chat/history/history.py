@@ -20,7 +20,8 @@ from app.gui.chat.history import history_file, history_folders, history_rows, hi
 from app.gui.chat.history.history_cipher import Cipher, Codec
 from app.gui.chat.history.history_folders import named
 from app.gui.chat.history.history_purge import Purge
-from app.gui.chat.history.history_reencryption import Turn, Turning
+from app.gui.chat.history.history_recoding import Turn
+from app.gui.chat.history.history_reencryption import Turning
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.history.history_store import Store
 

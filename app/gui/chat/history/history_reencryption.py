@@ -2,135 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
 
 from app.core.errors import AppError, bug
 from app.gui.chat.history import history_file
-from app.gui.chat.history.history_cipher import Cipher, Codec, Plain
-from app.gui.chat.history.history_file import TRIGGERS, transaction
-from app.gui.chat.history.history_folders import FOLDER
-from app.gui.chat.history.history_rows import CHAT_TEXTS, MESSAGE_TEXTS, of_chat, of_message
+from app.gui.chat.history.history_cipher import Cipher
+from app.gui.chat.history.history_recoding import Turn, at_work, carry_out
 from app.gui.chat.history.history_store import Store
-
-# Every text of the history from one form into the other, sealed or as it is; as a whole or not at all. No Qt.
-
-AT_ONCE = 100  # messages read before they are written
-WAIT_MS = 5000  # for the window's own reading
-STEPS = 10_000  # of SQLite, between two looks whether to stop
-Told = Callable[[int, int], None]  # so many texts of so many; raises to stop
-
-
-class Turn(StrEnum):
-    SEAL = "seal"
-    OPEN = "open"
-    SWEEP = "sweep"  # sealed, but a crash came before the old pages were gone
-
-
-@contextlib.contextmanager
-def at_work(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
-    """A connection that writes texts nowhere but into the file, and ends when it should stop."""
-    with contextlib.closing(history_file.connect(file)) as db:
-        db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
-        db.execute("PRAGMA temp_store = MEMORY")
-        db.set_progress_handler(stop.is_set, STEPS)
-        yield db
-
-
-def carry_out(turn: Turn, db: sqlite3.Connection, file: Path, cipher: Cipher, told: Told) -> None:
-    """In any thread. Raises sqlite3.Error, and AppError if it is sealed but old pages are left."""
-    if turn is Turn.OPEN:
-        with transaction(db):
-            _recode(db, cipher, Plain(), told)
-            history_file.mark_plain(db)
-        history_file.index(db)
-        return
-    if turn is Turn.SEAL:
-        with transaction(db):
-            _drop_index(db)
-            _recode(db, Plain(), cipher, told)
-            history_file.mark_sealed(db, cipher, swept=False)
-    try:
-        _sweep(db)
-    except sqlite3.Error as error:
-        raise AppError("history_unswept", path=str(file), why=str(error)) from error
-
-
-def _drop_index(db: sqlite3.Connection) -> None:
-    for name in TRIGGERS:
-        db.execute(f"DROP TRIGGER IF EXISTS {name}")
-    db.execute("DROP TABLE IF EXISTS words")
-
-
-def _sweep(db: sqlite3.Connection) -> None:
-    """No page of the file, and none beside it, holds what stood there before."""
-    db.execute("PRAGMA temp_store = FILE")  # what is copied now is sealed, and may be much
-    db.execute("VACUUM")
-    (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise sqlite3.OperationalError("the file is in use")
-    with transaction(db):
-        db.execute("UPDATE seal SET swept = 1")
-
-
-def _recode(db: sqlite3.Connection, old: Codec, new: Codec, told: Told) -> None:
-    """Every text that may be sealed, from one form into the other."""
-    (n_chats,) = db.execute("SELECT count(*) FROM chats").fetchone()
-    (n_messages,) = db.execute("SELECT count(*) FROM messages").fetchone()
-    done, of = 0, n_chats + n_messages
-    for (name,) in db.execute("SELECT name FROM folders").fetchall():
-        other = new.seal(old.open(name, FOLDER), FOLDER)
-        db.execute("UPDATE folders SET name = ? WHERE name = ?", (other, name))  # its chats follow
-    for (chat,) in db.execute("SELECT id FROM chats").fetchall():
-        _recode_chat(db, chat, old, new)
-        done += 1
-        told(done, of)
-    last = -1
-    while rows := _messages_after(db, last):
-        for row in rows:
-            _recode_message(db, row, old, new)
-        last, done = rows[-1][0], done + len(rows)
-        told(done, of)
-
-
-def _recode_chat(db: sqlite3.Connection, chat: str, old: Codec, new: Codec) -> None:
-    columns = ", ".join(CHAT_TEXTS)
-    row = db.execute(f"SELECT {columns} FROM chats WHERE id = ?", (chat,)).fetchone()  # noqa: S608
-    values = [
-        None if kept is None else new.seal(old.open(kept, *place), *place)
-        for column, kept in zip(CHAT_TEXTS, row, strict=True)
-        for place in (of_chat(column, chat),)
-    ]
-    settings = ", ".join(f"{column} = ?" for column in CHAT_TEXTS)
-    db.execute(f"UPDATE chats SET {settings} WHERE id = ?", (*values, chat))  # noqa: S608
-
-
-def _messages_after(db: sqlite3.Connection, number: int) -> list[tuple[int, str, str, str, str]]:
-    order = (
-        "SELECT number, chat, id, text, details FROM messages WHERE number > ?"
-        " ORDER BY number LIMIT ?"
-    )
-    return db.execute(order, (number, AT_ONCE)).fetchall()
-
-
-def _recode_message(
-    db: sqlite3.Connection, row: tuple[int, str, str, str, str], old: Codec, new: Codec
-) -> None:
-    number, chat, message, *texts = row
-    values = [
-        new.seal(old.open(kept, *place), *place)
-        for column, kept in zip(MESSAGE_TEXTS, texts, strict=True)
-        for place in (of_message(column, chat, message),)
-    ]
-    db.execute("UPDATE messages SET text = ?, details = ? WHERE number = ?", (*values, number))
-
 
 log = logging.getLogger(__name__)
 
