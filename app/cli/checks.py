@@ -24,7 +24,7 @@ from app.network.membership_log.log_store import LogStore
 
 
 async def kept(home: Home) -> list[Check]:
-    """What is damaged, each with its cure; nothing where a node could start. Writes nothing."""
+    """List the damaged files, each with its cure; none where a node could start. Writes nothing."""
 
     async def of_settings() -> object:
         return await asyncio.to_thread(settings.load, home.settings_file)

@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from app.cli import hints
-from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE, Stopped
+from app.cli.exit_codes import FAILED, STOPPED, WRONG_USAGE
+from app.cli.interrupted import Stopped
 from app.cli.output import Face
 from app.core.errors import AppError, BadInput
 
@@ -26,7 +27,7 @@ def complete() -> None:
 
 
 def give_up_the_unwritten() -> None:
-    """What cannot be written stays unsaid: at its end Python would try once more, and complain in its own way."""
+    """Drop what cannot be written: at its end Python would try once more, and complain in its own words."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -41,7 +41,7 @@ WAYLAND = {
 
 
 def has_screen() -> bool:
-    """Whether a window can be shown: always on Windows and macOS; elsewhere where a display is named."""
+    """Return whether a window can be shown: always on Windows and macOS, elsewhere where a display is named."""
     if sys.platform in ("win32", "darwin"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

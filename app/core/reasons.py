@@ -25,7 +25,7 @@ STOPPED_BY = "(Ctrl-C in its terminal, or Quit in the menu of Poolhouse's tray i
 # Read by json: msgspec is not loaded for `poolhouse --help`, which shall come at once.
 @dataclass(frozen=True)
 class Language:
-    """What a language has for each code and for the words among the facts."""
+    """The sentences of one language, by code, and its words for facts that are words."""
 
     sentences: dict[str, str]
     in_window: dict[str, str] = field(

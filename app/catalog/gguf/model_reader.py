@@ -37,7 +37,7 @@ def check_finite(header: Header, architecture: str) -> None:
 
 
 def _check_epsilon(header: Header, key: str) -> None:
-    """What is added below a root: small, and no less than nothing."""
+    """Refuse a number added below a root that is negative, or not small."""
     if key not in header.entries:
         return
     for found in _values(header, key):
@@ -90,17 +90,17 @@ MOST = 64
 
 
 def writes(header: Header, architecture: str) -> bool:
-    """Whether it was made to write. A reranker of a family that writes was trained to judge instead."""
+    """Return whether the model was made to write. A reranker of such a family was trained to judge instead."""
     return architecture not in ENCODERS and not ranks(header, architecture)
 
 
 def embeds(header: Header, architecture: str) -> bool:
-    """Whether the file says how its positions become one vector; what it may leave out is none."""
+    """Return whether the file says how its positions become one vector; a file may leave that out."""
     return _kind(header, architecture) not in (NONE, RANK)
 
 
 def ranks(header: Header, architecture: str) -> bool:
-    """Whether it judges how well a text answers a question."""
+    """Return whether the model judges how well a text answers a question."""
     return _kind(header, architecture) == RANK
 
 

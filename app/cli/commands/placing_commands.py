@@ -10,7 +10,7 @@ import typer
 
 from app.cli import safe_text
 from app.cli.conversation import ask_node
-from app.cli.exit_codes import Stopped
+from app.cli.interrupted import Stopped
 from app.cli.options import (
     ContextOption,
     HomeOption,

@@ -13,7 +13,7 @@ import typer
 
 from app.cli import hints, safe_text
 from app.cli.conversation import ask_node
-from app.cli.exit_codes import Stopped
+from app.cli.interrupted import Stopped
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
 from app.core.errors import AppError, BadInput, Unreachable

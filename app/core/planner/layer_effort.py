@@ -52,7 +52,7 @@ ROUGH_TOK_S = (
 
 
 def is_rough(tok_s: float) -> bool:
-    """Whether a forecast of so many tokens a second says little, however well it was measured."""
+    """Return whether a forecast of so many tokens a second says little, however well it was measured."""
     return tok_s > ROUGH_TOK_S
 
 

@@ -129,7 +129,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What sets the pace."""
+    """The part of a placement that sets its pace."""
 
     part: Part
     machine: MachineId

@@ -77,7 +77,7 @@ def _why_shape(best: Option, found: Sequence[Option], household: Household) -> R
 
 
 def _pace(bottleneck: Bottleneck) -> Reason:
-    """What sets the pace."""
+    """Return the reason that names what sets the pace."""
     name, percent = bottleneck.name, 100 * bottleneck.share
     match bottleneck.part:
         case Part.MACHINE:
