@@ -145,7 +145,7 @@ def _typed_code(face: Face) -> str:
 
 
 def _let_in(face: Face, home: Path | None, role: str, wait: bool) -> None:
-    from app.cli.pairing_window import keep_open, opened
+    from app.cli.views.pairing_view import keep_open, opened
 
     window = ask_node(home, lambda node: opened(node, role))
     if face.as_json:
@@ -165,8 +165,8 @@ def _join(face: Face, home: Path | None, address: str, code: str) -> None:
     body = {"address": address, "code": code}
     answer = ask_node(home, lambda node: node.post("/pairing/join", body))
 
-    from app.cli.pairing_window import PairedWith
     from app.cli.shapes import read
+    from app.cli.views.pairing_view import PairedWith
 
     paired = read(answer, PairedWith)
     about = IS_GUEST if answer.get("guest") else TRUST
