@@ -331,6 +331,15 @@ def test_ctrl_c_is_quiet_while_the_command_is_still_being_read() -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (130, "", "")
 
 
+def test_nothing_is_read_before_an_interrupt_is_quiet() -> None:
+    """Ctrl-C amid that would show a trace: `main` catches it only around what it reads itself."""
+    code = "import sys, app.cli; print(sorted(one for one in sys.modules if one.startswith('app')))"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert shown.stdout.strip() == "['app', 'app.cli', 'app.cli.exit_codes']"
+
+
 def test_help_loads_no_network_and_no_engine() -> None:
     code = (
         "import sys; from app.cli import main; main(['--help']);"

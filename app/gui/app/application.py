@@ -61,7 +61,7 @@ class Warming(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._names = _names()
+        self._names = page_modules()
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._next)
         self._timer.start(BEFORE_MS)
@@ -80,8 +80,10 @@ class Warming(QObject):
         linecache.clearcache()  # PySide reads the source of every module for its own ends, and it stays there
 
 
-def _names() -> Iterator[str]:
-    """A page comes after its parts: it reads all of them that are missing, and nobody can click meanwhile."""
+def page_modules() -> Iterator[str]:
+    """Yield the modules of the pages, each page after its parts: it would read all that are missing, and nobody could
+    click meanwhile.
+    """
     yield from FIRST
     for part in PARTS:
         found = _modules([f"{folder}/{part}" for folder in gui.__path__], f"{gui.__name__}.{part}.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from app.gui.app.application import page_modules
+
 SCRIPT = """
 import linecache, sys
 from PySide6.QtCore import QTimer
@@ -33,3 +35,9 @@ def test_the_code_of_all_pages_is_read() -> None:
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_parts_of_a_page_in_rooms_of_their_own_come_before_it() -> None:
+    names = list(page_modules())
+    assert names.index("app.gui.pool.map.map_view") < names.index("app.gui.pool.pool_page")
+    assert names.index("app.gui.models.details.details") < names.index("app.gui.models.models_page")
