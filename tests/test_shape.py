@@ -219,3 +219,20 @@ def test_no_room_is_crowded() -> None:
         if len(list(room.glob("*.py"))) > MOST_FILES_IN_A_ROOM
     }
     assert not crowded
+
+
+MENTIONED = re.compile(
+    r"(?<![\w./-])((?:app|backends)/[\w/]+\.py|(?:core|lan|network|node)/[\w/]+\.py)\b"
+)
+
+
+def test_comments_name_files_that_exist() -> None:
+    """A file that moves takes its mentions along: who follows one else ends nowhere."""
+    lost = [
+        f"{file.relative_to(PROJECT)}: {name}"
+        for root in ("app", "backends")
+        for file in sorted((PROJECT / root).rglob("*.py"))
+        for name in MENTIONED.findall(file.read_text("utf-8"))
+        if not any((place / name).exists() for place in (PROJECT, PROJECT / "app"))
+    ]
+    assert not lost, "\n".join(lost)

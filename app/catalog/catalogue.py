@@ -56,7 +56,7 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One version of a model; `file` is the first of several.
 
     What nobody could look up is null; the hub says it when it is fetched, and the household keeps to that
-    (catalog/pins.py).
+    (app/catalog/transfers/hash_pins.py).
     """
 
     file: Short

@@ -134,7 +134,8 @@ def _what_to_type(error: TyperException) -> str:
         name = error.param_hint or (error.param and error.param.opts[0])
         if error.param is not None and error.param.param_type_name == "argument":
             name = error.param.human_readable_name
-        return f"{name}: {error.message}" if name else error.message
+        sentence = _number_wanted(error.param) or error.message
+        return f"{name}: {sentence}" if name else sentence
     sentence = str(getattr(error, "format_message", error.__str__)())
     context = getattr(error, "ctx", None)
     if context is None:
@@ -145,10 +146,37 @@ def _what_to_type(error: TyperException) -> str:
         return f"{error.message}. " + (f"Did you mean {meant}?" if meant else help_lists)
     if hasattr(context.command, "commands"):  # a command that there is not
         return f"{sentence} {help_lists}"
+    if hasattr(
+        error, "option_name"
+    ):  # an option without its value, or with one that it does not take
+        return f"{sentence.rstrip('.')}. {help_lists}"
+    if not hasattr(error, "param_type"):  # nothing is missing, so there is too much
+        sentence = f"{sentence.rstrip('.')}. Put words that belong together in quotes"
     usage = " ".join(context.get_usage().translate({ord(sign): "" for sign in "{}"}).split())
     example = context.command.epilog
     told = f" {example}{hints.home_option()}" if example else ""
     return f"{sentence.rstrip('.')}. {usage}.{told}"
+
+
+KINDS = {
+    "int": "a whole number",
+    "integer": "a whole number",
+    "float": "a number",
+}  # by the name of typer's type
+
+
+def _number_wanted(parameter: object) -> str | None:
+    """Return which number an option takes; None where it takes none."""
+    wanted = getattr(parameter, "type", None)
+    kind = KINDS.get(str(getattr(wanted, "name", "")).partition(" ")[0])
+    if kind is None:
+        return None
+    least, most = getattr(wanted, "min", None), getattr(wanted, "max", None)
+    if least is not None and most is not None:
+        return f"Give {kind} from {least} to {most}."
+    if least is not None:
+        return f"Give {kind}, {least} or more."
+    return f"Give {kind}, {most} or less." if most is not None else f"Give {kind}."
 
 
 def _refused(error: OSError) -> AppError:

@@ -16,8 +16,6 @@ from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Face
 from app.core.errors import AppError
 
-# Whether a window can be shown here: a display, and the system's libraries that Qt needs.
-
 # What the window toolkit's own packages do not bring along on Linux, and Debian's packages of it.
 DRAWING = {
     "libglib-2.0.so.0": "libglib2.0-0",

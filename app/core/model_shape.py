@@ -1,7 +1,7 @@
 """What must be known of a model to measure it without its weights: sizes and number types. Bounded facts.
 
 A host sends it to a lender as JSON, so every field says its bounds; `msgspec` checks them when it decodes.
-What llama.cpp makes of them is checked in catalog/synthetic.py, before anything is allocated.
+What llama.cpp makes of them is checked in app/catalog/stages/synthetic_stage.py, before anything is allocated.
 """
 
 from __future__ import annotations

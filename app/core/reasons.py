@@ -1,7 +1,7 @@
 """Reason code -> the sentence a person reads: what happened, why, one action.
 
 The sentences are data, one file a language: `sentences/en.json` has one of every code, and those that are other words
-in the window; `sentences/de.json` has the same codes. A fact keeps its name in every language.
+in the window; `sentences/de.json` has those whose sentence has words of its own. A fact keeps its name in each.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ class Language:
     """The sentences of one language, by code, and its words for facts that are words."""
 
     sentences: dict[str, str]
-    in_window: dict[str, str] = field(
-        default_factory=dict
-    )  # for codes whose sentence would send to the command line
-    words: dict[str, str] = field(
-        default_factory=dict
-    )  # English words that are facts -> the language's
+    # for codes whose sentence would send to the command line
+    in_window: dict[str, str] = field(default_factory=dict)
+    # English words that are facts -> the language's
+    words: dict[str, str] = field(default_factory=dict)
 
 
 @cache

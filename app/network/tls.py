@@ -17,7 +17,7 @@ from app.core.ids import MachineId
 log = logging.getLogger(__name__)
 
 # openssl/x509_vfy.h: X509_V_FLAG_NO_CHECK_TIME, which Python has no name for. Each pin is one certificate whose dates
-# the profile fixes (lan/identity.py): there is nothing to learn from them, and a clock before 2020 would lock out.
+# the profile fixes (app/network/identity.py): there is nothing to learn from them; a clock before 2020 would lock out.
 NO_CHECK_TIME = 0x200000
 
 

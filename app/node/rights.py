@@ -11,7 +11,7 @@ from app.core.ids import MachineId
 
 
 class Household(Protocol):
-    """Everybody of the household, and this machine; lan/network.py has both."""
+    """Everybody of the household, and this machine; app/network/network.py has both."""
 
     @property
     def members(self) -> Mapping[MachineId, Member]: ...

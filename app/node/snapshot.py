@@ -12,14 +12,15 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import way
 from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage
-from app.core.reasons import said, with_reason, with_reasons
+from app.core.reasons import said, with_reason
 from app.inference.pipeline.replica_set import Replica
 from app.node.planning.forecast_history import predicted
 from backends.contract import KvType, Layers
 
 Json = dict[str, Any]
 
-REASON = {"code", "facts", "sentence"}
+CODE_AND_FACTS = {"code", "facts"}
+REASON = CODE_AND_FACTS | {"sentence"}
 LONG_QUESTION = (
     1_000  # tokens: what the wait for a first token is told for, whatever else is planned
 )
@@ -77,8 +78,11 @@ def with_names(told: Any, household: Household) -> Any:
         return reason_json(household.today(Reason(now["code"], now["facts"])))
     if "machine" in now and (known := household.machines.get(now.get("id", ""))):
         now["machine"] = known.name
-    if now.get("reason_facts"):
-        now["reason"] = now["reason_facts"]["sentence"]
+    for key, facts in list(now.items()):
+        if key.endswith("_facts") and isinstance(facts, dict) and facts.keys() >= CODE_AND_FACTS:
+            reason = household.today(Reason(facts["code"], facts["facts"]))
+            now[key] = {**facts, "facts": dict(reason.facts)}
+            now[key.removesuffix("_facts")] = said(reason)
     if "reasons" in now and "why" in now:  # of a plan: the same twice
         now["reasons"] = [one["sentence"] for one in now["why"]]
     return now
@@ -135,7 +139,7 @@ def plan_json(
             {"machine": names[key], "id": key, "needs_bytes": need, "lends_bytes": lends[key]}
             for key, need in needs.items()
         ],
-        **with_reasons("reasons", plan.reasons),
+        "reasons": [said(reason) for reason in plan.reasons],
         "fits": True,
         "forecast": forecast_json(plan.forecast) if plan.forecast else None,
         "first_token": first_token_json(plan, model),

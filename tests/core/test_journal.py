@@ -148,11 +148,7 @@ def test_news(before: Json, now: Json, sentences: list[str]) -> None:
 
 
 def test_every_entry_has_a_kind() -> None:
-    assert {
-        kind_of(code)
-        for code in [code for code in SENTENCES if code.startswith("log_")]
-        if code.startswith("log_")
-    } == {
+    assert {kind_of(code) for code in SENTENCES if code.startswith("log_")} == {
         "machine",
         "model",
         "lending",

@@ -92,7 +92,7 @@ class House:
         if self._lender is not None:
             await self._lender.aclose()
 
-    # as inference/recovering.py asks it
+    # as app/inference/pipeline/recovering.py asks it
 
     def wanted(self) -> bool:
         return False

@@ -194,7 +194,7 @@ class Making:
         return Lent(port, run)
 
     async def _renewed(self, index: int) -> Lent | None:
-        """The same run once more, if it was not what was lost: as node/placing.py does."""
+        """The same run once more, if it was not what was lost: as app/node/placement/stages.py does."""
         lent = self.there.pop(index, None)
         if not self.renews or lent is None or not lent.stays:
             return None

@@ -49,7 +49,7 @@ async def undisturbed() -> list[int]:
 
 
 def begins(built: Pool) -> None:
-    """The stages begin anew where they are, as node/placing.py has it."""
+    """The stages begin anew where they are, as app/node/placement/stages.py has it."""
     built.rebuild.making.renews = True
 
 

@@ -25,7 +25,7 @@ class Link:
 
 @dataclass
 class Links:
-    """As lan/network.py, as far as this asks it."""
+    """As app/network/network.py, as far as this asks it."""
 
     links: dict[MachineId, Link]
     said: list[tuple[MachineId, bool]] = field(default_factory=list)

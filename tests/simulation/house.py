@@ -1,4 +1,5 @@
-"""The pipelines of one story behind Replicas, each opened again when it is lost, as node/keeping.py has it."""
+"""The pipelines of one story behind Replicas; a lost one is opened again, as app/node/placement/replica_supervisor.py
+has it."""
 
 from __future__ import annotations
 

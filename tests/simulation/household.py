@@ -233,7 +233,7 @@ class MemberPort(Port):
         await self.lending.data(self._host(), PipelineId(pipeline), channel)
 
     async def cut(self) -> None:
-        """As lan/listener.py ends the connections of strangers."""
+        """As app/network/peer/listener.py ends the connections of strangers."""
         wires, self.wires = self.wires, []
         for channel in wires:
             await channel.close()

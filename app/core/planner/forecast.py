@@ -41,7 +41,7 @@ FEW_ROWS = (
 # Of a layer's time: in the last layer, rows that get no token go no further than the attention.
 # What is left out is the feed-forward network: by multiplications 0.7 in llama's usual proportions.
 UNSEEN = 0.7
-CREDIT = 2  # steps under way to one lender: inference/stage_client.py
+CREDIT = 2  # steps under way to one lender: app/inference/stages/stage_client.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """How many blocks of layers each machine of a given set should hold. Exact. Pure.
 
-What a request costs (core/forecast.py) is, for a given set of machines, the larger of
+What a request costs (app/core/planner/forecast.py) is, for a given set of machines, the larger of
 
     latency   line + more * pace. line: a sum over the machines, each linear in its count; pace: the longest of
               their periods, or a share of the sum of their times if that is longer; more: chunks after the first
@@ -30,7 +30,7 @@ class Member:
     """A machine among so many others: what it costs by its number of blocks (place 0: unused)."""
 
     counts: tuple[int, ...]  # that it can hold somewhere, growing
-    starts: list[int]  # for each count, where such a run fits (core/room.py)
+    starts: list[int]  # for each count, where such a run fits (app/core/planner/stage_memory.py)
     line: list[float]
     chunk: list[float]
     pace: list[float]

@@ -1,6 +1,6 @@
 """Who holds which layers. Pure: same facts in, same answer out; no clock, no network.
 
-Of all placements that fit, the one with the shortest typical request (core/forecast.py) is chosen: the host
+Of all placements that fit, the one with the shortest typical request (app/core/planner/forecast.py) is chosen: the host
 alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
 that tokens, text and logits never leave it. Replicas on lenders are whole, and get the token ids of the requests
 they answer; the host's own may be a split.

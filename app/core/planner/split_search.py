@@ -1,8 +1,9 @@
 """The best split: which lenders, how many layers each, in which order. Exact. Pure.
 
 What a placement costs depends on how many layers each machine holds, not on which; which ones matters only for
-memory. So every set of lenders gets a lower bound; the sets are searched from the lowest on (core/counts.py),
-until a bound is no better than what was found; and core/order.py says whether counts fit in some order.
+memory. So every set of lenders gets a lower bound; the sets are searched from the lowest on
+(app/core/planner/layer_allocation.py), until a bound is no better than what was found. Whether counts fit in some order
+is for app/core/planner/lender_order.py.
 """
 
 from __future__ import annotations

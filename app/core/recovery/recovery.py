@@ -5,7 +5,7 @@ SAFETY.md 6 in short: a broken
 connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
 memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
 without all others; then a clear error. What would only
-end the same way again (core/blame.py) ends at once, with its own sentence.
+end the same way again (app/core/recovery/blame.py) ends at once, with its own sentence.
 """
 
 from __future__ import annotations

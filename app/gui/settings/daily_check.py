@@ -43,7 +43,7 @@ class DailyCheck(QFrame):
         self._calls.end_all()
 
     def tell(self, told: Json) -> None:
-        """See node/updates.py."""
+        """See app/node/downloads/updates.py."""
         place = told["place"]
         self.setVisible(place is not None)
         if place is not None:

@@ -19,9 +19,9 @@ from app.gui.widgets.layouts import column, line
 
 MINUTE_S = 60
 USUAL_IDLE_S, MOST_IDLE_MINUTES = 5 * MINUTE_S, 24 * 60
-USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is that of core/policy.py
+USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is that of app/core/lending/policy.py
 MOST_DRAIN_S = 600
-USUAL_HOT, HOT_BOUNDS = 95, (50, 105)  # those of core/policy.py
+USUAL_HOT, HOT_BOUNDS = 95, (50, 105)  # those of app/core/lending/policy.py
 
 
 class RulesCard(QFrame):

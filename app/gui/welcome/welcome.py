@@ -172,11 +172,8 @@ class Option(QFrame):
         set_role(self, "option-chosen" if self.button.isChecked() else "option")
 
 
-# Last step: the built-in model answers at once.
-
-# The model that suits this household today: offered, never fetched unasked.
-
-# What the first steps may offer once the node has answered a question of theirs.
+# What the last step shows: the built-in model answers at once, and the model that suits this household today is
+# offered, never fetched unasked.
 
 
 class Offer(QWidget):

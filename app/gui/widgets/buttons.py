@@ -33,11 +33,8 @@ from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme, set_role
 from app.gui.widgets.labels import lines, tooltip
 
-# What a button shows of the pointer and of the keys: see Feedback.
-#
-# A style sheet cannot fade. So while the pointer comes or goes the button is painted twice: as it usually is, and
-# over
-# that, ever plainer, as the sheet has it under the pointer.
+# A style sheet cannot fade. So while the pointer comes or goes, a button is painted twice: as it usually is, and over
+# that, ever plainer, as the sheet has it under the pointer. See Feedback.
 
 REASON = Qt.FocusReason
 KEPT = (REASON.ActiveWindowFocusReason, REASON.PopupFocusReason, REASON.MenuBarFocusReason)  # back

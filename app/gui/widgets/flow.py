@@ -1,4 +1,4 @@
-"""Words with their control at the right; below them where both have no room side by side."""
+"""Layouts that depend on the width: a row that goes on in the next line, and words with their control at the right."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget, QWidgetItem
 
 from app.gui.look import theme as sizes
-
-# A row that goes on in the next line where it is too long, as text does.
-
-# What layouts of our own have in common: a list of items, and a height that depends on the width.
 
 
 class Items(QLayout):

@@ -189,10 +189,12 @@ class Pipeline:
                 found[key] = found.get(key, 0.0) + pace.step_s
         return found
 
-    def break_off(self, loss: Loss) -> None:
-        """A machine is known to be gone: what it holds is placed anew, or everything ends with that."""
-        if self._broken is not None and not self._broken.done():
-            self._broken.set_result(loss)
+    def break_off(self, loss: Loss) -> bool:
+        """Place anew what a lost machine holds, or end with that loss. False where these stages are gone already."""
+        if self._broken is None or self._broken.done():
+            return False
+        self._broken.set_result(loss)
+        return True
 
     def tell(self, notice: Notice) -> None:
         """Something that everybody who waits shall know, while all of it serves on."""

@@ -1,4 +1,4 @@
-"""Carries out what core/recovery.py decides, until new stages are there or nothing can be done."""
+"""Carries out what app/core/recovery/recovery.py decides, until new stages are there or nothing can be done."""
 
 from __future__ import annotations
 

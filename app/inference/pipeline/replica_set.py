@@ -30,7 +30,7 @@ class Replica:
 
 
 class Replicas:
-    """Chooses by core/routing.py. A lost replica's answers go on elsewhere: its sequences, as they are."""
+    """Choose a replica by core/scheduler/routing.py. A lost one's sequences go on elsewhere, as they are."""
 
     def __init__(self) -> None:
         self._held: dict[int, Replica] = {}

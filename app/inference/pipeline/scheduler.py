@@ -46,7 +46,7 @@ LIKELY = struct.Struct("<if")  # token id, natural log of its probability
 
 
 class Scheduler:
-    """Chooses by core/schedule.py, and keeps the books. Everything here happens between two awaits."""
+    """Chooses by app/core/scheduler/schedule.py, and keeps the books. Everything here happens between two awaits."""
 
     def __init__(
         self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]

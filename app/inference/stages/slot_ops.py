@@ -54,7 +54,7 @@ class SlotOpCursor:
 
 
 class SlotOp(Protocol):
-    """A run as this file needs it; inference/stage_client.py has it."""
+    """A run as this file needs it; app/inference/stages/stage_client.py has it."""
 
     def follow(self, course: SlotOpLog, *, is_first: bool) -> None: ...
     def forget_later(self, slot: int, keep: int) -> None: ...

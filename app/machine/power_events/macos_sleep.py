@@ -26,7 +26,7 @@ MEANS = {
     HAS_POWERED_ON: Going.STAYS,
 }
 ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # else the system waits for half a minute
-WAITS_SECONDS = 4.5  # node/lend_rules.py takes no longer
+WAITS_SECONDS = 4.5  # app/node/lending/lending_policy.py takes no longer
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
 
 FRAMEWORKS = "/System/Library/Frameworks/{0}.framework/{0}"

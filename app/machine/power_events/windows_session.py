@@ -29,7 +29,9 @@ ALL_INPUT, REMOVE = 0x04FF, 0x0001  # QS_ALLINPUT, PM_REMOVE: winuser.h
 WAIT_FAILED = 0xFFFFFFFF  # winbase.h
 # SetProcessShutdownParameters: the first that is asked, before our own workers (0x280), and no dialog about us
 ASKED_FIRST, NO_RETRY = 0x300, 0x1
-END_WAITS_SECONDS = 4.5  # who does not answer in five is ended; node/lend_rules.py takes no longer
+END_WAITS_SECONDS = (
+    4.5  # who does not answer in five is ended; app/node/lending/lending_policy.py takes no longer
+)
 
 WNDPROC = FUNCTION(c_ssize_t, wintypes.HWND, wintypes.UINT, wintypes.WPARAM, wintypes.LPARAM)
 

@@ -1,6 +1,6 @@
 """The temporary port of a pairing window, and the newcomer's way through it.
 
-core/pairing.py decides, lan/code_exchange.py speaks; here are the sockets and the clock.
+app/core/household/pairing.py decides, app/network/pairing/code_exchange.py speaks; here are the sockets and the clock.
 """
 
 from __future__ import annotations

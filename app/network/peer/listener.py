@@ -1,7 +1,7 @@
 """The one port of a machine: members come in by TLS 1.3, everybody else is closed out.
 
 Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are
-counted before the handshake costs anything (lan/waiting_room.py), each new handshake uses the context
+counted before the handshake costs anything (app/network/limits/waiting_room.py), each new handshake uses the context
 of this moment (so a removed certificate is out at once), and every wait has a limit of our own.
 aiohttp speaks HTTP and WebSocket on what has passed.
 """
@@ -80,7 +80,7 @@ class StageHandlers(Protocol):
 
 
 Probe = Callable[[Member, FrameChannel, tuple[str, str]], Awaitable[None]]
-"""Answers one member's measuring of the link (lan/probe.py): its channel, and both its addresses."""
+"""Answers one member's measuring of the link (app/network/probe/probe.py): its channel, and both its addresses."""
 
 Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 """Runs one accepted control link to its end: member, socket, the address it came from."""

@@ -154,7 +154,7 @@ class Owner(Protocol):
 
 
 class PeerLink:
-    """A link that is up. Made by lan/links.py; `run` carries it to its end."""
+    """A link that is up. Made by app/network/peer/peer_links.py; `run` carries it to its end."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """Measures one link over a peer connection of its own, TLS and all: round trips, throughput each way.
 
 Both sides are here. A message's first byte is its kind. The asking side sends ECHOs, then chunks
-(lan/pour.py), then GIVE, and gets chunks until DONE, which says what the other end's interface is.
+(app/network/probe/throughput_test.py), then GIVE, and gets chunks until DONE, which says what the other end's interface
+is.
 All figures are measured at the own end; the other side's word is never taken for them.
 BUSY may come at any time: there is work, and the probe is over.
 """

@@ -75,7 +75,7 @@ async def choose(on: bool, home: Home) -> Json:
 
 
 class MachineRoutes:
-    """See the module."""
+    """Routes over this computer: what it has, its settings, its start at sign-in, the programs that run."""
 
     def __init__(
         self, home: Home, hardware: Hardware, folders: ModelsFolders, settings: OwnSettings

@@ -17,7 +17,7 @@ from app.node.planning.verdicts import verdicts
 
 
 class ModelRoutes:
-    """See the module."""
+    """Routes over model files: those on the disk, where one would go, loading and unloading."""
 
     def __init__(
         self,

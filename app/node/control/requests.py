@@ -42,7 +42,7 @@ class Join(Request, frozen=True):
 
 
 class ChangeLending(Request, frozen=True):
-    """Rules to change; what is not given stays. The fields are those of core/policy.py's Rules."""
+    """Rules to change; what is not given stays. The fields are those of app/core/lending/policy.py's Rules."""
 
     on: bool | msgspec.UnsetType = msgspec.UNSET
     memory_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET

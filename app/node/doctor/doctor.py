@@ -35,7 +35,7 @@ SLOW_MS = 20.0  # there and back: two lenders cost 40 ms for every token then
 
 
 class Book(Protocol):
-    """Measures links; node/link_book.py has it."""
+    """Measures links; app/node/links/link_registry.py has it."""
 
     async def measure_now(self, only: MachineId | None = None) -> Any: ...
     def link(self, machine: MachineId) -> Link | None: ...

@@ -23,7 +23,7 @@ ASKED = 3  # machines at most: each may take some seconds
 
 
 class Linked(Protocol):
-    """What is asked of a link; lan/peer.py has it."""
+    """What is asked of a link; app/network/peer/peer_link.py has it."""
 
     @property
     def name(self) -> str: ...
@@ -38,7 +38,7 @@ class Linked(Protocol):
 
 
 class Caller(Protocol):
-    """Asks the other side to connect; lan/call_back.py has it."""
+    """Asks the other side to connect: app/network/peer/peer_link.py has it."""
 
     async def ask(self) -> Called | None: ...
 

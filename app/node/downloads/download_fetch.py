@@ -33,7 +33,7 @@ class Fetching:
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]
     waits: tuple[float, ...]  # between tries
-    arrived: Callable[[int], Awaitable[None]]  # as in catalog/transfer.py
+    arrived: Callable[[int], Awaitable[None]]  # as in app/catalog/transfers/file_transfer.py
 
 
 class Fetch:

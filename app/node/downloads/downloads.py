@@ -58,7 +58,9 @@ class Downloads:
         self._list, self._shelf = Ledger(places, self._disk), shelf
         self.book = self._list.book
         self._around, self._changed = around, around.changed
-        self.arrived: Callable[[int], Awaitable[None]] = at_once  # as in catalog/transfer.py
+        self.arrived: Callable[[int], Awaitable[None]] = (
+            at_once  # as in app/catalog/transfers/file_transfer.py
+        )
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._hands = asyncio.Lock()  # what people ask is done one after another

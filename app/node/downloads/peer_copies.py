@@ -103,7 +103,7 @@ class MemberPlace:
 
 
 class MemberFiles:
-    """The files of one model on another machine; the seam of catalog/transfer.py."""
+    """The files of one model on another machine; the seam of app/catalog/transfers/file_transfer.py."""
 
     def __init__(self, network: Callable[[], Network], record: Record) -> None:
         self.place = MemberPlace(record.source)

@@ -70,7 +70,7 @@ STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
 
 
 class Borrowed(Protocol):
-    """What others have here; node/lending.py keeps it."""
+    """What others have here; app/node/lending/lending_service.py keeps it."""
 
     def borrowers(self) -> Set[MachineId]: ...
     def quiet_s(self) -> float: ...

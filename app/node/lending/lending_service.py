@@ -171,7 +171,7 @@ class _Run:
 
 
 class Terms(Protocol):
-    """What the owner allows at this moment; node/lend_rules.py has it."""
+    """What the owner allows at this moment; app/node/lending/lending_policy.py has it."""
 
     check_room: SpareMemory  # of this machine's own checks: they give way
 
@@ -507,6 +507,6 @@ async def _answer(send: Send, answer: messages.Message) -> None:
     try:
         await send(answer)
     except Unreachable:
-        pass  # the host is gone; the watch in inference/lend.py ends the stage
+        pass  # the host is gone; the watch in app/inference/stages/stage_host.py ends the stage
     except Exception:  # the outer wall: an answer ends no task
         log.exception("%s could not be sent", type(answer).__name__)

@@ -11,7 +11,7 @@ WHY = {Going.SLEEPS: Reason("pause_sleep"), Going.ENDS: Reason("pause_shutdown")
 
 
 class Terms(Protocol):
-    """The owner's rules in force; node/lend_rules.py has them."""
+    """The owner's rules in force; app/node/lending/lending_policy.py has them."""
 
     async def leave(self, why: Reason) -> None:
         """Say so, and wait some seconds for those who compute with it now."""

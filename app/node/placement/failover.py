@@ -1,4 +1,4 @@
-"""Places a model anew under its running answers: what inference/recovering.py asks for, on real machines."""
+"""Places a model anew under its running answers, as app/inference/pipeline/recovering.py asks, on real machines."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ TELL_SECONDS = 1.0  # a link that takes nothing is told again when it has been r
 
 
 class Link(Protocol):
-    """What is needed of a link to a lender; lan/peer.py has it."""
+    """What is needed of a link to a lender; app/network/peer/peer_link.py has it."""
 
     async def send(self, message: messages.Message) -> None: ...
 
@@ -135,7 +135,7 @@ def _error(
 
 
 class LenderLink(SendLink, Protocol):
-    """What a placement asks of the link to a lender; lan/peer.py has it."""
+    """What a placement asks of the link to a lender; app/network/peer/peer_link.py has it."""
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
     async def inquire(self) -> None: ...

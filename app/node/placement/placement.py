@@ -57,9 +57,8 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 T = TypeVar("T")
-NEWS_SECONDS = (
-    10.0  # after the end: within them its lenders have given back what it held, and said so
-)
+# After the end: within them its lenders have given back what it held, and said so.
+NEWS_SECONDS = 10.0
 
 
 class Placement:

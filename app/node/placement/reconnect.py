@@ -18,7 +18,7 @@ PAUSE_SECONDS = 0.05
 
 
 class Link(Protocol):
-    """What is asked of the live link to a lender; lan/peer.py has it."""
+    """What is asked of the live link to a lender; app/network/peer/peer_link.py has it."""
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
     async def inquire(self) -> None:

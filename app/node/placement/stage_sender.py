@@ -18,7 +18,7 @@ Tell = Callable[[int, int, int], None]  # bytes of a chunk, sent so far, to be s
 
 
 class SendLink(Protocol):
-    """What is asked of the link to a lender; lan/peer.py has it."""
+    """What is asked of the link to a lender; app/network/peer/peer_link.py has it."""
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes: ...
     async def upload_pieces(
@@ -60,5 +60,5 @@ async def _chunks(
 
 
 def _answer_seconds(total_bytes: int) -> float:
-    """For a lender to take the last bytes and answer; lan/client.py gives up the answer before that."""
+    """Seconds for a lender to take the last bytes and answer; app/network/peer/peer_client.py gives up before that."""
     return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND

@@ -99,8 +99,8 @@ class StandbyManager:
             why = Reason("recovery_slow", {"machine": slow[0]})
         log.info("the pipeline of %s moves to a better placement", now.stages[0].name)
         self._rebuilding.intend(option)
-        placement.is_moving = not placement.is_several
-        self._pipeline.break_off(Loss("", "", why, time.monotonic()))
+        is_taken = self._pipeline.break_off(Loss("", "", why, time.monotonic()))
+        placement.is_moving = is_taken and not placement.is_several
 
     async def turn(self) -> None:
         """What is due now."""
@@ -156,9 +156,8 @@ class StandbyManager:
         here = self._plan.stages[0].machine
         others = {stage.machine for stage in self._plan.stages} - {here}
         failed: AppError | None = None
-        for machine in (
-            () if self._placement.is_several else others
-        ):  # others go on with its answers
+        # of several pipelines, the others go on with the answers of a lost one
+        for machine in () if self._placement.is_several else others:
             try:
                 await self._cover(machine)
             except AppError as error:  # what the other machines hold can be covered all the same

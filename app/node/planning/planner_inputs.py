@@ -27,7 +27,7 @@ Released = Mapping[MachineId, int]
 
 
 class Measures(Protocol):
-    """Where speeds come from: node/measuring.py."""
+    """Where speeds come from: app/node/planning/measuring.py."""
 
     async def speeds(
         self,
@@ -50,7 +50,7 @@ class Measures(Protocol):
 
 
 class Links(Protocol):
-    """Where links come from: node/link_book.py."""
+    """Where links come from: app/node/links/link_registry.py."""
 
     def link(self, machine: MachineId) -> Link | None: ...
     async def known(self, machines: Iterable[MachineId]) -> None: ...

@@ -22,7 +22,8 @@ from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.sizes import Sizes
 from backends.contract import CELLS_STEP, KEEP_ALL, Keep, KvType, Number
 
-# Which states of recurrent layers a placement keeps: what copying and reading cost -> core/states.py -> a sentence.
+# Which states of recurrent layers a placement keeps: app/core/scheduler/recurrent_state_policy.py decides by what
+# copying them and reading again would cost.
 #
 # Reading a prompt again takes what the forecast says; once prompts of the model were read, as much more or less as
 # they took.
@@ -31,7 +32,7 @@ MS = 1000
 
 
 class StateRule:
-    """For one host. How fast memory is copied is measured once; `reading`: Lessons.reading."""
+    """For one host. How fast memory is copied is measured once; `reading`: ForecastHistory.reading."""
 
     def __init__(self, reading: Callable[[str], float | None]) -> None:
         self._byte_s, self._reading = 0.0, reading

@@ -67,7 +67,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Setup:
     """What a speed depends on beside the model."""
 
-    engine: str  # build and features, as machine/engines.py tells them
+    engine: str  # build and features, as app/machine/hardware/engines.py tells them
     device: str
     threads: int
     batch_rows: int

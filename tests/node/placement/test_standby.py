@@ -283,7 +283,7 @@ async def until(holds: Any) -> None:
 
 
 class Checking:
-    """In place of node/checking.py: who is doubted, and whether a sample waits."""
+    """In place of app/node/verification/verifier.py: who is doubted, and whether a sample waits."""
 
     def __init__(self, *doubts: MachineId, is_due: bool = False) -> None:
         self.doubts, self.is_due, self.looked = set(doubts), is_due, 0

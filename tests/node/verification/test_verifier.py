@@ -71,7 +71,7 @@ class Scene:
         )
         self.checks = Verifier(self.samples, self, self.computing, self.doubts)  # type: ignore[arg-type]
 
-    # as node/placing.py
+    # as app/node/placement/stages.py
 
     def stage_of(self, run: Run) -> PlannedStage | None:
         return self.stage if run.width == WIDTH else None
