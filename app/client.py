@@ -90,9 +90,7 @@ class NodeClient:
     async def delete(self, path: str) -> Json:
         return await self._call("DELETE", path, None)
 
-    async def stream(
-        self, method: str, path: str, body: Json | None = None
-    ) -> AsyncGenerator[Json, None]:
+    async def stream(self, method: str, path: str, body: Json | None = None) -> AsyncGenerator[Json, None]:
         """Lines of long work as they come; the last one holds `done`. Closing it cancels the work."""
         async with self._open(method, path, body) as response:
             async for line in _lines(response.content):
@@ -104,11 +102,7 @@ class NodeClient:
         raise Unreachable("node_went_away")
 
     async def work(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        progress: Callable[[Json], None] = lambda step: None,
+        self, method: str, path: str, body: Json | None = None, progress: Callable[[Json], None] = lambda step: None
     ) -> Json:
         """Long work to its end: each step goes to `progress`, what `done` holds comes back."""
         async with aclosing(self.stream(method, path, body)) as lines:
@@ -129,9 +123,7 @@ class NodeClient:
             raise Unreachable("node_silent", seconds=int(seconds)) from None
 
     @asynccontextmanager
-    async def _open(
-        self, method: str, path: str, body: Json | None
-    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    async def _open(self, method: str, path: str, body: Json | None) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         assert self._session is not None, "use NodeClient in an async with"
         url = URL(f"http://127.0.0.1:{self.runtime.port}{path}", encoded=True)
         try:

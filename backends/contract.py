@@ -7,12 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
-KEPT_STATES = (
-    2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
-)
-FORM_TOO_HEAVY = (
-    -1
-)  # sampled where an answer cannot keep to its form any more: no token, and its end
+KEPT_STATES = 2  # of a slot at most: after its latest prompts, where a state cannot be cut back otherwise
+FORM_TOO_HEAVY = -1  # sampled where an answer cannot keep to its form any more: no token, and its end
 MAX_BATCH_TOKENS = 512  # rows of one step, over all its segments (SAFETY.md 5)
 MOST_LIKELY = 20  # tokens told beside a sampled one: as many as the APIs of this field offer
 NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words for it
@@ -152,9 +148,7 @@ class Sampling:
     seed: int = 0
     logit_bias: tuple[tuple[int, float], ...] = ()
     grammar: str = ""  # GBNF; a JSON schema is turned into one before it comes here
-    likely: int | None = (
-        None  # tell with each token its log probability, and of so many of the likeliest
-    )
+    likely: int | None = None  # tell with each token its log probability, and of so many of the likeliest
 
     @property
     def is_special(self) -> bool:
@@ -224,12 +218,8 @@ class StageConfig:
     traits: Traits = USUAL
     kv: KvType = KvType.F16
     keep: Keep = KEEP_ALL
-    begin_threads: int = (
-        0  # looks for the best number from here on (thread_choice.py); 0: always `threads`
-    )
-    any_engine: bool = (
-        False  # also one with which no cut was proved: for a trial, and the proof itself
-    )
+    begin_threads: int = 0  # looks for the best number from here on (thread_choice.py); 0: always `threads`
+    any_engine: bool = False  # also one with which no cut was proved: for a trial, and the proof itself
 
 
 CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this

@@ -10,15 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from backends.contract import (
-    Hidden,
-    Logits,
-    Role,
-    Segment,
-    StageConfig,
-    StageError,
-    Tokens,
-)
+from backends.contract import Hidden, Logits, Role, Segment, StageConfig, StageError, Tokens
 from backends.wire_numbers import VALUE, Rows, bytes_of
 from backends.worker.kept_states import Kept
 
@@ -47,9 +39,7 @@ class Options:
     die_at: int = 0  # the n-th step ends the process
     error_from: int = 0  # a row at this position or later raises StageError; 0: none does
     die_from: int = 0  # a row at this position or later ends the process; 0: none does
-    vanish_from: int = (
-        0  # a row at this position or later ends it as the system ends a process; 0: none does
-    )
+    vanish_from: int = 0  # a row at this position or later ends it as the system ends a process; 0: none does
     hang_at: int = 0  # the n-th step takes an hour
 
 

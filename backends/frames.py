@@ -34,9 +34,7 @@ class Kind(IntEnum):
     NEED_FROM = 8  # the step left a gap; each segment's `pos` is the position expected
     LOST = 9  # the stage is gone; the payload is JSON: code and facts
     TEXT = 10  # an order or its answer, JSON, pipe only (backends/orders.py)
-    FOLLOW = (
-        11  # a STEP without rows: they are the tokens sampled by the STEP in its payload, pipe only
-    )
+    FOLLOW = 11  # a STEP without rows: they are the tokens sampled by the STEP in its payload, pipe only
     LIKELY = 12  # before a SAMPLED: one slot's token and the likeliest ones, if asked for
     BEGIN = 13  # to a whole model elsewhere: a slot starts a sequence; the payload is orders.Begin
 
@@ -98,9 +96,7 @@ def read_head(data: bytes | bytearray | memoryview) -> Head:
     """Check the first 40 bytes of a frame. Raises BadFrame; allocates nothing of the frame's size."""
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
-    magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = (
-        HEADER.unpack_from(data)
-    )
+    magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = HEADER.unpack_from(data)
     if magic != MAGIC or version != VERSION or flags != 0:
         raise BadFrame("not a frame of this version")
     if n_payload > MAX_PAYLOAD or n_segments > MAX_SEGMENTS:

@@ -9,22 +9,11 @@ from typing import Any
 
 import msgspec
 
-from backends.contract import (
-    HABIT,
-    Layers,
-    LocalTime,
-    ReasoningFormat,
-    Role,
-    Sampling,
-    Scalar,
-    StageConfig,
-)
+from backends.contract import HABIT, Layers, LocalTime, ReasoningFormat, Role, Sampling, Scalar, StageConfig
 from backends.templates.call_format import CallFormat
 
 
-class Order(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True
-):
+class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True):
     """Base of all orders and answers."""
 
     request: int
@@ -154,9 +143,7 @@ class Opened(Order, frozen=True, tag="opened"):
 
 
 class Shared(Order, frozen=True, tag="shared"):
-    used: (
-        int  # threads that latest steps were computed with, the most of all runs; 0: none is loaded
-    )
+    used: int  # threads that latest steps were computed with, the most of all runs; 0: none is loaded
 
 
 class Closed(Order, frozen=True, tag="closed"):
@@ -173,9 +160,7 @@ class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
     bos: int  # -1: none
     adds_bos: bool
     has_template: bool
-    calls: CallFormat | None = (
-        None  # of tools, as its template writes them; None: in no way we know
-    )
+    calls: CallFormat | None = None  # of tools, as its template writes them; None: in no way we know
     reasoning: ReasoningFormat = HABIT  # how its template has thoughts written
 
 
@@ -207,18 +192,7 @@ class Failed(Order, frozen=True, tag="failed"):
     text: str
 
 
-Asked = (
-    OpenStage
-    | CloseStage
-    | Begin
-    | Share
-    | OpenVocabulary
-    | Tokenize
-    | Render
-    | OpenEmbedder
-    | Embed
-    | Rank
-)
+Asked = OpenStage | CloseStage | Begin | Share | OpenVocabulary | Tokenize | Render | OpenEmbedder | Embed | Rank
 Answer = (
     Opened
     | Closed

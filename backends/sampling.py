@@ -34,9 +34,7 @@ class Greedy:
 class Sampler:
     """llama.cpp's chain for one sequence: it draws once for each token, and remembers what it chose."""
 
-    def __init__(
-        self, sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int], drawn: int
-    ) -> None:
+    def __init__(self, sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int], drawn: int) -> None:
         """history: token ids so far; the last `drawn` of them were picked by this sequence's sampler.
         vocabulary: the path of the model's file, for a grammar.
 

@@ -64,13 +64,7 @@ def tokenized(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool) ->
     while True:
         ids = np.empty(room, dtype=np.int32)
         count = llama.llama_tokenize(
-            vocab,
-            data,
-            len(data),
-            ctypes.cast(ids.ctypes.data, ctypes.POINTER(ctypes.c_int32)),
-            room,
-            bos,
-            special,
+            vocab, data, len(data), ctypes.cast(ids.ctypes.data, ctypes.POINTER(ctypes.c_int32)), room, bos, special
         )
         if count >= 0:
             return [int(token) for token in ids[:count]]
@@ -114,9 +108,7 @@ class LlamaText:
     def name(self, token: int) -> str:
         if token < 0:
             return ""
-        return (self._llama.llama_vocab_get_text(self._vocab, token) or b"").decode(
-            "utf-8", "replace"
-        )
+        return (self._llama.llama_vocab_get_text(self._vocab, token) or b"").decode("utf-8", "replace")
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]:
         return tokenized(self._llama, self._vocab, text, special=special, bos=bos)

@@ -120,9 +120,7 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
     wire = np.frombuffer(payload, dtype=_f16(width))
     rows: Rows = wire["values"].astype(np.float32)
     if wire["exponent"].any():
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # whoever sent this; what is not finite is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever sent this; what is not finite is refused
             rows *= _powers_of_two(wire["exponent"].astype(np.int32))
     return rows
 

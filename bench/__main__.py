@@ -130,17 +130,12 @@ def homes(keep: bool) -> Iterator[Path]:
 
 def run(options: Options) -> int:
     if options.parts == SIDES:
-        say(
-            "the comparison alone, in five to ten minutes; all parts, in hours: make bench ARGS=all"
-        )
+        say("the comparison alone, in five to ten minutes; all parts, in hours: make bench ARGS=all")
     ensure_model(options)
     model = model_facts(options.model)
     if busy := others_compute():
         say(busy)
-    facts = surroundings(model) | {
-        "busy": busy or "no",
-        "options": {k: str(v) for k, v in asdict(options).items()},
-    }
+    facts = surroundings(model) | {"busy": busy or "no", "options": {k: str(v) for k, v in asdict(options).items()}}
     with homes(options.keep) as folder:
         bench = Bench(options, model, facts, folder, tuned=known(options))
         for name, part in chosen_parts(options).items():

@@ -41,18 +41,12 @@ def api(bench: Bench) -> None:
         with watched(node) as memory:
             load = asyncio.run(many(base, keys, CLIENTS, seconds, ANSWER_TOKENS))
     quick, n = (late - early for early, late in zip(before, after, strict=True))
-    and_back, per_token = (
-        [getattr(one, name) for one in single] for name in ("and_back_s", "per_token_s")
-    )
+    and_back, per_token = ([getattr(one, name) for one in single] for name in ("and_back_s", "per_token_s"))
     data = {"load": asdict(load) | {"answers": list(load.answers.values())}, "memory_bytes": memory,
             "at_driver_in_time": quick, "and_back_s": and_back, "per_token_s": per_token}  # fmt: skip
     rows = [*_of_many(load, memory), *_of_one(quick / n, and_back, per_token)]
-    about = (
-        f"{CLIENTS} clients with {KEYS} keys for {seconds:.0f} s, then {len(single)} answers alone"
-    )
-    bench.add(
-        "api", data, f"## {TITLE}: {about}\n\n{report.table(['', 'found', 'bar', 'holds'], rows)}"
-    )
+    about = f"{CLIENTS} clients with {KEYS} keys for {seconds:.0f} s, then {len(single)} answers alone"
+    bench.add("api", data, f"## {TITLE}: {about}\n\n{report.table(['', 'found', 'bar', 'holds'], rows)}")
 
 
 def opened(node: Node) -> tuple[str, list[str]]:
@@ -85,11 +79,7 @@ def watched(node: Node) -> Iterator[list[float]]:
 
 
 def _of_many(load: Load, memory: list[float]) -> list[list[str]]:
-    total, unfair, grown = (
-        sum(load.answers.values()),
-        unfairness(list(load.answers.values())),
-        growth(memory),
-    )
+    total, unfair, grown = (sum(load.answers.values()), unfairness(list(load.answers.values())), growth(memory))
     waits = sorted(load.waits_s)
     return [
         ["answers", f"{total}, {load.tokens} tokens", "", ""],

@@ -34,16 +34,11 @@ class Alone:
     per_token_s: float  # from line to line, less what the driver took from token to token
 
 
-async def many(
-    base: str, keys: Sequence[str], clients: int, seconds: float, max_tokens: int
-) -> Load:
+async def many(base: str, keys: Sequence[str], clients: int, seconds: float, max_tokens: int) -> Load:
     """So many clients, as many with each key, one request after another until the time is over."""
     load, end = Load(dict.fromkeys(keys, 0)), time.monotonic() + seconds
     connector = aiohttp.TCPConnector(limit=0)
-    async with (
-        aiohttp.ClientSession(base, connector=connector) as session,
-        asyncio.TaskGroup() as group,
-    ):
+    async with aiohttp.ClientSession(base, connector=connector) as session, asyncio.TaskGroup() as group:
         for number in range(clients):
             work = _client(session, load, keys[number % len(keys)], end, max_tokens)
             group.create_task(work, name=f"client {number}")
@@ -66,9 +61,7 @@ async def at_driver(base: str, key: str, within_s: float) -> tuple[int, int]:
     return int(float(told[AT_DRIVER + within])), int(float(told[AT_DRIVER + all_of_them]))
 
 
-async def _client(
-    session: aiohttp.ClientSession, load: Load, key: str, end: float, max_tokens: int
-) -> None:
+async def _client(session: aiohttp.ClientSession, load: Load, key: str, end: float, max_tokens: int) -> None:
     while time.monotonic() < end:
         try:
             began, first, last = time.monotonic(), 0.0, dict[str, Any]()

@@ -54,9 +54,7 @@ class Result:
     holds: bool
 
 
-def compare(
-    bars: Sequence[Bar], rounds: Mapping[str, Sequence[Figures]], ours: str = "pool"
-) -> list[Result]:
+def compare(bars: Sequence[Bar], rounds: Mapping[str, Sequence[Figures]], ours: str = "pool") -> list[Result]:
     """Each bar whose two sides were measured, round against round."""
     results = []
     for bar in bars:

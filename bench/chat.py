@@ -38,10 +38,7 @@ def chat(bench: Bench) -> None:
     say(f"chat: {MESSAGES} messages, {TOKENS} tokens at {TOKENS_PER_S} tok/s")
     data = measured(MESSAGES, TOKENS)
     opens, busy = sorted(data["open_s"]), sorted(data["busy_s"])
-    rows = [
-        _row("open it", opens, OPEN_BAR_S),
-        _row("busy at once while it streams", busy, FRAME_BAR_S),
-    ]
+    rows = [_row("open it", opens, OPEN_BAR_S), _row("busy at once while it streams", busy, FRAME_BAR_S)]
     head = ["", "median", "99th percentile", "worst", "bar", "holds"]
     bench.add("chat", data, f"## {TITLE}: {MESSAGES} messages\n\n{report.table(head, rows)}")
 
@@ -62,11 +59,7 @@ def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
 
 def _row(name: str, values: list[float], most: float) -> list[str]:
     figures = [percentile(values, 0.5), percentile(values, 0.99), values[-1], most]
-    return [
-        name,
-        *(f"{1000 * one:.0f} ms" for one in figures),
-        "yes" if values[-1] < most else "NO",
-    ]
+    return [name, *(f"{1000 * one:.0f} ms" for one in figures), "yes" if values[-1] < most else "NO"]
 
 
 def tokens(count: int) -> list[str]:

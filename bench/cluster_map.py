@@ -17,10 +17,7 @@ from testbed.desktop import can_be_used, desktop
 
 TITLE = "The map"
 MACHINES, WATCH_S, LONGEST_S = 8, 20.0, 240.0
-FRAMES_BAR, CORE_BAR = (
-    29.0,
-    0.1,
-)  # a timer of 33 ms and the pictures that fall together now and then
+FRAMES_BAR, CORE_BAR = (29.0, 0.1)  # a timer of 33 ms and the pictures that fall together now and then
 LAST_WORDS = 2_000  # characters of what the other process said
 MOVES = "an answer runs"
 
@@ -39,9 +36,7 @@ def cluster_map(bench: Bench) -> None:
     bench.add("map", data, f"## {TITLE}, {MACHINES} machines\n\n{report.table(head, rows)}")
 
 
-def measured(
-    n_machines: int, seconds: float, environment: Mapping[str, str]
-) -> dict[str, tuple[float, float]]:
+def measured(n_machines: int, seconds: float, environment: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     """Pictures a second and the share of a core in each state of the window."""
     found = subprocess.run(
         [sys.executable, "-m", "bench.map_window", str(n_machines), str(seconds)],

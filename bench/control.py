@@ -26,11 +26,7 @@ class Control:
 
     def _open(self, method: str, path: str, body: Any) -> http.client.HTTPResponse:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
-        headers = {
-            "Authorization": f"Bearer {self._token}",
-            "Content-Type": "application/json",
-            "Connection": "close",
-        }
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Connection": "close"}
         data = None if body is None else json.dumps(body).encode()
         connection.request(method, path, body=data, headers=headers)
         response = connection.getresponse()

@@ -58,9 +58,7 @@ class Engine:
             raise RuntimeError("llama.cpp cannot make a context of this size")
         return context
 
-    def answer(
-        self, prompts: Sequence[Sequence[int]], n_out: int, n_ubatch: int, unified: bool
-    ) -> dict[str, Any]:
+    def answer(self, prompts: Sequence[Sequence[int]], n_out: int, n_ubatch: int, unified: bool) -> dict[str, Any]:
         """Prefill the prompts one after another, then decode all streams in step."""
         positions = max(map(len, prompts)) + n_out
         context = self.context(len(prompts), positions, n_ubatch, unified)

@@ -66,10 +66,7 @@ def alone(line: Timeline) -> Figures:
     """Figures of one stream: time to first token, and time of each further one."""
     (times,) = line.times
     steps = len(times) - 1
-    return {
-        "ttft_s": times[0],
-        "decode_ms": 1000 * (times[-1] - times[0]) / steps if steps else None,
-    }
+    return {"ttft_s": times[0], "decode_ms": 1000 * (times[-1] - times[0]) / steps if steps else None}
 
 
 def together(line: Timeline) -> Figures:

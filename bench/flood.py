@@ -63,10 +63,7 @@ class Found:
     def ratios(self) -> tuple[Summary, Summary]:
         """To a flooder that computes only, and to none."""
         pairs = self.control, self.quiet
-        made = [
-            summary([one / other for one, other in zip(self.flooded, others, strict=True)])
-            for others in pairs
-        ]
+        made = [summary([one / other for one, other in zip(self.flooded, others, strict=True)]) for others in pairs]
         return made[0], made[1]
 
 
@@ -81,15 +78,11 @@ class Household:
         lender = Node(family, "lender", folder / "lender", there, lends)
         pair(self.host, lender)
         argv = ["-m", "tests.hostile.flooder", str(folder / "flooders"), str(self.host.home)]
-        self.flooder: Child = family.start(
-            "flooder", [sys.executable, *argv, str(FLOODERS * len(FLOODS))], there
-        )
+        self.flooder: Child = family.start("flooder", [sys.executable, *argv, str(FLOODERS * len(FLOODS))], there)
         self.flooder.hear(JOIN_SECONDS)
         facts = model_facts(model)
         control = self.host.control
-        self.model = control.finish("/models", {"path": str(model), "name": "model"})["model"][
-            "name"
-        ]
+        self.model = control.finish("/models", {"path": str(model), "name": "model"})["model"]["name"]
         order = {
             "model": self.model,
             "split": list(default_splits(facts.n_layers, 1)[0]),
@@ -188,10 +181,7 @@ def written(found: dict[str, Found], home: Household, n_tokens: int) -> str:
         "the host's node, of a core", "words or calls a second", f"at least {BAR}",
     ]  # fmt: skip
     quiet_rates = [rate for one in found.values() for rate in one.quiet]
-    rounds, same = (
-        len(next(iter(found.values())).flooded),
-        all(ids == home.ids[0] for ids in home.ids),
-    )
+    rounds, same = (len(next(iter(found.values())).flooded), all(ids == home.ids[0] for ids in home.ids))
     about = (
         f"Quiet: {median(quiet_rates):.1f} tok/s. {n_tokens} tokens each, {rounds} rounds; median (lowest–highest). "
         f"Every answer the same: {'yes' if same else 'NO'}."
@@ -210,10 +200,7 @@ def main() -> None:
     words.add_argument("--tokens", type=int, default=N_TOKENS)
     words.add_argument("--only", action="append", choices=FLOODS, help="can be repeated")
     given = words.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="poolhouse-flood") as folder,
-        Children(Path(folder) / "logs") as family,
-    ):
+    with tempfile.TemporaryDirectory(prefix="poolhouse-flood") as folder, Children(Path(folder) / "logs") as family:
         home = Household(family, given.model.absolute(), Path(folder))
         floods = [one for one in FLOODS if not given.only or one in given.only]
         found = measured(home, given.rounds, given.tokens, floods)

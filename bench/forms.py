@@ -22,10 +22,7 @@ ASK: dict[str, Any] = {
 }  # fmt: skip
 ITEM = {
     "type": "object",
-    "properties": {
-        "room": {"type": "string"},
-        "things": {"type": "array", "items": {"type": "string"}},
-    },
+    "properties": {"room": {"type": "string"}, "things": {"type": "array", "items": {"type": "string"}}},
     "required": ["room", "things"],
     "additionalProperties": False,
 }
@@ -35,9 +32,7 @@ SCHEMA = {
     "required": ["rooms"],
     "additionalProperties": False,
 }
-FORM = {
-    "response_format": {"type": "json_schema", "json_schema": {"name": "rooms", "schema": SCHEMA}}
-}
+FORM = {"response_format": {"type": "json_schema", "json_schema": {"name": "rooms", "schema": SCHEMA}}}
 
 
 def asked(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
@@ -61,10 +56,7 @@ def main() -> None:
     words.add_argument("model", type=Path)
     words.add_argument("--rounds", type=int, default=ROUNDS)
     given = words.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="poolhouse-forms") as folder,
-        Children(Path(folder)) as family,
-    ):
+    with tempfile.TemporaryDirectory(prefix="poolhouse-forms") as folder, Children(Path(folder)) as family:
         node = Node(family, "forms", Path(folder) / "home", Place())
         path = str(given.model.absolute())
         node.control.finish("/models", {"path": path, "name": "model"})
@@ -85,9 +77,7 @@ def main() -> None:
             f"({min(rate):.1f} to {max(rate):.1f})"
         )
     ratios = [form[1] / plain[1] for plain, form in zip(found["plain"], found["form"], strict=True)]
-    print(
-        f"with a form to without, turn by turn: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-    )
+    print(f"with a form to without, turn by turn: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 if __name__ == "__main__":

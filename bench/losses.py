@@ -109,10 +109,7 @@ def busy(spent: Spent) -> dict[str, float]:
     wall, most = spent["wall"], max(machines.values())
     mean = sum(machines.values()) / len(machines)
     shares = {f"{machine} busy": seconds / wall for machine, seconds in machines.items()}
-    lost = {
-        "lost by imbalance": (most - mean) / wall,
-        "lost while the busiest waits": 1 - most / wall,
-    }
+    lost = {"lost by imbalance": (most - mean) / wall, "lost while the busiest waits": 1 - most / wall}
     return shares | lost
 
 

@@ -8,16 +8,7 @@ from pathlib import Path
 
 from testbed.tiny import Shape, llama
 
-BENCH = Shape(
-    layers=16,
-    width=2048,
-    heads=32,
-    kv_heads=8,
-    ffn=4864,
-    vocab=32_000,
-    context=8192,
-    quant="Q4_K_M",
-)
+BENCH = Shape(layers=16, width=2048, heads=32, kv_heads=8, ffn=4864, vocab=32_000, context=8192, quant="Q4_K_M")
 
 
 def parameters(shape: Shape) -> int:

@@ -125,15 +125,10 @@ def _built(bench: Bench, household: Household, name: str) -> Iterator[Node]:
     with ExitStack() as stack:
         groups = stack.enter_context(quotas(household.cores))
         family = stack.enter_context(bench.family())
-        homes, flags = (
-            bench.homes / name,
-            ["--lend", bench.options.lend, "--limit", bench.options.lend],
-        )
+        homes, flags = (bench.homes / name, ["--lend", bench.options.lend, "--limit", bench.options.lend])
         places = [
             Place((core,), group)
-            for core, group in zip(
-                pinned(household.cores, bench.options.cores), groups, strict=True
-            )
+            for core, group in zip(pinned(household.cores, bench.options.cores), groups, strict=True)
         ]
         place = places[0]
         host = Node(family, f"{name}-host", homes / "host", place, flags)
@@ -175,9 +170,7 @@ def _add(
     join(host, lender, space, f"{net}.1")
 
 
-def _compared(
-    bench: Bench, host: Node, model: Path, household: Household, split: tuple[int, ...] | None
-) -> Compared:
+def _compared(bench: Bench, host: Node, model: Path, household: Household, split: tuple[int, ...] | None) -> Compared:
     body = {"path": str(model), "name": None}
     name = host.control.finish("/models", body)["model"]["name"]
     wanted: dict[str, Any] = {"model": name, "context": 1024, "measure": True}
@@ -237,9 +230,7 @@ def markdown(found: list[Compared], chosen: Compared, forced: Compared) -> str:
     first = [abs(one.errors[0]) for one in found]
     decode = [abs(one.errors[1]) for one in found]
     rows = "\n".join(f"| {_line(one)} |" for one in found)
-    left_out = (
-        "agree" if (chosen.tok_s > forced.tok_s) == ("+" not in chosen.placement) else "differ"
-    )
+    left_out = "agree" if (chosen.tok_s > forced.tok_s) == ("+" not in chosen.placement) else "differ"
     return f"""## {TITLE}
 
 {len(found)} households, a prompt of 512 tokens, {OUTPUT} out, {ASKED} times each (median).

@@ -17,12 +17,7 @@ from testbed.households import MIB, machine, model, some_link, some_speed
 TITLE = "The planner"
 HOUSEHOLDS = 150  # of each kind
 KINDS = ((8, 80, 0.05), (10, 126, 1.0))  # machines, layers, most seconds
-FILL = (
-    0.3,
-    0.6,
-    0.9,
-    1.3,
-)  # of the household's memory that the model takes; more than 1: it does not fit
+FILL = (0.3, 0.6, 0.9, 1.3)  # of the household's memory that the model takes; more than 1: it does not fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +54,12 @@ def thought(chance: Random, n_machines: int, n_layers: int) -> Thought:
     """One random household, and a model that takes a share of its memory."""
     lends = [chance.uniform(2_000, 24_000) for _ in range(n_machines)]
     host, *lenders = (
-        machine(f"m{n}", mib, some_speed(chance), some_link(chance) if n else None)
-        for n, mib in enumerate(lends)
+        machine(f"m{n}", mib, some_speed(chance), some_link(chance) if n else None) for n, mib in enumerate(lends)
     )
     share = chance.choice(FILL)
     layer_mib = share * sum(lends) / n_layers
     sizes = [int(layer_mib * chance.uniform(0.9, 1.1) * MIB)] * n_layers
-    return timed(
-        host, lenders, sizes, Workload(chance.choice([4096, 32768]), chance.choice([1, 4]))
-    )
+    return timed(host, lenders, sizes, Workload(chance.choice([4096, 32768]), chance.choice([1, 4])))
 
 
 def timed(host: Candidate, lenders: list[Candidate], sizes: list[int], work: Workload) -> Thought:

@@ -83,14 +83,7 @@ class PoolSide:
     name = "pool"
     program: Sequence[str] | None = None  # another one than the app
 
-    def __init__(
-        self,
-        family: Children,
-        options: Options,
-        places: Sequence[Place],
-        homes: Path,
-        n_layers: int,
-    ) -> None:
+    def __init__(self, family: Children, options: Options, places: Sequence[Place], homes: Path, n_layers: int) -> None:
         self.options, self.n_layers = options, n_layers
         flags = ["--lend", options.lend, "--limit", options.lend]
         names = ["host", *(f"lender-{i}" for i in range(1, len(places)))]
@@ -115,10 +108,7 @@ class PoolSide:
     def use(self, setting: Setting) -> None:
         if self.loaded and self.loaded["split"] == setting["split"]:
             return
-        longest = max(
-            self.options.prompt + self.options.output,
-            self.options.many_prompt + self.options.many_output,
-        )
+        longest = max(self.options.prompt + self.options.output, self.options.many_prompt + self.options.many_output)
         body = {
             "model": self.model,
             "split": setting["split"],
@@ -162,9 +152,7 @@ class PoolSide:
 class Stream(threading.Thread):
     """One question and the times at which its tokens came."""
 
-    def __init__(
-        self, control: Control, model: str, prompt: Sequence[int], n_out: int, start: float
-    ) -> None:
+    def __init__(self, control: Control, model: str, prompt: Sequence[int], n_out: int, start: float) -> None:
         super().__init__(daemon=True)
         self.control, self.begun = control, start
         self.body = {

@@ -58,18 +58,14 @@ def replicas(bench: Bench) -> None:
             side.use(side.settings()[0])
             side.ask(asked.prompts("warm", REQUESTS, options.many_prompt), WARM_TOKENS)
         rounds = [_round(sides, asked, options, n) for n in range(options.runs)]
-    figures: dict[str, list[Figures]] = {
-        side.name: [together(one[side.name].line) for one in rounds] for side in sides
-    }
+    figures: dict[str, list[Figures]] = {side.name: [together(one[side.name].line) for one in rounds] for side in sides}
     same = [_same(one["pool"], one[ONE]) for one in rounds]
     results = compare(REPLICAS, figures)
     data = {"rounds": figures, "bars": results, "same": same, "machines": len(places)}
     bench.add("replicas", data, _text(options, figures, report.bars_table(results), same))
 
 
-def _round(
-    sides: list[WholeModelSide], asked: Questions, options: Options, n: int
-) -> dict[str, Answered]:
+def _round(sides: list[WholeModelSide], asked: Questions, options: Options, n: int) -> dict[str, Answered]:
     """The same requests to each, whichever was last the other time first."""
     prompts, found = asked.prompts(f"replicas {n}", REQUESTS, options.many_prompt), {}
     for side in sides if n % 2 == 0 else sides[::-1]:

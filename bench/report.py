@@ -35,9 +35,7 @@ def told(value: Summary) -> str:
 def figures_table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     by_side = {name: summaries(figures) for name, figures in rounds.items()}
     names = dict.fromkeys(figure for found in by_side.values() for figure in found)
-    rows = [
-        [UNITS.get(n, n), *(told(s[n]) if n in s else "–" for s in by_side.values())] for n in names
-    ]
+    rows = [[UNITS.get(n, n), *(told(s[n]) if n in s else "–" for s in by_side.values())] for n in names]
     return table(["mean (lowest–highest, ± deviation)", *by_side], rows)
 
 

@@ -44,9 +44,7 @@ class Ggml:
         return ctypes.CDLL(str(found))
 
 
-def _pointer(
-    function: ctypes._NamedFuncPointer, arguments: Sequence[type]
-) -> ctypes._NamedFuncPointer:
+def _pointer(function: ctypes._NamedFuncPointer, arguments: Sequence[type]) -> ctypes._NamedFuncPointer:
     function.argtypes, function.restype = arguments, ctypes.c_void_p
     return function
 

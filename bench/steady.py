@@ -52,9 +52,7 @@ def steady(bench: Bench) -> None:
     bench.add("steady", {"rounds": figures, "bars": results, "same": same}, text)
 
 
-def _round(
-    places: list[Place], asked: Questions, bench: Bench, n: int
-) -> dict[str, list[Answered]]:
+def _round(places: list[Place], asked: Questions, bench: Bench, n: int) -> dict[str, list[Answered]]:
     """The same questions to each, whichever was last the other time first; ready, then bare."""
     options, found = bench.options, dict[str, list[Answered]]()
     one = asked.prompts(f"steady {n}", 1, options.prompt)

@@ -19,9 +19,7 @@ OUTPUT = 32  # time to first token is what is asked; a few more tokens show the 
 
 def three(bench: Bench) -> None:
     """One such machine alone, and three of them together."""
-    options = replace(
-        bench.options, streams=0, splits=tuple(s for s in bench.options.splits if len(s) == 4)
-    )
+    options = replace(bench.options, streams=0, splits=tuple(s for s in bench.options.splits if len(s) == 4))
     options = replace(options, output=min(options.output, OUTPUT))
     try:
         with quotas([options.quota] * 4) as groups, bench.family() as family:

@@ -81,15 +81,7 @@ def threads(bench: Bench) -> None:
             say(f"threads: {measure.__name__} is not measurable: {reason}")
             continue
         say(f"threads: {' | '.join(cases[-1].row())}")
-    head = [
-        "situation",
-        "fixed threads, tok/s",
-        "chosen, tok/s",
-        "chosen to best",
-        "bar",
-        "holds",
-        "disturbed",
-    ]
+    head = ["situation", "fixed threads, tok/s", "chosen, tok/s", "chosen to best", "bar", "holds", "disturbed"]
     note = (
         f"Answers of {ASKED} tokens by turns, {bench.options.runs} rounds (median; lowest–highest, rounds) on "
         f"{os.cpu_count()} cores. Disturbed: rounds before which other programs used more than {DISTURBED:.0%} of the "
@@ -107,9 +99,7 @@ def _household(bench: Bench) -> Case:
     split = [share, share, n_layers - 3 * share, share]
     case = Case(f"three nodes on this computer, layers {'+'.join(map(str, split))}, f32", 0.875)
     with bench.family() as family:
-        choices = {
-            n: _nodes(bench, family, f"three-{n}", n, split=split, number="f32") for n in (1, OWN)
-        }
+        choices = {n: _nodes(bench, family, f"three-{n}", n, split=split, number="f32") for n in (1, OWN)}
         _rounds(bench, case, choices)
     return case
 

@@ -22,10 +22,7 @@ def transfer(bench: Bench) -> None:
     try:
         with limited_link(bench.options.rate_mbit) as link, bench.family() as family:
             cores = bench.options.cores
-            homes, flags = (
-                bench.homes / "transfer",
-                ["--lend", bench.options.lend, "--limit", bench.options.lend],
-            )
+            homes, flags = (bench.homes / "transfer", ["--lend", bench.options.lend, "--limit", bench.options.lend])
             here = Place(cpus=cores[:1])
             there = Place(cpus=cores[-1:], netns=link.namespace)
             host = Node(family, "transfer-host", homes / "host", here, flags)
@@ -94,7 +91,5 @@ def markdown(found: dict[str, Any]) -> str:
             "of the link's speed"]  # fmt: skip
     size = found["layer_bytes"] / 1e6
     link = found["link_bytes_per_second"] * 8 / 1e9
-    intro = (
-        f"Split {found['split']}: the lender's layers are {size:.1f} MB; the link {link:g} Gb/s."
-    )
+    intro = f"Split {found['split']}: the lender's layers are {size:.1f} MB; the link {link:g} Gb/s."
     return f"## {TITLE}\n\n{intro}\n\n{report.table(head, rows)}"

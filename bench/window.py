@@ -35,13 +35,7 @@ def window(bench: Bench) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         environment = desktop(stack, folder)
         with bench.family() as family:
-            Node(
-                family,
-                "den",
-                folder / "warm",
-                Place(),
-                ("--bind", "127.0.0.1", "--lend", "1GiB", "--limit", "1GiB"),
-            )
+            Node(family, "den", folder / "warm", Place(), ("--bind", "127.0.0.1", "--lend", "1GiB", "--limit", "1GiB"))
             warm = [_started(folder / "warm", environment) for _ in range(STARTS)]
         cold = [_started(folder / f"cold-{n}", environment) for n in range(STARTS)]
     rows = [
@@ -59,13 +53,7 @@ def window(bench: Bench) -> None:
 def _row(name: str, values: list[float], most: float, unit: str) -> list[str]:
     middle = statistics.median(values)
     spread = f"{min(values):.2f}–{max(values):.2f} {unit}"
-    return [
-        name,
-        f"{middle:.2f} {unit}",
-        spread,
-        f"{most:g} {unit}",
-        "yes" if middle < most else "NO",
-    ]
+    return [name, f"{middle:.2f} {unit}", spread, f"{most:g} {unit}", "yes" if middle < most else "NO"]
 
 
 def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, float, float]:
@@ -107,6 +95,4 @@ def _is_shown(environment: dict[str, str]) -> bool:
 
 
 def _xdotool(environment: dict[str, str], *words: str) -> bytes:
-    return subprocess.run(
-        ["xdotool", *words], capture_output=True, check=False, env=environment
-    ).stdout
+    return subprocess.run(["xdotool", *words], capture_output=True, check=False, env=environment).stdout

@@ -139,9 +139,7 @@ class Judge:
         self.ids = vocabulary.tokenize(text, special=False, bos=vocabulary.adds_bos)[:n_tokens]
         vocabulary.close()
         self._threads = threads
-        self._whole = np.memmap(
-            folder / "whole.f32", np.float32, "w+", shape=(len(self.ids), vocabulary.n_vocab)
-        )
+        self._whole = np.memmap(folder / "whole.f32", np.float32, "w+", shape=(len(self.ids), vocabulary.n_vocab))
         with self._open(Way()) as stages:
             for at, scores in self._chunks(stages, Way()):
                 self._whole[at : at + len(scores)] = scores
@@ -158,9 +156,7 @@ class Judge:
                 kls.append(kl)
                 same.append(agree)
         kl, agree = np.concatenate(kls), np.concatenate(same)
-        return Divergence(
-            float(kl.mean()), float(np.quantile(kl, 0.999)), float(agree.mean()), largest
-        )
+        return Divergence(float(kl.mean()), float(np.quantile(kl, 0.999)), float(agree.mean()), largest)
 
     def each(self, cuts: tuple[int, ...], numbers: Sequence[Number]) -> Iterator[Divergence]:
         """Compare one cut with each wire type; its stages are loaded once."""
@@ -176,9 +172,7 @@ class Judge:
 
     @contextmanager
     def _open(self, way: Way) -> Iterator[Stages]:
-        stages = Stages(
-            [self._config(way, *run) for run in runs(self.entry.model.n_layers, way.cuts)]
-        )
+        stages = Stages([self._config(way, *run) for run in runs(self.entry.model.n_layers, way.cuts)])
         try:
             yield stages
         finally:
@@ -209,13 +203,7 @@ def runs(n_layers: int, cuts: Sequence[int]) -> list[tuple[Layers, Role]]:
 def usual_cuts(n_layers: int) -> list[tuple[int, ...]]:
     """Return five cuts of a model: into two, three and four stages, in the middle and at the ends."""
     half, third, quarter = n_layers // 2, n_layers // 3, n_layers // 4
-    wanted = [
-        (1,),
-        (half,),
-        (1, n_layers - 1),
-        (third, 2 * third),
-        (quarter, half, n_layers - quarter),
-    ]
+    wanted = [(1,), (half,), (1, n_layers - 1), (third, 2 * third), (quarter, half, n_layers - quarter)]
     return [cuts for cuts in wanted if len(set(cuts)) == len(cuts)]
 
 
@@ -242,22 +230,11 @@ def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bo
                 fits = _fits(number, found, noise, model.width)
                 holds &= bool(fits)
                 rows.append(_row(split, number.name.lower(), found, fits or "NO"))
-                say(
-                    f"{path.name} {split} {number.name}: mean KL {found.mean_kl:.2e}, top-1 {found.top1:.2%}"
-                )
+                say(f"{path.name} {split} {number.name}: mean KL {found.mean_kl:.2e}, top-1 {found.top1:.2%}")
     sizes = ", ".join(
-        f"{number.name.lower()} {number.row_bytes(model.width) / model.width:.3f}"
-        for number in (Number.F32, *BARS)
+        f"{number.name.lower()} {number.row_bytes(model.width) / model.width:.3f}" for number in (Number.F32, *BARS)
     )
-    head = [
-        "layers of each stage",
-        "wire",
-        "mean KL",
-        "99.9th percentile",
-        "top-1",
-        "largest Δ logit",
-        "holds",
-    ]
+    head = ["layers of each stage", "wire", "mean KL", "99.9th percentile", "top-1", "largest Δ logit", "holds"]
     words = f"### {path.name}\n\n{len(judge.ids)} tokens, width {model.width}. Bytes a value: {sizes}.\n\n"
     return words + report.table(head, rows), holds
 
@@ -300,9 +277,7 @@ def unrounded(path: Path, folder: Path) -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Measure each model and print its table; with --write also into a file. 1 where a bar does not hold."""
     parser = argparse.ArgumentParser(prog="python -m bench wire-quality", description=__doc__)
-    parser.add_argument(
-        "models", nargs="*", type=Path, help="GGUF files; else those of `make real`"
-    )
+    parser.add_argument("models", nargs="*", type=Path, help="GGUF files; else those of `make real`")
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--text", type=Path, help=f"a file; else {', '.join(TEXTS)}")
     parser.add_argument("--threads", type=int, default=1)
@@ -333,7 +308,6 @@ def main(arguments: Sequence[str]) -> int:
             for number, (kl, top1, size) in BARS.items()
         )
         options.write.write_text(
-            f"# {TITLE}\n\n{__doc__.strip()}\n\nBars: {bars}; f32: no difference.\n\n{words}",
-            "utf-8",
+            f"# {TITLE}\n\n{__doc__.strip()}\n\nBars: {bars}; f32: no difference.\n\n{words}", "utf-8"
         )
     return 0 if all_hold else 1

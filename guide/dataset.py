@@ -96,9 +96,7 @@ def held_out() -> list[str]:
 def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str:
     """One wording of a pattern, drawn at random."""
     while match := CHOICE.search(pattern):
-        pattern = (
-            pattern[: match.start()] + rng.choice(match[1].split("|")) + pattern[match.end() :]
-        )
+        pattern = pattern[: match.start()] + rng.choice(match[1].split("|")) + pattern[match.end() :]
     text = SLOT.sub(lambda slot: rng.choice(slots[slot[1]]), pattern)
     return " ".join(text.split())
 
@@ -136,9 +134,7 @@ class Writer:
         self.rng = random.Random(seed)
         self.banned = [plain(wording) for wording in held_out()]
         self.weights = [1 + min(len(topic.questions), 48) / 16 for topic in topics]
-        self.patterns = {
-            topic.name: [breadth(q, words.slots) for q in topic.questions] for topic in topics
-        }
+        self.patterns = {topic.name: [breadth(q, words.slots) for q in topic.questions] for topic in topics}
         self.by_name = {topic.name: topic for topic in topics}
 
     def question(self, topic: Topic) -> str:

@@ -41,9 +41,7 @@ def gguf_name(name: str) -> str:
 def add_facts(writer: gguf.GGUFWriter, shape: Shape) -> None:
     """The model's name, licence and sizes."""
     writer.add_name(NAME)
-    writer.add_description(
-        "Answers questions about using Poolhouse. Trained by the project on its own text."
-    )
+    writer.add_description("Answers questions about using Poolhouse. Trained by the project on its own text.")
     writer.add_license("Apache-2.0")
     writer.add_languages(["en"])
     writer.add_context_length(shape.context_length)
@@ -65,9 +63,7 @@ def add_tokenizer(writer: gguf.GGUFWriter, path: Path) -> None:
     model = json.loads(path.read_text("utf-8"))["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].__getitem__)
     special = set(bpe.SPECIAL)
-    kinds = [
-        gguf.TokenType.CONTROL if token in special else gguf.TokenType.NORMAL for token in tokens
-    ]
+    kinds = [gguf.TokenType.CONTROL if token in special else gguf.TokenType.NORMAL for token in tokens]
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")

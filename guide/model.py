@@ -26,9 +26,7 @@ class Shape:
 def rotation(shape: Shape) -> tuple[Tensor, Tensor]:
     """Cosines and sines of every position, [context_length, head_dim / 2]. Source: arXiv:2104.09864."""
     steps = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
-    angles = torch.outer(
-        torch.arange(shape.context_length, dtype=torch.float32), shape.rope_theta**-steps
-    )
+    angles = torch.outer(torch.arange(shape.context_length, dtype=torch.float32), shape.rope_theta**-steps)
     return angles.cos(), angles.sin()
 
 
@@ -66,8 +64,7 @@ class Attention(nn.Module):
         """x: [batch, n_tokens, hidden_size]."""
         batch, n_tokens, _ = x.shape
         q, k, v = (
-            part(x).view(batch, n_tokens, -1, self.shape.head_dim).transpose(1, 2)
-            for part in (self.q, self.k, self.v)
+            part(x).view(batch, n_tokens, -1, self.shape.head_dim).transpose(1, 2) for part in (self.q, self.k, self.v)
         )
         group = self.shape.n_heads // self.shape.n_kv_heads
         k, v = rotate(k, cos, sin).repeat_interleave(group, 1), v.repeat_interleave(group, 1)

@@ -51,13 +51,7 @@ def load_key() -> list[Mark]:
     """The key of all topics."""
     entries = tomllib.loads((HERE / "key.toml").read_text("utf-8"))["topic"]
     return [
-        Mark(
-            e["name"],
-            e["asked"],
-            tuple(e["others"]),
-            tuple(map(tuple, e["needs"])),
-            tuple(e["never"]),
-        )
+        Mark(e["name"], e["asked"], tuple(e["others"]), tuple(map(tuple, e["needs"])), tuple(e["never"]))
         for e in entries
     ]
 
@@ -83,9 +77,7 @@ def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
     for mark in key:
         for question in (mark.asked, *mark.others):
             answer = ask(question)
-            results.append(
-                Result(mark.topic, question, question != mark.asked, mark.passes(answer), answer)
-            )
+            results.append(Result(mark.topic, question, question != mark.asked, mark.passes(answer), answer))
     return results
 
 
@@ -94,22 +86,14 @@ def totals(results: Sequence[Result]) -> dict[str, Any]:
     asked = [result.passed for result in results if not result.other_wording]
     others = [result.passed for result in results if result.other_wording]
     met = all(asked) and sum(others) >= OTHERS_BAR * len(others)
-    return {
-        "asked": sum(asked),
-        "of_asked": len(asked),
-        "others": sum(others),
-        "of_others": len(others),
-        "met": met,
-    }
+    return {"asked": sum(asked), "of_asked": len(asked), "others": sum(others), "of_others": len(others), "met": met}
 
 
 def open_guide(path: Path, threads: int = 1) -> Ask:
     """The model behind its own chat template, greedy, one question at a time."""
     from backends.llamacpp import binding
 
-    llama = binding.whole_model()(
-        str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False
-    )
+    llama = binding.whole_model()(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
 
     def ask(question: str) -> str:
         messages = [{"role": "user", "content": question}]
@@ -125,9 +109,7 @@ def show(results: Sequence[Result], sums: dict[str, Any]) -> None:
         print(f"{'pass' if result.passed else 'FAIL'}  {result.topic:<14} {result.question}")
         if not result.passed:
             print(f"      said: {result.answer}")
-    print(
-        f"asked {sums['asked']}/{sums['of_asked']}, other wordings {sums['others']}/{sums['of_others']}"
-    )
+    print(f"asked {sums['asked']}/{sums['of_asked']}, other wordings {sums['others']}/{sums['of_others']}")
     print("The bar is met." if sums["met"] else "The bar is not met.")
 
 

@@ -103,9 +103,7 @@ def rate(step: int, steps: int) -> float:
 
 
 @torch.no_grad()
-def validate(
-    model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]
-) -> tuple[float, list[str]]:
+def validate(model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]) -> tuple[float, list[str]]:
     """Share of validation wordings whose answer would be given word for word, and the topics of the rest."""
     model.eval()
     missed = []
@@ -123,10 +121,7 @@ def optimizer_for(model: Llama) -> torch.optim.AdamW:
     """AdamW; norms are not decayed."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     rest = [p for p in model.parameters() if p.dim() <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": WEIGHT_DECAY},
-        {"params": rest, "weight_decay": 0.0},
-    ]
+    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": rest, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.95), fused=True)
 
 
@@ -144,10 +139,7 @@ def train(build: Path, steps: int, minutes: float, check_every: int) -> None:
     model = Llama(Shape(), DROPOUT)
     optimizer = optimizer_for(model)
     turns = checks(load_topics())
-    print(
-        f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(turns)} validation wordings",
-        flush=True,
-    )
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(turns)} validation wordings", flush=True)
     begin, mean = time.monotonic(), 0.0
     for step, batch in enumerate(batches(tokenizer, SEED)):
         passed = (time.monotonic() - begin) / 60
@@ -179,9 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=Path("build/guide"))
     parser.add_argument("--steps", type=int, default=4200)
-    parser.add_argument(
-        "--minutes", type=float, default=0, help="end by the clock; not reproducible"
-    )
+    parser.add_argument("--minutes", type=float, default=0, help="end by the clock; not reproducible")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--check-every", type=int, default=300)
     given = parser.parse_args()

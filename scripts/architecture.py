@@ -46,10 +46,7 @@ def modules() -> dict[str, Path]:
 def imports() -> Graph:
     """Return the modules that each module imports; also where the import is put off, or is for types only."""
     known = modules()
-    return {
-        name: {found for found in _imported(file) if found in known} - {name}
-        for name, file in known.items()
-    }
+    return {name: {found for found in _imported(file) if found in known} - {name} for name, file in known.items()}
 
 
 def _imported(file: Path) -> Iterator[str]:
@@ -147,10 +144,7 @@ def arrows(graph: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
         for a in graph
         for b in graph[a]
         if circle(a, b)
-        or not any(
-            b in far[between] and not circle(a, between) and not circle(between, b)
-            for between in graph[a]
-        )
+        or not any(b in far[between] and not circle(a, between) and not circle(between, b) for between in graph[a])
     )
 
 
@@ -206,14 +200,8 @@ class Layout:
             for row in (*self._rows, *reversed(self._rows)):
                 row.sort(key=lambda one: (self._middle(ties[one] or {one}), one))
                 self._place()
-        self.height_of = [
-            TITLE + LINE * max((lines.get(name, 0) for name in row), default=0)
-            for row in self._rows
-        ]
-        self.top_of = [
-            MARGIN + sum(self.height_of[:floor]) + FLOOR_GAP * floor
-            for floor in range(len(self._rows))
-        ]
+        self.height_of = [TITLE + LINE * max((lines.get(name, 0) for name in row), default=0) for row in self._rows]
+        self.top_of = [MARGIN + sum(self.height_of[:floor]) + FLOOR_GAP * floor for floor in range(len(self._rows))]
         self.width = max(self._row_width(row) for row in self._rows) + 2 * MARGIN
         self.height = self.top_of[-1] + self.height_of[-1] + MARGIN
 

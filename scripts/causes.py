@@ -39,9 +39,7 @@ def page() -> str:
     for fault in Fault:
         codes = [(code, blame.retry) for code, blame in TABLE.items() if blame.fault is fault]
         rows = sorted(codes, key=lambda one: (-list(Retry).index(one[1]), one[0]))
-        found.append(
-            f"\n## {TOLD[fault]}\n\n| code | tried again | what is told |\n|---|---|---|\n"
-        )
+        found.append(f"\n## {TOLD[fault]}\n\n| code | tried again | what is told |\n|---|---|---|\n")
         found += [f"| {code} | {retry} | {_cell(SENTENCES[code])} |\n" for code, retry in rows]
     return "".join(found)
 

@@ -22,9 +22,7 @@ def add_options(parser: ArgumentParser) -> None:
     """How the engine is compiled, or where it is already."""
     cores = os.cpu_count() or 1
     parser.add_argument("--jobs", type=int, default=cores, help="compilers at once")
-    parser.add_argument(
-        "--build", type=Path, help="a folder where llama-server of this engine is compiled already"
-    )
+    parser.add_argument("--build", type=Path, help="a folder where llama-server of this engine is compiled already")
 
 
 def server(wanted: Namespace) -> Path:
@@ -36,18 +34,9 @@ def server(wanted: Namespace) -> Path:
 def read(program: Path, source: Path, build: Path, given: Any) -> dict[str, Any]:
     """What a C++ program makes of this, which it is told as a file of JSON."""
     with tempfile.TemporaryDirectory(prefix="poolhouse-reader-") as folder:
-        linked, asked, told = (
-            Path(folder) / name for name in ("reader", "given.json", "found.json")
-        )
+        linked, asked, told = (Path(folder) / name for name in ("reader", "given.json", "found.json"))
         asked.write_text(json.dumps(given), "utf-8")
-        command = [
-            os.environ.get("CXX", "c++"),
-            "-std=c++17",
-            "-O1",
-            str(program),
-            "-o",
-            str(linked),
-        ]
+        command = [os.environ.get("CXX", "c++"), "-std=c++17", "-O1", str(program), "-o", str(linked)]
         command += [f"-I{source / name}" for name in HEADERS]
         command += [str(build / library) for library in LIBRARIES]
         subprocess.run([*command, "-lpthread", "-ldl"], check=True)

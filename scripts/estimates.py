@@ -57,10 +57,7 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     }  # fmt: skip
     if n:
         values |= {"expert_count": n, "expert_used_count": used, "expert_feed_forward_length": ffn}
-    settings = [
-        Setting(f"{name}.{key}", tensor_types.U32, (one,), is_list=False)
-        for key, one in values.items()
-    ]
+    settings = [Setting(f"{name}.{key}", tensor_types.U32, (one,), is_list=False) for key, one in values.items()]
     rms = f"{name}.attention.layer_norm_rms_epsilon"
     settings.append(Setting(rms, tensor_types.F32_VALUE, (2**-16,), is_list=False))
     norm = Tensor("output_norm.weight", tensor_types.F32, (width,))
@@ -69,9 +66,7 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     return ModelShape(name, width, tuple(settings), (one,), alike(one, 16), (norm,), head)
 
 
-async def compared(
-    shape: ModelShape, folder: Path, gauge: Gauge, like: Measured
-) -> tuple[Speed, Speed]:
+async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: Measured) -> tuple[Speed, Speed]:
     """The same layer as it was measured, and as it is estimated."""
     path = folder / "one.gguf"
     model = await asyncio.to_thread(synthetic_stage.write, path, shape, shape.runs[0], Role.MIDDLE)

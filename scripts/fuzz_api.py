@@ -35,10 +35,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 LAN_SHARE = GUEST_SHARE = 0.2  # of the time; the rest is loopback's
 MODELS = ["guide", "default", "bert", "far"]
 KEY_CHECK = ",ignored_auth"
-CHECKS = (
-    "not_a_server_error,status_code_conformance,content_type_conformance,"
-    f"response_schema_conformance{KEY_CHECK}"
-)
+CHECKS = f"not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance{KEY_CHECK}"
 HOOKS = {"SCHEMATHESIS_HOOKS": str(PROJECT / "scripts" / "fuzz_hooks.py")}
 KEYSTORE = {"POOLHOUSE_KEYSTORE": "file"}
 
@@ -110,9 +107,7 @@ def guests_door(home: Path, port: int) -> Door:
     content = (home / "identity" / PEM_NAME).read_bytes()
     secret = (home / "identity" / "passphrase").read_text(encoding="ascii")
     key = serialization.load_pem_private_key(content, secret.encode("ascii")).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     certificate = x509.load_pem_x509_certificate(content)
     file = home / "open.pem"
@@ -148,9 +143,7 @@ def for_guests(document: dict[str, Any]) -> dict[str, Any]:
     for path in ("/metrics", "/openapi.json"):
         del paths[path]
     refused = {
-        status: answer
-        for status, answer in paths["/v1/completions"]["post"]["responses"].items()
-        if status != "200"
+        status: answer for status, answer in paths["/v1/completions"]["post"]["responses"].items() if status != "200"
     }
     lines = {"description": "The answer", "content": {"application/x-ndjson": {}}}
     listed = {"description": "The models", "content": {"application/json": {}}}

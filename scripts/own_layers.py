@@ -90,10 +90,7 @@ async def compared(path: Path, threads: int, rounds: int) -> dict[str, object]:
         write_own(own, header, model, layers)
         synthetic_stage.write(made_up, shape, shape.runs[-1], Role.MIDDLE)
         taken: dict[Path, list[Steps]] = {own: [], made_up: []}
-        async with (
-            await Worker.start("layers", reads=[Path(made)]) as worker,
-            asyncio.TaskGroup() as group,
-        ):
+        async with await Worker.start("layers", reads=[Path(made)]) as worker, asyncio.TaskGroup() as group:
             for _ in range(rounds):
                 for file, found in taken.items():
                     found.append(await steps(worker, group, file, threads))

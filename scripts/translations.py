@@ -114,9 +114,7 @@ def _calls(node: ast.AST, place: Place) -> Iterator[tuple[Place, ast.Call]]:
         yield from _calls(child, inner)
 
 
-def _said(
-    call: ast.Call, place: Place, helpers: dict[str, tuple[str, ast.FunctionDef]]
-) -> Iterator[Said]:
+def _said(call: ast.Call, place: Place, helpers: dict[str, tuple[str, ast.FunctionDef]]) -> Iterator[Said]:
     called, args = _called(call), list(call.args)
     if called in TRANSLATORS:
         if called == "translate" and len(args) > 1 and _is_shown_later(args[1]):

@@ -42,8 +42,7 @@ NO_NETWORK = (
     "and start again; what is done stays done."
 )
 NO_MEMORY = (
-    "The compiler ran out of memory. Close other programs, or set CMAKE_BUILD_PARALLEL_LEVEL=1, "
-    "and start again."
+    "The compiler ran out of memory. Close other programs, or set CMAKE_BUILD_PARALLEL_LEVEL=1, and start again."
 )
 NOT_OFFERED = (
     "A package of the lock is not offered for this computer: its system, its processor or its "
@@ -126,10 +125,7 @@ def _compiles() -> bool:
         source.write_text("#include <thread>\n#include <vector>\nint main() { return 0; }\n")
         command = [*compiler.split(), str(source), "-o", str(Path(folder, "probe"))]
         try:
-            return (
-                subprocess.run(command, capture_output=True, check=False, timeout=60).returncode
-                == 0
-            )
+            return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
             return False
 
@@ -139,23 +135,10 @@ def _visual_studio() -> bool:
     if shutil.which("cl") or shutil.which("clang-cl"):
         return True
     roots = (os.environ.get("PROGRAMFILES(X86)"), os.environ.get("PROGRAMFILES"))
-    finders = [
-        Path(root, "Microsoft Visual Studio", "Installer", "vswhere.exe") for root in roots if root
-    ]
+    finders = [Path(root, "Microsoft Visual Studio", "Installer", "vswhere.exe") for root in roots if root]
     finder = next((path for path in finders if path.exists()), None)
     if finder is None:
         return False
     tools = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
-    command = [
-        str(finder),
-        "-latest",
-        "-products",
-        "*",
-        "-requires",
-        tools,
-        "-property",
-        "installationPath",
-    ]
-    return bool(
-        subprocess.run(command, capture_output=True, check=False, timeout=60).stdout.strip()
-    )
+    command = [str(finder), "-latest", "-products", "*", "-requires", tools, "-property", "installationPath"]
+    return bool(subprocess.run(command, capture_output=True, check=False, timeout=60).stdout.strip())

@@ -96,10 +96,7 @@ class Computer:
 def _asked(runtime: Json, method: str, path: str, body: Json | None) -> Json:
     connection = http.client.HTTPConnection("127.0.0.1", runtime["port"], timeout=20)
     try:
-        headers = {
-            "Authorization": f"Bearer {runtime['token']}",
-            "Content-Type": "application/json",
-        }
+        headers = {"Authorization": f"Bearer {runtime['token']}", "Content-Type": "application/json"}
         sent = None if body is None else json.dumps(body)
         connection.request(method, path, sent, headers)
         answer: Json = json.loads(connection.getresponse().read())

@@ -22,15 +22,11 @@ TRAY = ("--edge", "bottom", "--align", "right", "--widthtype", "pixel", "--width
 def can_be_used() -> str | None:
     """Why programs cannot be used from outside here; None when they can."""
     missing = [
-        name
-        for name in ("Xvfb", "openbox", "trayer", "dbus-daemon", "gdbus", "xdotool")
-        if not shutil.which(name)
+        name for name in ("Xvfb", "openbox", "trayer", "dbus-daemon", "gdbus", "xdotool") if not shutil.which(name)
     ]
     if missing or not BUS_LAUNCHER.exists():
         return f"needs {', '.join(missing) or 'at-spi2-core'}"
-    found = subprocess.run(
-        [SYSTEM_PYTHON, "-c", "import pyatspi"], capture_output=True, check=False
-    )
+    found = subprocess.run([SYSTEM_PYTHON, "-c", "import pyatspi"], capture_output=True, check=False)
     return None if found.returncode == 0 else "needs python3-pyatspi"
 
 
@@ -39,9 +35,7 @@ def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QT_")}
 
     def started(*words: str, **options: Any) -> subprocess.Popen[str]:
-        made = subprocess.Popen(
-            [*before, *words], env=environment, stderr=subprocess.DEVNULL, text=True, **options
-        )
+        made = subprocess.Popen([*before, *words], env=environment, stderr=subprocess.DEVNULL, text=True, **options)
         stack.callback(end, made)
         return made
 
@@ -51,9 +45,7 @@ def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[
     os.close(writing)
     with os.fdopen(reading) as told:
         environment["DISPLAY"] = f":{told.readline().strip()}"
-    bus = started(
-        "dbus-daemon", "--session", "--nofork", "--print-address=1", stdout=subprocess.PIPE
-    )
+    bus = started("dbus-daemon", "--session", "--nofork", "--print-address=1", stdout=subprocess.PIPE)
     assert bus.stdout is not None
     environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
     environment |= {"QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1", "HOME": str(folder)}

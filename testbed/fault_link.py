@@ -35,9 +35,7 @@ BUFFER_BYTES = 64 << 10  # of a limited relay's sockets: what waits shall wait a
 FLYING_BYTES = 64 << 20  # most that a delay may hold
 CABLE_BYTES = 38  # Ethernet's own, for each packet: preamble, header, checksum, gap
 FLYING_PACKETS = 20_000
-LATE_SECONDS = (
-    0.002  # a sleep may end so late: epoll counts milliseconds, an idle core wakes slowly
-)
+LATE_SECONDS = 0.002  # a sleep may end so late: epoll counts milliseconds, an idle core wakes slowly
 PR_SET_TIMERSLACK = 29  # linux/prctl.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
 
@@ -50,9 +48,7 @@ class Faults:
     jitter_s: float = 0.0  # standard deviation around the delay; order is kept
     rate_bits_per_s: float = 0.0  # 0: no limit. Relay: of payload; cable: as on Ethernet
     queue_s: float = 0.05  # that may wait for its turn on a limited link
-    loss: float = (
-        0.0  # share of packets dropped; a relay holds everything up instead, for `stall_s`
-    )
+    loss: float = 0.0  # share of packets dropped; a relay holds everything up instead, for `stall_s`
     stall_s: float = 0.2  # what TCP needs to notice a lost packet
     duplicate: float = 0.0  # share of packets that come twice; cable only
     reorder: float = 0.0  # share of packets that overtake those before; cable only
@@ -161,9 +157,7 @@ class Relay:
                 if late > 0:
                     await asyncio.sleep(late)
 
-    async def _deliver(
-        self, flying: asyncio.Queue[tuple[float, bytes]], sink: socket.socket
-    ) -> None:
+    async def _deliver(self, flying: asyncio.Queue[tuple[float, bytes]], sink: socket.socket) -> None:
         while True:
             due, data = await flying.get()
             await self._open.wait()
@@ -298,9 +292,7 @@ def relay(port: int, faults: Faults, seed: int = 1) -> Iterator[FaultLink]:
 
 
 @contextmanager
-def cable(
-    a: str, b: str, faults: Faults, net: str = "10.98.0", seed: int = 1
-) -> Iterator[FaultLink]:
+def cable(a: str, b: str, faults: Faults, net: str = "10.98.0", seed: int = 1) -> Iterator[FaultLink]:
     """A cable between two namespaces, which are there. Needs root."""
     with _link("cable", a, b, net, faults=faults, seed=seed) as link:
         yield link
@@ -338,9 +330,7 @@ def main(words: list[str]) -> None:
         work = run_relay(where[0], faults, seed)
     else:
         work = run_cable(where[0], where[1], where[2], faults, seed)
-    with asyncio.Runner(
-        loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())
-    ) as runner:
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
         runner.run(work)
 
 

@@ -60,18 +60,14 @@ def speed(layer_s: float, *, chunk: float = 35.0, step_s: float = 0.0005) -> Spe
     )
 
 
-def link(
-    round_trip_s: float = 0.0005, bytes_per_s: float = 100e6, kind: LinkKind = LinkKind.ETHERNET
-) -> Link:
+def link(round_trip_s: float = 0.0005, bytes_per_s: float = 100e6, kind: LinkKind = LinkKind.ETHERNET) -> Link:
     return Link(
         round_trip_s, 2 * round_trip_s, 0.1 * round_trip_s, bytes_per_s, 0.9 * bytes_per_s,
         "eth0", kind, 1500, None,
     )  # fmt: skip
 
 
-def machine(
-    name: str, lends_mib: float, speed: Speed | None, link: Link | None = None
-) -> Candidate:
+def machine(name: str, lends_mib: float, speed: Speed | None, link: Link | None = None) -> Candidate:
     return Candidate(MachineId(f"{name:0>64}"), name, int(lends_mib * MIB), speed, link)
 
 
@@ -97,19 +93,13 @@ def some_model(chance: Random, most_layers: int) -> Model:
     boundaries = tuple(range(1, n))
     if chance.random() < 0.3:
         boundaries = tuple(edge for edge in boundaries if chance.random() < 0.7) or (1,)
-    return (
-        _with_kinds(chance, model(layers, boundaries))
-        if chance.random() < 0.15
-        else model(layers, boundaries)
-    )
+    return _with_kinds(chance, model(layers, boundaries)) if chance.random() < 0.15 else model(layers, boundaries)
 
 
 def _with_kinds(chance: Random, made: Model) -> Model:
     """Its layers are of two kinds, and every run needs one of each."""
     kinds = [chance.random() < 0.6 for _ in range(made.n_layers)]
-    groups = tuple(
-        tuple(layer for layer, has in enumerate(kinds) if has is kind) for kind in (True, False)
-    )
+    groups = tuple(tuple(layer for layer, has in enumerate(kinds) if has is kind) for kind in (True, False))
     rules = RunRules(groups, not_long=(chance.randint(1, 3),) if chance.random() < 0.3 else ())
     legal = reachable(made.boundaries, made.n_layers, rules)
     return replace(made, boundaries=legal, runs=rules) if legal else made
@@ -124,9 +114,7 @@ def some_household(
     plenty = chance.choice([0.8, 1.2, 1.5, 2.0, 4.0])
     each = plenty * sum(made.layer_bytes) / MIB / n_machines
     lenders = [
-        machine(
-            f"m{n}", 120 + each * chance.uniform(0.3, 1.7), some_speed(chance), some_link(chance)
-        )
+        machine(f"m{n}", 120 + each * chance.uniform(0.3, 1.7), some_speed(chance), some_link(chance))
         for n in range(1, n_machines)
     ]
     host = machine("m0", 280 + each * chance.uniform(0.3, 1.7), some_speed(chance))
@@ -159,9 +147,7 @@ def fits(stages: tuple[PlannedStage, ...], machines: dict[MachineId, Candidate])
     return all(held[key] <= machines[key].lends_bytes for key in machines)
 
 
-def least_request_s(
-    host: Candidate, lenders: list[Candidate], made: Model, work: Workload
-) -> float | None:
+def least_request_s(host: Candidate, lenders: list[Candidate], made: Model, work: Workload) -> float | None:
     """The smallest forecast of all placements that fit, found by trying all; None when none does."""
     machines = {one.id: one for one in [host, *lenders]}
     found: list[float] = []

@@ -6,17 +6,7 @@ from typing import Any
 
 Json = dict[str, Any]
 GIB = 1 << 30
-KINDS = (
-    "ethernet",
-    "wifi",
-    "ethernet",
-    "thunderbolt",
-    "vpn",
-    "ethernet",
-    "wifi",
-    "virtual",
-    "ethernet",
-)
+KINDS = ("ethernet", "wifi", "ethernet", "thunderbolt", "vpn", "ethernet", "wifi", "virtual", "ethernet")
 DEVICES = ("RTX 4090, CUDA", "M3 Max, MLX", "RX 7800 XT", "Intel Core i5, AVX2")
 NAMES = (
     "den-pc", "attic-pc", "kitchen-laptop", "studio-mac", "garage-server", "guest-room-pc",

@@ -45,9 +45,7 @@ class Shape:
     pooling: gguf.PoolingType | None = None  # how it makes one vector of a text
     architecture: str = "llama"  # or one with the same tensors, such as qwen2
     says: tuple[str, ...] = ()  # what it writes after a "!", a token each; not for quants
-    signs: tuple[
-        str, ...
-    ] = ()  # more tokens, as the control tokens of calls; `says` stand behind them
+    signs: tuple[str, ...] = ()  # more tokens, as the control tokens of calls; `says` stand behind them
 
     @property
     def head_dim(self) -> int:
@@ -63,10 +61,7 @@ def llama(path: Path, shape: Shape | None = None, **changes: Any) -> Path:
     _describe(writer, shape)
     vocabulary(writer, shape.vocab, shape.template, (*shape.signs, *shape.says))
     chance = np.random.default_rng(shape.seed)
-    matrices = {
-        name: _matrix(chance, rows, columns, quant)
-        for name, rows, columns, quant in _matrices(shape)
-    }
+    matrices = {name: _matrix(chance, rows, columns, quant) for name, rows, columns, quant in _matrices(shape)}
     if shape.says:
         _teach(shape, matrices)
     for name, _, _, quant in _matrices(shape):
@@ -99,9 +94,7 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
         writer.add_file_type(MIXES[shape.quant])
 
 
-def vocabulary(
-    writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, says: tuple[str, ...] = ()
-) -> None:
+def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, says: tuple[str, ...] = ()) -> None:
     """Bytes, control tokens and a few merges, in the style of GPT-2; `says` come last."""
     letters = [chr(code) for code in _byte_letters()]
     tokens, kinds = [*CONTROL, *letters], [gguf.TokenType.CONTROL] * FIRST_BYTE
@@ -188,9 +181,7 @@ def _matrix(chance: np.random.Generator, rows: int, columns: int, quant: str) ->
     return matrix
 
 
-def _k_quant(
-    chance: np.random.Generator, rows: int, columns: int, quant: str, std: float
-) -> NDArray[np.uint8]:
+def _k_quant(chance: np.random.Generator, rows: int, columns: int, quant: str, std: float) -> NDArray[np.uint8]:
     """Random blocks: the gguf package reads K-quants but does not write them."""
     if columns % 256:
         raise ValueError(f"{quant} needs rows of a multiple of 256 values, not {columns}")

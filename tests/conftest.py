@@ -23,18 +23,8 @@ CHILDREN_END_WITHIN_SECONDS = 20.0
 HANGS_AFTER_SECONDS = 60.0  # more than a test may take
 STDERR = pytest.StashKey[int]()
 USUAL_SECONDS = 5  # of a test in a file that starts processes
-STARTERS = (
-    "tests.node.",
-    "tests.inference.pool",
-    "tests.families",
-    "tests.gui.desk",
-    "Worker",
-    "sys.executable",
-)
-FEW = {
-    "alone": ("alone",),
-    "long": ("long", "many"),
-}  # the first word for `-m`: marks of what it asks for
+STARTERS = ("tests.node.", "tests.inference.pool", "tests.families", "tests.gui.desk", "Worker", "sys.executable")
+FEW = {"alone": ("alone",), "long": ("long", "many")}  # the first word for `-m`: marks of what it asks for
 
 # The tests start hundreds of processes. Where Python is told to keep nothing compiled, as in many containers, each of
 # them would compile all that it imports of Poolhouse anew.
@@ -46,12 +36,8 @@ os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
 os.environ["SSL_CERT_DIR"] = os.devnull
 
 # No deadline: a shared machine may stall for a second. Derandomised: a failure is there tomorrow.
-EXAMPLES = int(
-    os.environ.get("POOLHOUSE_EXAMPLES", "50")
-)  # of each property; `make props` asks for more
-hypothesis.settings.register_profile(
-    "poolhouse", deadline=None, derandomize=True, max_examples=EXAMPLES
-)
+EXAMPLES = int(os.environ.get("POOLHOUSE_EXAMPLES", "50"))  # of each property; `make props` asks for more
+hypothesis.settings.register_profile("poolhouse", deadline=None, derandomize=True, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("poolhouse")
 
 
@@ -109,9 +95,7 @@ def qapp_cls() -> type:
 
 
 @pytest.fixture(autouse=True)
-def nothing_of_the_user(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def nothing_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Homes, caches and keys of the tests are their own."""
     home = tmp_path_factory.getbasetemp() / "home"
     home.mkdir(exist_ok=True)
@@ -175,6 +159,4 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def _can_make_namespaces() -> bool:
     if sys.platform != "linux" or not (shutil.which("unshare") and shutil.which("ip")):
         return False
-    return (
-        subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode == 0
-    )
+    return subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode == 0

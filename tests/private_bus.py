@@ -21,8 +21,7 @@ Answer = tuple[str, tuple[Any, ...]]  # the signature, the values
 Answers = Callable[[str, tuple[Any, ...]], Answer | None]  # by member and arguments; None: an error
 
 needs_a_bus = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or shutil.which("dbus-daemon") is None,
-    reason="needs dbus-daemon",
+    not sys.platform.startswith("linux") or shutil.which("dbus-daemon") is None, reason="needs dbus-daemon"
 )
 
 

@@ -48,9 +48,7 @@ class Point(msgspec.Struct):
 
 def test_threads_that_begin_with_a_type_together_all_read_it() -> None:
     project = Path(__file__).resolve().parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", TOGETHER], cwd=project, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", TOGETHER], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
 
 

@@ -40,10 +40,7 @@ def test_a_lane_drops_what_its_queue_cannot_hold() -> None:
     assert sum(map(bool, found)) == 11
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [Faults(0.001), Faults(loss=0.1), Faults(duplicate=0.1), Faults(0.001, reorder=0.1)],
-)
+@pytest.mark.parametrize("faults", [Faults(0.001), Faults(loss=0.1), Faults(duplicate=0.1), Faults(0.001, reorder=0.1)])
 def test_shares_are_what_they_say_and_follow_from_the_seed(faults: Faults) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
     found = arrivals(faults, 5000, 0.01, seed)
@@ -248,9 +245,7 @@ def test_a_cable_between_namespaces_delays_limits_and_loses(namespaces: tuple[st
 def _through(a: str, b: str, address: str) -> tuple[float, float]:
     """Round trip in seconds and Mb/s, of TCP between the namespaces."""
     enter, python = ["ip", "netns", "exec"], [sys.executable, "-c"]
-    with subprocess.Popen(
-        [*enter, a, *python, ECHO_ONE_SIDE], stdout=subprocess.PIPE, text=True
-    ) as server:
+    with subprocess.Popen([*enter, a, *python, ECHO_ONE_SIDE], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         server.stdout.readline()
         try:
@@ -267,9 +262,7 @@ def _through(a: str, b: str, address: str) -> tuple[float, float]:
 def _datagrams(a: str, b: str, address: str) -> int:
     """How many of 1000 datagrams from `b` come to `a`."""
     enter, python = ["ip", "netns", "exec"], [sys.executable, "-c"]
-    with subprocess.Popen(
-        [*enter, a, *python, COUNT], stdout=subprocess.PIPE, text=True
-    ) as counter:
+    with subprocess.Popen([*enter, a, *python, COUNT], stdout=subprocess.PIPE, text=True) as counter:
         assert counter.stdout is not None
         counter.stdout.readline()
         subprocess.run([*enter, b, *python, SEND_1000, address], check=True, timeout=30)

@@ -42,14 +42,7 @@ def staying(found: list[Any]) -> list[int]:
 
 @pytest.mark.parametrize(
     ("n_cases", "keep", "found"),
-    [
-        (6, 1, {3}),
-        (6, 2, {1, 4}),
-        (7, 2, {1, 5}),
-        (6, 3, {1, 3, 5}),
-        (3, 3, {0, 1, 2}),
-        (2, 5, {0, 1}),
-    ],
+    [(6, 1, {3}), (6, 2, {1, 4}), (7, 2, {1, 5}), (6, 3, {1, 3, 5}), (3, 3, {0, 1, 2}), (2, 5, {0, 1})],
 )
 def test_they_are_from_all_over(n_cases: int, keep: int, found: set[int]) -> None:
     assert places(n_cases, keep) == found

@@ -54,8 +54,7 @@ def calls(folder: str) -> Iterator[tuple[str, str, int]]:
                 case ast.Await(value=ast.Call(func=ast.Attribute(attr="json"))):
                     yield name, "json.json() of an answer", node.lineno
                 case ast.Attribute(
-                    value=ast.Attribute(value=ast.Name(id="msgspec"), attr="json"),
-                    attr="decode" | "Decoder" as attr,
+                    value=ast.Attribute(value=ast.Name(id="msgspec"), attr="json"), attr="decode" | "Decoder" as attr
                 ):
                     yield name, f"msgspec.json.{attr}", node.lineno
 
@@ -81,17 +80,12 @@ def test_only_these_read_json_in_another_way() -> None:
     unprepared = [
         one
         for one in found
-        if one[1].startswith("msgspec.")
-        and one[0] not in PREPARED | {"app/decoding.py", "backends/worker/service.py"}
+        if one[1].startswith("msgspec.") and one[0] not in PREPARED | {"app/decoding.py", "backends/worker/service.py"}
     ]
     assert not unprepared, "use app.decoding.decode: two threads may prepare a type at once"
 
 
-DEEP = [
-    b"[" * 100_000,
-    b'{"a":' * 100_000,
-    b'{"kind":"Refused","code":"x","facts":' + b"[" * 50_000,
-]
+DEEP = [b"[" * 100_000, b'{"a":' * 100_000, b'{"kind":"Refused","code":"x","facts":' + b"[" * 50_000]
 ODD = [
     *DEEP, b"", b"null", b"7", b"[]", b"{}", b"\xff\xfe", b'"\\ud800"', b"NaN", b"1e999", b"9" * 10_000,
     b'{"kind":1,"code":2,"facts":3}', b'{"kind":"Refused","code":"x","facts":{"self":1}}',

@@ -13,9 +13,7 @@ from tests.faults.outcome import Kind, Outcome
 from tests.hostile import admin, lab, lender, report
 
 pytestmark = [
-    pytest.mark.skipif(
-        sys.platform == "win32", reason="the patched lender is told its lie by a signal"
-    ),
+    pytest.mark.skipif(sys.platform == "win32", reason="the patched lender is told its lie by a signal"),
     pytest.mark.timeout(240),
 ]
 SEED = 32
@@ -30,9 +28,9 @@ QUICK_ADMINS = ("certificates with a byte turned", "lines that are no lines")
 
 
 def test_each_of_them_has_twenty_kinds_and_no_two_are_called_the_same() -> None:
-    assert {
-        role: len(names) >= 20 for role, names in lab.ROLES.items() if role != "stranger"
-    } == dict.fromkeys(("lender", "host", "guest", "admin"), True)
+    assert {role: len(names) >= 20 for role, names in lab.ROLES.items() if role != "stranger"} == dict.fromkeys(
+        ("lender", "host", "guest", "admin"), True
+    )
     assert len(set(lab.kinds())) == len(lab.kinds())
 
 
@@ -52,22 +50,13 @@ def test_books_of_runs_beside_each_other_are_put_together(tmp_path: Path) -> Non
     beside.add(Outcome("lender", "silence", "", False, "den named", seed=2))
     one.take(other.read_text("utf-8").splitlines())
     again = Book(tmp_path / "one.jsonl", goes_on=True).outcomes
-    assert [(it.row, it.seed, it.passed) for it in again] == [
-        ("admin", 1, True),
-        ("lender", 2, False),
-    ]
+    assert [(it.row, it.seed, it.passed) for it in again] == [("admin", 1, True), ("lender", 2, False)]
     assert again == one.outcomes
 
 
 def test_the_page_counts_what_came_of_it() -> None:
     kinds = [("lender", "silence", ""), ("admin", "lines that are no lines", "")]
-    facts = {
-        "not_started": 0.0,
-        "named": 1.0,
-        "lost": 0.0,
-        "back_s": 0.5,
-        "grown_bytes": float(3 << 20),
-    }
+    facts = {"not_started": 0.0, "named": 1.0, "lost": 0.0, "back_s": 0.5, "grown_bytes": float(3 << 20)}
     some = [
         Outcome(*kinds[0], False, "kitchen named", facts=facts, seed=7, commit="abc"),
         Outcome(*kinds[0], True, facts=facts | {"named": 0.0, "back_s": 2.0}),
@@ -78,9 +67,7 @@ def test_the_page_counts_what_came_of_it() -> None:
     assert "- lender: *silence*, seed 7, at abc: kitchen named" in page
 
 
-async def test_hostile_members_and_strangers_do_others_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hostile_members_and_strangers_do_others_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "ATTACK_SECONDS", 2.0)
     found = []
     async with lab.laboratory(tmp_path / "lab") as made:

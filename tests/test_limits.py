@@ -13,34 +13,22 @@ from app.network.peer.peer_link import Heartbeat
 
 KIB, MIB = 1 << 10, 1 << 20
 LIMITS: list[tuple[str, dict[str, Any]]] = [
-    (
-        "app.core.household.pairing",
-        {"MAX_TRIES": 3, "WINDOW_SECONDS": 120.0, "ATTEMPT_SECONDS": 10.0},
-    ),
+    ("app.core.household.pairing", {"MAX_TRIES": 3, "WINDOW_SECONDS": 120.0, "ATTEMPT_SECONDS": 10.0}),
     ("app.network.pairing.pairing_window", {"CALLERS": 32, "CALLERS_OF_ONE_NETWORK": 16}),
     ("app.network.pairing.pairing_window", {"GREETING_SECONDS": 5.0}),
-    (
-        "app.network.pairing.code_exchange",
-        {"MAX_PAIR_BYTES": 8 * KIB, "NONCE_BYTES": 32, "CODE_DIGITS": 6},
-    ),
+    ("app.network.pairing.code_exchange", {"MAX_PAIR_BYTES": 8 * KIB, "NONCE_BYTES": 32, "CODE_DIGITS": 6}),
     ("app.core.household.operations", {"MAX_OPERATION_BYTES": 4 * KIB, "MAX_DER_BYTES": 2 * KIB}),
     ("app.core.household.operations", {"MAX_NAME_CHARACTERS": 64}),
     ("app.network.messages", {"MAX_MESSAGE_BYTES": 64 * KIB, "MAX_DEPTH": 8}),
     ("app.network.peer.peer_links", {"HELLO_SECONDS": 2.0}),
     ("app.network.peer.peer_client", {"CONNECT_SECONDS": 3.0, "OPEN_SECONDS": 8.0}),
     ("app.network.peer.listener", {"HANDSHAKE_SECONDS": 5.0, "IDLE_SECONDS": 9.0}),
-    (
-        "app.network.limits.waiting_room",
-        {"PLACES": 64, "PLACES_OF_ONE_NETWORK": 8, "NETWORK_BITS": 64},
-    ),
+    ("app.network.limits.waiting_room", {"PLACES": 64, "PLACES_OF_ONE_NETWORK": 8, "NETWORK_BITS": 64}),
     ("app.network.limits.waiting_room", {"FIRST_BYTE_SECONDS": 1.0}),
     ("app.network.sockets", {"KEEPALIVE_IDLE_SECONDS": 2, "KEEPALIVE_EVERY_SECONDS": 1}),
     ("app.network.sockets", {"KEEPALIVE_PROBES": 3, "UNACKED_MILLISECONDS": 5000}),
     ("app.network.peer.channel", {"MAX_FRAME_BYTES": 16 * MIB + 4 * KIB}),
-    (
-        "app.network.peer.bounded_body",
-        {"STALL_SECONDS": 9.5, "START_SECONDS": 30.0, "START_BYTES": 64 * KIB},
-    ),
+    ("app.network.peer.bounded_body", {"STALL_SECONDS": 9.5, "START_SECONDS": 30.0, "START_BYTES": 64 * KIB}),
     ("app.network.peer.bounded_body", {"MIN_BYTES_PER_SECOND": 16 * KIB}),
     ("backends.frames", {"MAX_PAYLOAD": 16 * MIB}),
     ("backends.contract", {"MAX_BATCH_TOKENS": 512}),

@@ -72,10 +72,7 @@ async def test_a_row_that_tests_prove_counts_them_and_shows_where(tmp_path: Path
 
 async def test_a_row_of_which_a_part_was_skipped_is_not_proved(tmp_path: Path) -> None:
     test = tmp_path / "test_half.py"
-    test.write_text(
-        "import pytest\n\n\ndef test_a(): pass\n\n\n@pytest.mark.skip\ndef test_ab(): pass\n",
-        "utf-8",
-    )
+    test.write_text("import pytest\n\n\ndef test_a(): pass\n\n\n@pytest.mark.skip\ndef test_ab(): pass\n", "utf-8")
     whole, half = f"{test}::test_a", f"{test}::test_ab"
     found = await proofs.run(proofs.Proof("S9", "half", (whole, half)))
     assert not found.passed
@@ -106,9 +103,7 @@ async def test_a_row_that_does_not_end_leaves_nobody(tmp_path: Path) -> None:
 
 
 def outcome(name: str, number: int, *, struck: bool = True) -> Outcome:
-    return Outcome(
-        "F1", name, "middle", True, said_s=0.1, next_token_s=number, commit="abc", struck=struck
-    )
+    return Outcome("F1", name, "middle", True, said_s=0.1, next_token_s=number, commit="abc", struck=struck)
 
 
 def test_the_page_says_what_was_not_run_and_what_does_not_count() -> None:
@@ -173,9 +168,7 @@ def test_machines_that_became_slow_have_a_table_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("gap_s", "slow"), [(0.04, False), (0.06, True)])
-def test_a_machine_stands_out_only_beside_quick_ones(
-    tmp_path: Path, gap_s: float, slow: bool
-) -> None:
+def test_a_machine_stands_out_only_beside_quick_ones(tmp_path: Path, gap_s: float, slow: bool) -> None:
     home = Household(tmp_path, ExitStack(), usual_gap_s=0.01)
     heard = Heard(deltas_at=[0.5, *(1.0 + n * gap_s for n in range(9))], struck_at=0.9)
     assert slowed._became_slow(home, heard) is slow
@@ -218,9 +211,7 @@ def test_who_waits_too_long_or_keeps_others_from_an_answer_is_told() -> None:
     assert slow.judged(kind, "one ended", facts).why == "one ended"
 
 
-def test_a_row_can_be_run_by_itself_and_slow_ones_wait_at_all_places_at_once(
-    tmp_path: Path,
-) -> None:
+def test_a_row_can_be_run_by_itself_and_slow_ones_wait_at_all_places_at_once(tmp_path: Path) -> None:
     book = Book(tmp_path / "book.jsonl", goes_on=False)
     whole, few = (matrix.Matrix(book, 1, math.inf, rows) for rows in ((), ("F3",)))
     rows = whole.share(wanted.lines())[0]

@@ -89,9 +89,7 @@ def given_reasons() -> list[Given]:
 
 
 def test_every_reason_has_a_sentence() -> None:
-    missing = [
-        f"{given.where}: {given.code}" for given in given_reasons() if given.code not in SENTENCES
-    ]
+    missing = [f"{given.where}: {given.code}" for given in given_reasons() if given.code not in SENTENCES]
     assert not missing, "no sentence in core/reasons.py for\n" + "\n".join(missing)
 
 
@@ -99,8 +97,7 @@ def test_every_sentence_gets_the_facts_it_names() -> None:
     short = [
         f"{given.where}: {given.code} lacks {', '.join(sorted(lacking))}"
         for given in given_reasons()
-        if given.facts is not None
-        and (lacking := places(SENTENCES.get(given.code, "")) - given.facts)
+        if given.facts is not None and (lacking := places(SENTENCES.get(given.code, "")) - given.facts)
     ]
     assert not short, "\n".join(short)
 
@@ -140,10 +137,7 @@ def test_every_sentence_is_one_that_can_be_said() -> None:
         ('Refused("a", **facts)', [Given("f:1", "a", None)]),
         ("Refused(code)", []),
         ('print("a")', []),
-        (
-            'Refused("a" if x else "b")',
-            [Given("f:1", "a", frozenset()), Given("f:1", "b", frozenset())],
-        ),
+        ('Refused("a" if x else "b")', [Given("f:1", "a", frozenset()), Given("f:1", "b", frozenset())]),
     ],
 )
 def test_reasons_are_found(source: str, expected: list[Given]) -> None:

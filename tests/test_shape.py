@@ -22,9 +22,7 @@ BY_HAND = re.compile(  # an amount of bytes that is made MiB or the like where i
     r"(/ ?\(?(1 << [1-4]0|1024|[TGMK]IB)|>> ?[1-4]0)\b|\{[a-z_.]+(:[^}]*)?\} [TGMK]iB\b"
 )
 FORBIDDEN_TEXT = {
-    "a path of one machine": re.compile(
-        r"(?<![\w.~*/)}>$-])/(?:work|root|home/(?!me\b)\w+)(?=[/\s\"'`]|$)"
-    ),
+    "a path of one machine": re.compile(r"(?<![\w.~*/)}>$-])/(?:work|root|home/(?!me\b)\w+)(?=[/\s\"'`]|$)"),
     "the address of a package registry": re.compile(r"pypi\.org|pythonhosted\.|registry\.npmjs"),
 }
 
@@ -55,11 +53,7 @@ def parsed(file: Path) -> ast.Module:
 
 
 def test_every_file_says_its_duty_first() -> None:
-    silent = [
-        str(file.relative_to(PROJECT))
-        for file in code_files()
-        if not ast.get_docstring(parsed(file))
-    ]
+    silent = [str(file.relative_to(PROJECT)) for file in code_files() if not ast.get_docstring(parsed(file))]
     assert not silent, "\n".join(silent)
 
 
@@ -110,11 +104,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         return whole if (whole := f"{module}.{what}") in known else module
 
     graph = {
-        name: {
-            meant
-            for module, what in imported(file)
-            if (meant := of(module, what)) != name and meant in known
-        }
+        name: {meant for module, what in imported(file) if (meant := of(module, what)) != name and meant in known}
         for name, file in known.items()
     }
     assert circle(graph) == []
@@ -129,9 +119,7 @@ def test_only_the_wiring_takes_the_whole_node() -> None:
     """Each service is given what it uses of the node: so that one can be read, and tested, without the rest."""
     wiring = {"app.node.start", "app.node.control.servers"}
     takers = {
-        name
-        for name, file in modules().items()
-        if any(module == "app.node.node" for module, _ in imported(file))
+        name for name, file in modules().items() if any(module == "app.node.node" for module, _ in imported(file))
     }
     assert takers <= wiring
 
@@ -204,9 +192,7 @@ def test_a_path_of_one_machine_is_told(line: str, is_path: bool) -> None:
 
 def test_the_readme_names_files_that_exist() -> None:
     text = (PROJECT / "README.md").read_text("utf-8")
-    named = set(
-        re.findall(r"`((?:app|backends|bench|guide|testbed|docs|requirements)/[\w/.]*)`", text)
-    )
+    named = set(re.findall(r"`((?:app|backends|bench|guide|testbed|docs|requirements)/[\w/.]*)`", text))
     assert not [name for name in sorted(named) if not (PROJECT / name).exists()]
 
 
@@ -221,9 +207,7 @@ def test_no_room_is_crowded() -> None:
     assert not crowded
 
 
-MENTIONED = re.compile(
-    r"(?<![\w./-])((?:app|backends)/[\w/]+\.py|(?:core|lan|network|node)/[\w/]+\.py)\b"
-)
+MENTIONED = re.compile(r"(?<![\w./-])((?:app|backends)/[\w/]+\.py|(?:core|lan|network|node)/[\w/]+\.py)\b")
 
 
 def test_comments_name_files_that_exist() -> None:

@@ -17,9 +17,7 @@ from tests.node.pool import TestNode
 
 IDS = [700, 31, 1999, 1204, 860, 77]
 SAID = "Open the Pool page and press Add a machine."
-CAPTURED = b"".join(
-    [*(wiretap.MARK + name.encode() for name in LENDERS), b"\x17\x03\x03", os.urandom(120_000)]
-)
+CAPTURED = b"".join([*(wiretap.MARK + name.encode() for name in LENDERS), b"\x17\x03\x03", os.urandom(120_000)])
 LEAKS = {
     "nothing": (b"", ""),
     "token ids": (array("I", [5, *IDS[1:5], 9]).tobytes(), "token ids"),

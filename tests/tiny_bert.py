@@ -33,9 +33,7 @@ def bert(path: Path, pooling: gguf.PoolingType = gguf.PoolingType.MEAN) -> Path:
     writer.add_vocab_size(VOCAB)
     tiny.vocabulary(writer, VOCAB)
     writer.add_token_type_count(2)
-    for name, values in (
-        weights() | (judging() if pooling is gguf.PoolingType.RANK else {})
-    ).items():
+    for name, values in (weights() | (judging() if pooling is gguf.PoolingType.RANK else {})).items():
         writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

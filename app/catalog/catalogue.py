@@ -93,9 +93,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     revision: Short
     files: Annotated[tuple[OfferedFile, ...], Meta(min_length=1, max_length=12)]
     whole_only: bool = False  # a variant that is not proved, of a family that is
-    starter: Annotated[int, Meta(ge=1, le=99)] | None = (
-        None  # its place among first models; 1: the best
-    )
+    starter: Annotated[int, Meta(ge=1, le=99)] | None = None  # its place among first models; 1: the best
 
     @property
     def is_pinned(self) -> bool:
@@ -156,9 +154,7 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise BadInput(code, name=name[:100], there=there)
         files = found[0].files
         for one in files:
-            if one.quantisation.casefold() == quantisation or (
-                not quantisation and one.recommended
-            ):
+            if one.quantisation.casefold() == quantisation or (not quantisation and one.recommended):
                 return found[0], one
         there = ", ".join(one.quantisation for one in files)
         raise BadInput("catalogue_no_version", name=found[0].id, there=there)

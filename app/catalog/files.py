@@ -86,7 +86,5 @@ def disk_error(folder: Path, error: OSError, needed_bytes: int) -> AppError:
         free = 0
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(folder).free
-        return DoesNotFit(
-            "disk_full", folder=str(folder), needed_bytes=needed_bytes, free_bytes=free
-        )
+        return DoesNotFit("disk_full", folder=str(folder), needed_bytes=needed_bytes, free_bytes=free)
     return BadInput("disk_failed", folder=str(folder), why=error.strerror or str(error))

@@ -107,9 +107,7 @@ class Shelf:
         wanted = name.casefold()
         if wanted == GUIDE and not self._guide.exists():
             raise BadInput("model_builtin_missing", path=str(self._guide))
-        exact = [entry for entry in entries if entry.name == name] or self._by_id(
-            entries, name, loaded
-        )
+        exact = [entry for entry in entries if entry.name == name] or self._by_id(entries, name, loaded)
         same = [entry for entry in entries if entry.name.casefold() == wanted]
         begins = [entry for entry in entries if name and entry.name.casefold().startswith(wanted)]
         found = exact or same or begins
@@ -128,12 +126,7 @@ class Shelf:
         return model_of(header, path.stem, ""), header.text(PRE)
 
     def import_file(
-        self,
-        path: Path,
-        progress: Progress = silent,
-        *,
-        name: str | None = None,
-        whole: bool = False,
+        self, path: Path, progress: Progress = silent, *, name: str | None = None, whole: bool = False
     ) -> Entry:
         """Check a GGUF file, hash its tensors and put it on the shelf, as `name` or by its file's name.
 
@@ -192,9 +185,7 @@ class Shelf:
                 try:
                     self._write(replace(now, proof=proof))
                 except AppError as error:  # a full disk: it answers all the same
-                    log.warning(
-                        "what %s said on one machine is not kept: %s", now.name, said(error)
-                    )
+                    log.warning("what %s said on one machine is not kept: %s", now.name, said(error))
 
     def header(self, entry: Entry) -> Header:
         """The header of a model's file. Raises AppError: its disk may be away, or the file gone, by now."""
@@ -313,9 +304,7 @@ class Shelf:
         finally:
             turn.release()
 
-    def _by_id(
-        self, entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None
-    ) -> list[Entry]:
+    def _by_id(self, entries: Sequence[Entry], wanted: str, loaded: Collection[str] | None) -> list[Entry]:
         """The model of this id. The same bytes under several names are one model: by preference the one that is
         loaded, then one whose file is there."""
         found = [entry for entry in entries if entry.model.id == wanted]
@@ -414,9 +403,7 @@ def whole_stem(stem: str) -> str:
     return _PART_END.sub("", stem)
 
 
-def _hashed(
-    header: Header, path: Path, name: str, progress: Progress, *, whole: bool = False
-) -> Entry:
+def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole: bool = False) -> Entry:
     """Hash every tensor of a file. The model's id stands for all of its bytes that matter."""
     total = sum(tensor.n_bytes for tensor in header.tensors.values())
     done = 0
@@ -431,9 +418,7 @@ def _hashed(
         _, mtime_ns, ctime_ns = _seen(path)  # before hashing: a later change is noticed
         tensors, sha256 = model_hashes(header, part_paths(path), tell, whole=whole)
     except OSError as error:
-        raise BadInput(
-            "file_unreadable", path=str(path), why=error.strerror or str(error)
-        ) from error
+        raise BadInput("file_unreadable", path=str(path), why=error.strerror or str(error)) from error
     for tensor in tensors.values():
         identity.update(bytes.fromhex(tensor))
     model = model_of(header, name, identity.hexdigest())

@@ -84,9 +84,7 @@ class Bench:
         """The order that puts every layer where it lay; the planner's choice where none does."""
         orders = same_orders(was, machines)
         for order in orders:
-            with suppress(
-                AppError
-            ):  # then it is another order that does it, or the load says why not
+            with suppress(AppError):  # then it is another order that does it, or the load says why not
                 planned = read(await self._node.work("POST", "/plan", order), Plan)
                 if is_same(was, msgspec.to_builtins(planned)):
                     return order
@@ -124,9 +122,7 @@ class Bench:
 
     async def _round(self, streams: int, run: int) -> Round:
         began = time.perf_counter()
-        timed = await together(
-            self._answer((streams, run, stream), self._task.output) for stream in range(streams)
-        )
+        timed = await together(self._answer((streams, run, stream), self._task.output) for stream in range(streams))
         seconds = time.perf_counter() - began
         return Round(tuple(timed), seconds)
 

@@ -76,9 +76,7 @@ async def node(home: Home, told: Collection[str] = ()) -> list[Check]:
             runs = client.runtime.version
             if runs != __version__:
                 cause = f"The node runs {runs}, this command is {__version__}."
-                return [
-                    Check("Node", False, cause, f"Stop that node {STOPPED_BY} and start it again.")
-                ]
+                return [Check("Node", False, cause, f"Stop that node {STOPPED_BY} and start it again.")]
             found = (await client.get("/doctor")).get("checks", [])
     except AppError as error:
         ok = None if error.reason.code in ("node_not_running", "home_missing") else False

@@ -95,11 +95,7 @@ def _run(given: list[str], face: Face) -> int:
     from app.cli.program import build
 
     program = build()
-    groups = {
-        str(group.typer_instance.info.name)
-        for group in program.registered_groups
-        if group.typer_instance
-    }
+    groups = {str(group.typer_instance.info.name) for group in program.registered_groups if group.typer_instance}
     try:
         typed = behind_the_command(given, groups)
         code = program(typed, prog_name="poolhouse", standalone_mode=False)
@@ -146,9 +142,7 @@ def _what_to_type(error: TyperException) -> str:
         return f"{error.message}. " + (f"Did you mean {meant}?" if meant else help_lists)
     if hasattr(context.command, "commands"):  # a command that there is not
         return f"{sentence} {help_lists}"
-    if hasattr(
-        error, "option_name"
-    ):  # an option without its value, or with one that it does not take
+    if hasattr(error, "option_name"):  # an option without its value, or with one that it does not take
         return f"{sentence.rstrip('.')}. {help_lists}"
     if not hasattr(error, "param_type"):  # nothing is missing, so there is too much
         sentence = f"{sentence.rstrip('.')}. Put words that belong together in quotes"
@@ -158,11 +152,7 @@ def _what_to_type(error: TyperException) -> str:
     return f"{sentence.rstrip('.')}. {usage}.{told}"
 
 
-KINDS = {
-    "int": "a whole number",
-    "integer": "a whole number",
-    "float": "a number",
-}  # by the name of typer's type
+KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a number"}  # by the name of typer's type
 
 
 def _number_wanted(parameter: object) -> str | None:

@@ -26,9 +26,7 @@ def read_size(typed: str) -> int:
     n_bytes = int(float(found[1]) * unit)
     if 0 < n_bytes < LEAST_BYTES and not found[2]:
         number = found[1]
-        raise typer.BadParameter(
-            f"'{number}' of what? Write {number}GiB or {number}MiB; without a unit it is bytes."
-        )
+        raise typer.BadParameter(f"'{number}' of what? Write {number}GiB or {number}MiB; without a unit it is bytes.")
     return n_bytes
 
 
@@ -52,9 +50,7 @@ def read_counts(typed: str, example: str = "5,6,5") -> list[int]:
     except ValueError:
         counts = []
     if not counts or min(counts) < 1:
-        raise typer.BadParameter(
-            f"'{typed}' is not a list of whole numbers above zero. Write it like {example}."
-        )
+        raise typer.BadParameter(f"'{typed}' is not a list of whole numbers above zero. Write it like {example}.")
     return counts
 
 
@@ -110,14 +106,11 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again.")]
 ModelArgument = Annotated[
-    str,
-    typer.Argument(metavar="MODEL", help="Its name in `poolhouse models`.", parser=read_name),
+    str, typer.Argument(metavar="MODEL", help="Its name in `poolhouse models`.", parser=read_name)
 ]
 ContextOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(
-        "--context", min=1, metavar="N", help="Tokens of one conversation.", show_default=False
-    ),
+    typer.Option("--context", min=1, metavar="N", help="Tokens of one conversation.", show_default=False),
 ]
 UsersOption = Annotated[
     Optional[int],  # noqa: UP045

@@ -108,9 +108,7 @@ class _Bars:
         if bar not in self._tasks:
             self._progress.start()  # only now: quick work draws nothing
             self._tasks[bar] = self._progress.add_task(title, total=step.total, unit=step.unit)
-        self._progress.update(
-            self._tasks[bar], description=title, completed=step.done or 0, total=step.total
-        )
+        self._progress.update(self._tasks[bar], description=title, completed=step.done or 0, total=step.total)
 
 
 def bars(console: Console) -> Progress:

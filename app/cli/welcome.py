@@ -32,10 +32,7 @@ X11 = {
     "libxcb-shape.so.0": "libxcb-shape0",
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
 }
-WAYLAND = {
-    "libwayland-cursor.so.0": "libwayland-cursor0",
-    "libwayland-egl.so.1": "libwayland-egl1",
-}
+WAYLAND = {"libwayland-cursor.so.0": "libwayland-cursor0", "libwayland-egl.so.1": "libwayland-egl1"}
 
 
 def has_screen() -> bool:
@@ -92,9 +89,7 @@ def welcome(
     home: HomeOption = None,
     as_json: JsonOption = False,
     version: VersionOption = False,
-    hidden: Annotated[
-        bool, typer.Option("--hidden", help="Only the tray's icon, no window: for sign-in.")
-    ] = False,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Only the tray's icon, no window: for sign-in.")] = False,
 ) -> None:
     """The computers of one household run one language model together."""
     if context.invoked_subcommand is not None:

@@ -39,9 +39,7 @@ class NodeLauncher:
         return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version)
 
     def start(self) -> None:
-        command = own_python.command(
-            "-m", "app", "node", "--home", str(self._home.root), *self._options
-        )
+        command = own_python.command("-m", "app", "node", "--home", str(self._home.root), *self._options)
         earlier = (*self._before, *([self._process] if self._process else ()))
         self._before = [one for one in earlier if one.poll() is None]
         try:

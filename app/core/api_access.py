@@ -11,9 +11,7 @@ from app.core.errors import BadInput
 MOST_NAMES = 32  # host names, and as many origins
 MOST_CHARACTERS = 253  # of a host name (RFC 1035)
 OFFERED_HOST = "host.docker.internal"  # what a container of Docker Desktop calls this computer
-WITHOUT_HOST = frozenset(
-    {"about", "blob", "data", "file", "javascript", "null"}
-)  # their origin is `null`
+WITHOUT_HOST = frozenset({"about", "blob", "data", "file", "javascript", "null"})  # their origin is `null`
 USUAL_PORTS = {"http": 80, "https": 443}
 _LABELS = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}")

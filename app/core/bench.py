@@ -168,9 +168,7 @@ def figures(streams: int, rounds: Sequence[Round]) -> dict[str, Any]:
         "reused_tokens": sum(one.answer.reused_tokens for one in every),
         "recoveries": sum(one.answer.recoveries for one in every),
         "node_ttft_s": _known(spread([o.answer.ttft_s for o in every if o.answer.ttft_s])),
-        "node_decode_tok_s": _known(
-            spread([o.answer.decode_tok_s for o in every if o.answer.decode_tok_s])
-        ),
+        "node_decode_tok_s": _known(spread([o.answer.decode_tok_s for o in every if o.answer.decode_tok_s])),
         "stages": stages([one.answer for one in every]),
     }
 
@@ -184,11 +182,7 @@ def energy(watts: float | None, rounds: Sequence[Round]) -> dict[str, float] | N
         return None
     joules = watts * sum(run.seconds for run in rounds)
     n_tokens = sum(one.n_tokens for run in rounds for one in run.timed)
-    return {
-        "watts": watts,
-        "watt_hours": joules / 3600,
-        "joules_per_token": joules / max(1, n_tokens),
-    }
+    return {"watts": watts, "watt_hours": joules / 3600, "joules_per_token": joules / max(1, n_tokens)}
 
 
 def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
@@ -205,13 +199,7 @@ def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
             "machine": machine,
             "first": first,
             "last": last,
-            **dict(
-                zip(
-                    COLUMNS,
-                    (statistics.fmean(column) for column in zip(*did, strict=True)),
-                    strict=True,
-                )
-            ),
+            **dict(zip(COLUMNS, (statistics.fmean(column) for column in zip(*did, strict=True)), strict=True)),
         }
         for (machine, first, last), did in sorted(held.items(), key=lambda item: item[0][1])
     ]

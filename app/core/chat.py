@@ -111,11 +111,7 @@ def last_turn(branch: Sequence[Message]) -> tuple[Message, ...]:
 def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
     """The versions of a message, itself among them, in the order they were made."""
     here = chat.messages[message]
-    return tuple(
-        one.id
-        for one in chat.messages.values()
-        if one.parent == here.parent and one.role == here.role
-    )
+    return tuple(one.id for one in chat.messages.values() if one.parent == here.parent and one.role == here.role)
 
 
 def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
@@ -184,9 +180,7 @@ def remove(chat: Chat, message: MessageId) -> Chat:
 
 def clone(chat: Chat, new: ChatId, title: str) -> Chat:
     """The same chat once more, with every branch; not pinned, and without its draft."""
-    return replace(
-        chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=()
-    )
+    return replace(chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=())
 
 
 def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:
@@ -223,9 +217,7 @@ def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], 
 
 def heading(chat: Chat) -> Heading:
     """The chat's line in the list."""
-    return Heading(
-        chat.id, title_of(chat), chat.folder, chat.pinned, chat.archived, chat.changed_at
-    )
+    return Heading(chat.id, title_of(chat), chat.folder, chat.pinned, chat.archived, chat.changed_at)
 
 
 TITLE_CHARACTERS = 60

@@ -79,6 +79,5 @@ class Damaged(AppError):
 
 
 KINDS: dict[str, type[AppError]] = {
-    kind.__name__: kind
-    for kind in (BadInput, DoesNotFit, Refused, Unreachable, StageLost, StageFailed, Busy, Damaged)
+    kind.__name__: kind for kind in (BadInput, DoesNotFit, Refused, Unreachable, StageLost, StageFailed, Busy, Damaged)
 }

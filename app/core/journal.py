@@ -34,11 +34,7 @@ def _recovered(model: str, one: Json) -> Reason:
     if noticed < AT_ONCE_S:
         return _reason("log_model_mended", model=model, machine=one["machine"], seconds=seconds)
     return _reason(
-        "log_model_mended_late",
-        model=model,
-        machine=one["machine"],
-        seconds=seconds,
-        noticed_s=round(noticed, 1),
+        "log_model_mended_late", model=model, machine=one["machine"], seconds=seconds, noticed_s=round(noticed, 1)
     )
 
 

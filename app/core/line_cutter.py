@@ -24,8 +24,6 @@ class LineCutter:
         else:
             self._held += tail
             lines = []
-        if len(self._held) > self._most_bytes or any(
-            len(line) > self._most_bytes for line in lines
-        ):
+        if len(self._held) > self._most_bytes or any(len(line) > self._most_bytes for line in lines):
             raise TooLongLine
         return lines

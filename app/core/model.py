@@ -71,9 +71,7 @@ class Model:
             return run + self.head_bytes + self.last_idle_bytes
         return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + self.idle_bytes
 
-    def kv_bytes(
-        self, layers: Layers, cells: int, slots: int = 1, kind: KvType = KvType.F16
-    ) -> int:
+    def kv_bytes(self, layers: Layers, cells: int, slots: int = 1, kind: KvType = KvType.F16) -> int:
         """Bytes of KV cache for `cells` positions over all slots, and of the slots' states."""
         return sum(self.layer_kv(cells, slots, kind)[layers.first : layers.last])
 

@@ -40,9 +40,7 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     key: Key
     kind: Annotated[int, Meta(ge=0, le=12)]  # GGUF's code of its values
-    values: Annotated[
-        tuple[bool | Number | float | Text, ...], Meta(min_length=1, max_length=MAX_VALUES)
-    ]
+    values: Annotated[tuple[bool | Number | float | Text, ...], Meta(min_length=1, max_length=MAX_VALUES)]
     is_list: bool
 
 
@@ -56,8 +54,7 @@ class LayerRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A run of the model's layers that is a stage by itself: the kinds of its layers in their order, by number."""
 
     kinds: Annotated[
-        tuple[Annotated[int, Meta(ge=0, lt=MAX_RUN_LAYERS)], ...],
-        Meta(min_length=1, max_length=MAX_RUN_LAYERS),
+        tuple[Annotated[int, Meta(ge=0, lt=MAX_RUN_LAYERS)], ...], Meta(min_length=1, max_length=MAX_RUN_LAYERS)
     ]
     settings: Annotated[tuple[Setting, ...], Meta(max_length=MAX_SETTINGS)]  # beside the shape's
     # As much work as so many layers of the model on average: not the number of layers where they differ.

@@ -28,12 +28,7 @@ def error_of(payload: object) -> AppError:
     error = kind(sent.code, **facts)
     try:
         said(error)
-    except (
-        LookupError,
-        ValueError,
-        TypeError,
-        ArithmeticError,
-    ):  # a code this version has no sentence for
+    except (LookupError, ValueError, TypeError, ArithmeticError):  # a code this version has no sentence for
         if sent.message:
             return kind("said_by_node", sentence=sent.message)
         return AppError("node_fault", detail=sent.code or sent.kind)

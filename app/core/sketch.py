@@ -10,9 +10,7 @@ LAYERS = 32  # where nobody says: those of common models of 7 to 8 billion param
 KV_BYTES = 4096  # of a token in a layer, f16: 8 heads of 128 values, keys and values
 WIDTH, VOCABULARY = 4096, 128 << 10  # weigh little: only in the work memory
 KV_VALUE_BYTES = 2
-DENSE_SHARE = (
-    1 / 3
-)  # of the weights that a token takes in a model of experts: attention, what is shared
+DENSE_SHARE = 1 / 3  # of the weights that a token takes in a model of experts: attention, what is shared
 EXPERTS = 128  # of a layer, where nobody says; few or many, as large a share is read
 QUERIES = 4  # heads of queries for one of keys and values, in today's models
 
@@ -54,9 +52,7 @@ def sketched(
     )
 
 
-def sketched_effort(
-    model: Model, parameters: int | None, active: int | None, bytes_per_weight: float
-) -> Effort:
+def sketched_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
     """What a layer of a sketched model asks. Where nobody says how many weights it has, its bytes tell.
 
     active: weights that a token takes, in a model of experts. The output matrix is among the layers.

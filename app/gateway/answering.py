@@ -273,9 +273,7 @@ class Answering:
             self._hosting().check_not_failed()
         entry = await self._models().named("guide" if name in ANY_NAMES else name, known or None)
         if not entry.model.writes:
-            raise BadInput(
-                "model_only_ranks" if entry.model.ranks else "model_only_embeds", name=entry.name
-            )
+            raise BadInput("model_only_ranks" if entry.model.ranks else "model_only_embeds", name=entry.name)
         if known and entry.name not in known and not self._may_load():
             raise BadInput("api_model_not_loaded", name=entry.name, loaded=", ".join(known))
         return entry.name
@@ -324,16 +322,10 @@ class Answering:
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
         _check_sizes(wish)
-        return await running.answerer.prompt_tokens(
-            await self._question(wish, Asker("", ""), 0, running)
-        )
+        return await running.answerer.prompt_tokens(await self._question(wish, Asker("", ""), 0, running))
 
     async def _into(
-        self,
-        news: asyncio.Queue[Piece | AppError | None],
-        wish: ApiRequest,
-        asker: Asker,
-        index: int,
+        self, news: asyncio.Queue[Piece | AppError | None], wish: ApiRequest, asker: Asker, index: int
     ) -> None:
         try:
             async with aclosing(self._one(wish, asker, index)) as pieces:
@@ -363,19 +355,12 @@ class Answering:
                     raise
                 asker.origin.n_asked -= 1
                 kind = error.reason.code  # its sentence may repeat what was asked
-                log.warning(
-                    "%s waits for the pool after all (%s)",
-                    asker.request,
-                    kind,
-                    extra=about(asker.request),
-                )
+                log.warning("%s waits for the pool after all (%s)", asker.request, kind, extra=about(asker.request))
         async with aclosing(self._by_the_pool(wish, asker, index)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _elsewhere(
-        self, wish: ApiRequest, passed: Sequence[str]
-    ) -> tuple[Chosen | None, bool]:
+    async def _elsewhere(self, wish: ApiRequest, passed: Sequence[str]) -> tuple[Chosen | None, bool]:
         """The upstream to ask in place of the pool, if one is; and whether the pool lacks the model. What was sent on
         from here already is not again."""
         is_back = self._upstreams.mark in passed
@@ -397,9 +382,7 @@ class Answering:
         is_full = self.queue.is_full(name) and not (is_back or stays(wish))
         return self._upstreams.serving(name) if is_full else None, False
 
-    async def _by_the_pool(
-        self, wish: ApiRequest, asker: Asker, index: int
-    ) -> AsyncGenerator[Piece, None]:
+    async def _by_the_pool(self, wish: ApiRequest, asker: Asker, index: int) -> AsyncGenerator[Piece, None]:
         _check_sizes(wish)  # before it waits, and keeps all of it meanwhile
         asked_at = time.monotonic()
         async with self.turn(asker.key, wish.model) as wanted:
@@ -434,9 +417,7 @@ class Answering:
                         for piece in talk.ended(done, queued_s):
                             yield piece
 
-    async def _question(
-        self, wish: ApiRequest, asker: Asker, index: int, running: Placement
-    ) -> GenerationRequest:
+    async def _question(self, wish: ApiRequest, asker: Asker, index: int, running: Placement) -> GenerationRequest:
         if wish.tools and not (running.answerer and running.answerer.call_format):
             raise BadInput("api_tools_unknown", model=running.entry.name)
         most = running.context
@@ -486,9 +467,7 @@ class Answering:
 
 def _note(request: str, done: Json, queued_s: float) -> None:
     """No text: how much was read and written, and how long that took."""
-    facts = {
-        name: done[name] for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")
-    }
+    facts = {name: done[name] for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")}
     tokens = len(done["token_ids"])
     log.info(
         "%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",

@@ -18,9 +18,7 @@ from backends.contract import Sampling
 
 Json = dict[str, Any]
 
-USUAL = SamplingValues().sampling(
-    chance=0
-)  # where a program says nothing, it gets what the window gets
+USUAL = SamplingValues().sampling(chance=0)  # where a program says nothing, it gets what the window gets
 MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
 MOST_BIASES = 1024
 MOST_STOPS, MOST_STOP_CHARS = 8, 256
@@ -49,11 +47,7 @@ class Tool:
 
     def told(self) -> Json:
         """As chat templates want it."""
-        function = {
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.parameters,
-        }
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
 
@@ -98,9 +92,7 @@ def limit_of(*given: int | None) -> int | None:
     return wanted if wanted is None else NO_LIMIT if wanted < 0 else max(1, wanted)
 
 
-Likely = Sequence[
-    tuple[bytes, float]
-]  # the sampled token, then the likeliest: bytes, log probability
+Likely = Sequence[tuple[bytes, float]]  # the sampled token, then the likeliest: bytes, log probability
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,24 +23,15 @@ def tool_choice(given: str | Json | None, function_of: Callable[[Json], object])
             match function_of(chosen):
                 case {"name": str(name)} if name:
                     return name
-    raise BadInput(
-        "bad_request",
-        why="tool_choice is auto, none, required or names a function",
-        field="tool_choice",
-    )
+    raise BadInput("bad_request", why="tool_choice is auto, none, required or names a function", field="tool_choice")
 
 
-def schema_asked(
-    given: Json | None, schema_of: Callable[[Json], object], name: str, field: str
-) -> object:
+def schema_asked(given: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
     """The JSON schema of an answer; None: any text. `name`: what it is called there. Raises BadInput."""
     match given:
         case None | {"type": "text"}:
             return None
-        case {
-            "type": "json_object",
-            "schema": dict(schema),
-        }:  # llama.cpp's, as is the next without its own object
+        case {"type": "json_object", "schema": dict(schema)}:  # llama.cpp's, as is the next without its own object
             return schema
         case {"type": "json_object"}:
             return {"type": "object"}

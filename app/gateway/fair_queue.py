@@ -30,10 +30,7 @@ class FairQueue:
     has a shorter one."""
 
     def __init__(
-        self,
-        room: Callable[[str], int],
-        max_waiting: int = MAX_WAITING,
-        by: Callable[[str], str] = lambda _: "",
+        self, room: Callable[[str], int], max_waiting: int = MAX_WAITING, by: Callable[[str], str] = lambda _: ""
     ) -> None:
         self._room, self._max_waiting, self._by = room, max_waiting, by
         self._lines: dict[str, deque[Turn]] = {}  # in the order of their turns
@@ -130,9 +127,7 @@ class FairQueue:
     def _make_room(self, who: str, model: str) -> None:
         """Raises Busy, unless somebody has asked so much more that the last of it is turned away instead."""
         longest = max(self._lines.values(), key=len, default=deque())
-        seconds = math.ceil(
-            self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model)))
-        )
+        seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model))))
         full = Busy("queue_full", waiting=self.n_waiting, seconds=max(1, seconds))
         if len(self._lines.get(who, ())) + 1 >= len(longest):
             raise full

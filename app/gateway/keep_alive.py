@@ -18,12 +18,7 @@ log = logging.getLogger(__name__)
 class LettingGo:
     """A program may let go what its own question brought; what was there before only where programs may change that."""
 
-    def __init__(
-        self,
-        hosting: Callable[[], ModelManager],
-        may_load: Callable[[], bool],
-        answering: Answering,
-    ) -> None:
+    def __init__(self, hosting: Callable[[], ModelManager], may_load: Callable[[], bool], answering: Answering) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
     def there(self) -> frozenset[Placement]:

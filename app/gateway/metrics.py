@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Histogram,
-    Metric,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics, generate_latest
 from prometheus_client.registry import Collector
 
 BEFORE_S = (0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.025, 0.1, 1)
@@ -30,24 +23,14 @@ class Figures:
         self._registry = CollectorRegistry()
         self.requests = self._counter("requests", "Requests answered.", "path", "status")
         self.tokens = self._counter("tokens", "Tokens read and written.", "kind")
-        self.guesses = self._counter(
-            "guessed_tokens", "Tokens computed before they were known.", "outcome"
-        )
+        self.guesses = self._counter("guessed_tokens", "Tokens computed before they were known.", "outcome")
         self.recoveries = self._counter("recoveries", "Answers continued after a loss.")
         self.before = self._histogram(
-            "request_to_driver_seconds",
-            "From a request's arrival to the pipeline, without the queue.",
-            BEFORE_S,
+            "request_to_driver_seconds", "From a request's arrival to the pipeline, without the queue.", BEFORE_S
         )
-        self.first = self._histogram(
-            "time_to_first_token_seconds", "From a request to its first token.", FIRST_S
-        )
-        self.between = self._histogram(
-            "time_between_tokens_seconds", "From one token to the next.", BETWEEN_S
-        )
-        self.rate = self._histogram(
-            "decode_tokens_per_second", "Of each answer, after its first token.", TOK_S
-        )
+        self.first = self._histogram("time_to_first_token_seconds", "From a request to its first token.", FIRST_S)
+        self.between = self._histogram("time_between_tokens_seconds", "From one token to the next.", BETWEEN_S)
+        self.rate = self._histogram("decode_tokens_per_second", "Of each answer, after its first token.", TOK_S)
 
     def count(self, done: Mapping[str, Any]) -> None:
         """An answer was made, whoever asked: its last line."""

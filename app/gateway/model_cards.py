@@ -49,11 +49,7 @@ class ModelCards:
                     made = ModelCard(await asyncio.to_thread(card_of, Path(path)), modified)
                     if made.card.template and model.get("writes", True):
                         knows = await self._vocabulary(path, name)
-                        made = replace(
-                            made,
-                            has_tools=knows.calls is not None,
-                            thinks=not knows.reasoning.is_habit,
-                        )
+                        made = replace(made, has_tools=knows.calls is not None, thinks=not knows.reasoning.is_habit)
                 except (AppError, OSError):
                     return None
                 self._kept[key] = made

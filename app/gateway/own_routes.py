@@ -39,15 +39,11 @@ class OwnRoutes:
             Gauge("poolhouse_queue_running", "Answers of programs that are made.", queue.n_running),
             Gauge("poolhouse_answers_running", "All answers that are made.", answers["running"]),
             _labelled(
-                Gauge(
-                    "poolhouse_model_loaded", "1 for each model that is loaded.", labels=["model"]
-                ),
+                Gauge("poolhouse_model_loaded", "1 for each model that is loaded.", labels=["model"]),
                 (((one.entry.name,), 1) for one in (*hosting.loaded, vectors.held) if one),
             ),
             Gauge(
-                "poolhouse_vectors_memory_bytes",
-                "What the embedding model takes of this machine.",
-                vectors.uses()[0],
+                "poolhouse_vectors_memory_bytes", "What the embedding model takes of this machine.", vectors.uses()[0]
             ),
             *_replicas(hosting),
             *_stages(hosting),
@@ -64,16 +60,8 @@ def _labelled(family: Gauge | Counter, lines: Iterable[tuple[tuple[str, ...], fl
 
 def _replicas(hosting: ModelManager) -> Iterator[Metric]:
     """Of a model that stands on several machines, how each of them does now."""
-    known = [
-        ((running.entry.name, one.name), one.pipeline)
-        for running in hosting.loaded
-        for one in running.replicas
-    ]
-    up = Gauge(
-        "poolhouse_replica_up",
-        "Of replicas: 1 for one that serves.",
-        labels=["model", "machine"],
-    )
+    known = [((running.entry.name, one.name), one.pipeline) for running in hosting.loaded for one in running.replicas]
+    up = Gauge("poolhouse_replica_up", "Of replicas: 1 for one that serves.", labels=["model", "machine"])
     yield _labelled(up, ((labels, float(one.lost is None)) for labels, one in known))
     answers = Gauge(
         "poolhouse_replica_answers",

@@ -7,17 +7,7 @@ from typing import Any
 
 import msgspec
 
-from app.core.errors import (
-    AppError,
-    BadInput,
-    Busy,
-    Damaged,
-    DoesNotFit,
-    Refused,
-    StageFailed,
-    StageLost,
-    Unreachable,
-)
+from app.core.errors import AppError, BadInput, Busy, Damaged, DoesNotFit, Refused, StageFailed, StageLost, Unreachable
 from app.core.reasons import said
 from app.machine.typed_commands import with_home
 from app.network.peer.listener import GUEST_PATH
@@ -65,12 +55,7 @@ _ANTHROPIC = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
-_OPENAI_CODE = {
-    401: "invalid_api_key",
-    404: "model_not_found",
-    429: "rate_limit_exceeded",
-    503: "unavailable",
-}
+_OPENAI_CODE = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 503: "unavailable"}
 
 
 class Api(Enum):
@@ -110,21 +95,12 @@ def explained(api: Api, error: AppError, request: str, home: str = "") -> Json:
 
 
 def shaped(
-    api: Api,
-    status: int,
-    message: str,
-    request: str,
-    code: str | None = None,
-    param: str | None = None,
+    api: Api, status: int, message: str, request: str, code: str | None = None, param: str | None = None
 ) -> Json:
     match api:
         case Api.ANTHROPIC:
             kind = _ANTHROPIC.get(status, "invalid_request_error" if status < 500 else "api_error")
-            return {
-                "type": "error",
-                "error": {"type": kind, "message": message},
-                "request_id": request,
-            }
+            return {"type": "error", "error": {"type": kind, "message": message}, "request_id": request}
         case Api.OLLAMA:
             return {"error": message}
         case Api.OPENAI:

@@ -48,9 +48,7 @@ def read(request: web.Request, kind: type[S]) -> S:
                 raise
             return decode(data, kind, strict=False)
     except ValueError as error:
-        raise BadInput(
-            "bad_request", why=explain(str(error)), field=wrong_field(str(error))
-        ) from None
+        raise BadInput("bad_request", why=explain(str(error)), field=wrong_field(str(error))) from None
     except RecursionError:
         raise too_deep() from None
 

@@ -33,9 +33,7 @@ class ApiChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     on: bool = False
     port: int = 47114
     may_load: bool = False  # programs may change the model that is loaded
-    ollama_open: bool = (
-        False  # Ollama's part opens without a key: most of its clients can send none
-    )
+    ollama_open: bool = False  # Ollama's part opens without a key: most of its clients can send none
     lan: bool = False  # other computers of the network too, over TLS
     at_once: Annotated[int, Meta(ge=1, le=USUAL_AT_ONCE)] = USUAL_AT_ONCE  # of each key
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] = 0  # of each key; 0: any number

@@ -57,9 +57,7 @@ def engine(found: Engine, processor: str) -> Check:
         return Check("Engine", False, cause, in_words("cure_engine_missing"), "engine_missing")
     if found.version and not is_proved(found.version):
         proved = " or ".join(PROVED_ENGINES)
-        cause = in_words(
-            "check_engine_unproved", engine=found.name, version=found.version, proved=proved
-        )
+        cause = in_words("check_engine_unproved", engine=found.name, version=found.version, proved=proved)
         return Check("Engine", None, cause, in_words("cure_engine_unproved"), "engine_unproved")
     facts = {"engine": found.name, "version": found.version, "processor": processor}
     if not found.features:

@@ -81,15 +81,11 @@ def usable(all_of_them: Iterable[Interface], chosen: frozenset[str]) -> tuple[In
     Left out unless chosen: loopback, docker and virtual machines, VPNs.
     """
     return tuple(
-        one
-        for one in all_of_them
-        if one.is_up and one.addresses and (one.kind in UNASKED or one.name in chosen)
+        one for one in all_of_them if one.is_up and one.addresses and (one.kind in UNASKED or one.name in chosen)
     )
 
 
-def carrying(
-    all_of_them: Iterable[Interface], local: str, remote: str | None = None
-) -> Interface | None:
+def carrying(all_of_them: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
     """The interface behind a connection between these two addresses; None where nobody has `local`.
 
     A connection to an address of this computer itself never leaves it: that is its loopback.
@@ -134,16 +130,11 @@ def _negotiated(megabits_per_s: int) -> int | None:
     return bits if 0 < bits < MOST_BITS_PER_S else None
 
 
-def _classifier(
-    names: tuple[str, ...],
-) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
+def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
     """For names of interfaces: their kind, and whether a real card is behind them."""
     match platform.system():
         case "Linux":
-            return (
-                lambda name: linux_kind(_linux_facts(name)),
-                lambda name: not is_software(_driver(name)),
-            )
+            return (lambda name: linux_kind(_linux_facts(name)), lambda name: not is_software(_driver(name)))
         case "Darwin":
             ports = _mac_ports(names)
             return lambda name: mac_kind(name, ports), lambda name: name in ports
@@ -192,10 +183,7 @@ def _driver(name: str) -> str:
         info = struct.pack("I", ETHTOOL_GDRVINFO).ljust(DRIVER_INFO_BYTES, b"\0")
         answer = array.array("B", info)
         request = struct.pack("16sP8x", name.encode()[:15], answer.buffer_info()[0])
-        with (
-            contextlib.suppress(OSError),
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked,
-        ):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             fcntl.ioctl(asked, SIOCETHTOOL, request)
             return bytes(answer[4:36]).partition(b"\0")[0].decode("ascii", "replace")
     return ""

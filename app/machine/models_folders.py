@@ -106,9 +106,7 @@ class ModelsFolders:
         try:
             made = not folder.exists()
             folder.mkdir(exist_ok=True)
-            _mark(
-                folder / MARKER, msgspec.json.format(msgspec.json.encode(Marker(owner, made=made)))
-            )
+            _mark(folder / MARKER, msgspec.json.format(msgspec.json.encode(Marker(owner, made=made))))
         except FileExistsError:
             if _owner_of(folder) != owner:
                 raise Refused("models_folder_taken", folder=str(folder)) from None

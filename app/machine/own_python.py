@@ -17,8 +17,4 @@ def command(*arguments: str) -> list[str]:
 def environment(**more: str) -> dict[str, str]:
     """Ours, with this package to be found first."""
     others = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([OURS, others] if others else [OURS]),
-        **more,
-    }
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, others] if others else [OURS]), **more}

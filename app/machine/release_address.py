@@ -9,9 +9,7 @@ from importlib import metadata
 
 HOST = "github.com"
 LABELS = ("repository", "source", "source code")  # of pyproject's project.urls, whatever their case
-_ADDRESS = re.compile(
-    r"https://github\.com/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100}?)(?:\.git)?/?"
-)
+_ADDRESS = re.compile(r"https://github\.com/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100}?)(?:\.git)?/?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,11 +155,7 @@ def _size(path: Path) -> int:
     """Of links what they are themselves."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size
-    return sum(
-        (Path(folder) / name).lstat().st_size
-        for folder, _, names in os.walk(path)
-        for name in names
-    )
+    return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)
 
 
 def _kept(path: Path, error: OSError) -> Reason:

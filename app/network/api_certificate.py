@@ -27,15 +27,11 @@ FILE = "api.pem"
 LASTS = dt.timedelta(days=820)  # Apple's systems take none that lasts longer than 825
 STAYS = dt.timedelta(days=7300)  # what vouches for it
 RENEWED_BEFORE = dt.timedelta(days=30)
-EARLIEST = dt.datetime(
-    2026, 1, 1, tzinfo=dt.UTC
-)  # a clock that says less is wrong: its battery is empty
+EARLIEST = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)  # a clock that says less is wrong: its battery is empty
 NAME = "Poolhouse"
 
 
-def load_or_make(
-    path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime
-) -> str:
+def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime) -> str:
     """What programs are told to trust, as PEM. `path` has it, the certificate and their key. Raises OSError.
 
     A clock set back makes no other: programs would trust this computer no more once it is right again.
@@ -60,9 +56,7 @@ def load_or_make(
     return _pem(root)
 
 
-def _load(
-    path: Path, passphrase: str
-) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
+def _load(path: Path, passphrase: str) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
     """What is there; a key that cannot be read is made again: no pairing hangs on it."""
     try:
         content = path.read_bytes()
@@ -107,10 +101,7 @@ def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate
 
 
 def _shown(
-    key: ec.EllipticCurvePrivateKey,
-    root: x509.Certificate,
-    addresses: Iterable[str],
-    now: dt.datetime,
+    key: ec.EllipticCurvePrivateKey, root: x509.Certificate, addresses: Iterable[str], now: dt.datetime
 ) -> x509.Certificate:
     alternatives = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
     return _signed(

@@ -54,9 +54,7 @@ class BadMessage(Exception):
     """This is no message of ours. The only cure is to end the link."""
 
 
-class _Message(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True
-):
+class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
     pass
 
 
@@ -100,8 +98,7 @@ class Log(_Message, frozen=True, tag="log"):
     """Operations of the household log, each as `core.operations.encode` wrote it."""
 
     operations: Annotated[
-        list[Annotated[str, msgspec.Meta(max_length=MAX_OPERATION_BYTES)]],
-        msgspec.Meta(max_length=4096),
+        list[Annotated[str, msgspec.Meta(max_length=MAX_OPERATION_BYTES)]], msgspec.Meta(max_length=4096)
     ]
 
 
@@ -212,10 +209,7 @@ class Whereabouts(_Message, frozen=True, tag="whereabouts"):
     machines: Annotated[
         dict[
             Id,
-            Annotated[
-                list[Annotated[str, msgspec.Meta(max_length=64)]],
-                msgspec.Meta(max_length=MOST_TOLD_ADDRESSES),
-            ],
+            Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=MOST_TOLD_ADDRESSES)],
         ],
         msgspec.Meta(max_length=MOST_TOLD_MACHINES),
     ]

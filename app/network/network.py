@@ -68,18 +68,9 @@ class Network:
         self._instance = secrets.token_hex(16)
         self._news = asyncio.Event()
         self._log = LogKeeper(identity, LogStore(home.household, home.write), self._news.set)
-        self.probes = Probes(
-            lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock
-        )
+        self.probes = Probes(lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock)
         self._listener = Listener(
-            sock,
-            self._on_control,
-            handlers,
-            self.probes.serve,
-            clock,
-            rooms,
-            self.expects,
-            self.is_barred,
+            sock, self._on_control, handlers, self.probes.serve, clock, rooms, self.expects, self.is_barred
         )
         self.pace = self._listener.pace
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
@@ -102,10 +93,7 @@ class Network:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
             await self._goodbye()
@@ -200,12 +188,7 @@ class Network:
         sock = listening_near(None if self._host == "::" else self._host, self.port + 1)
         self._window_roles = tuple(sorted(set(roles)))
         window = PairingWindow(
-            self._speaker(),
-            self,
-            sock,
-            self.address.host,
-            self._handlers.pairing_changed,
-            self._clock,
+            self._speaker(), self, sock, self.address.host, self._handlers.pairing_changed, self._clock
         )
         self._window = window
         self._start(window.run(), "pairing window")

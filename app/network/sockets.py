@@ -61,9 +61,7 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
     """
     try:
         if host is None and socket.has_dualstack_ipv6():
-            made = socket.create_server(
-                ("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
-            )
+            made = socket.create_server(("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
         else:
             family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
             made = socket.create_server((host or "", port), family=family, backlog=BACKLOG)

@@ -21,9 +21,7 @@ log = logging.getLogger(__name__)
 NO_CHECK_TIME = 0x200000
 
 
-def peer_context(
-    purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequence[bytes]
-) -> ssl.SSLContext:
+def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequence[bytes]) -> ssl.SSLContext:
     """A context for links between members. CLIENT_AUTH: we accept; SERVER_AUTH: we dial.
 
     `cert`: PEM with our certificate and its encrypted key; `pins`: DER of those let in, which meet the profile.

@@ -188,9 +188,7 @@ class Journal:
         self._grown()
 
     @contextmanager
-    def answering(
-        self, model: str, request: str = "", whose: Requester = OWNER
-    ) -> Iterator[UnderWay]:
+    def answering(self, model: str, request: str = "", whose: Requester = OWNER) -> Iterator[UnderWay]:
         """An answer is made inside; it is written down however it ends."""
         one = UnderWay(self._next(), model, request, whose)
         self._under_way[one.number] = one
@@ -335,9 +333,7 @@ class Journal:
 
     def _content(self) -> bytes:
         self._dirty = False
-        return msgspec.json.encode(
-            _File(self._number, list(self._answers), list(self._events), self._lent)
-        )
+        return msgspec.json.encode(_File(self._number, list(self._answers), list(self._events), self._lent))
 
     def _save(self, content: bytes) -> None:
         try:
@@ -353,10 +349,7 @@ def _after(entries: Iterable[Any], since: int) -> list[Any]:
 def _told(event: Happened) -> Json:
     """An event with its sentence."""
     told: Json = msgspec.to_builtins(event)
-    return told | {
-        "kind": kind_of(event.code),
-        "sentence": said(Reason(event.code, dict(event.facts))),
-    }
+    return told | {"kind": kind_of(event.code), "sentence": said(Reason(event.code, dict(event.facts)))}
 
 
 def _load(file: Path, lost: Callable[[Path], None]) -> _File:

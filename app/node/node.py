@@ -94,16 +94,12 @@ class Node:
         self.naming, self._between = Naming(choices, self._named), LinkGossip()
         threads = Threads(options.threads) if options.threads else cores.threads()
         self.hardware = Hardware(threads, self.changed)
-        self.lending = LendingPolicy(
-            choices, self._uses, self.rights.lends, self._lends_to, self.changed
-        )
+        self.lending = LendingPolicy(choices, self._uses, self.rights.lends, self._lends_to, self.changed)
         self.changed.tell(self.lending.look_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         shelf = Shelf(home.models, paths.guide_file(), stages)
-        self.shop = ModelSources(
-            home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network
-        )
+        self.shop = ModelSources(home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network)
         self.shop.pins.note = self.journal.note
         self.giving = ModelServer(
             self.shop.whole,
@@ -115,9 +111,7 @@ class Node:
             self.shop.pins.here,
         )
         self.lender = StageHost(self.lending.lent_bytes, choices.now.name)
-        self.lent = LendingService(
-            self.lender, shelf, stages, self.lending, threads, group, self.changed
-        )
+        self.lent = LendingService(self.lender, shelf, stages, self.lending, threads, group, self.changed)
         choice = choice_of(options, choices.now)
         limits = link_limits.LinkLimits(self.network.pace, lambda: self.household.now)
         limits.bind(self.lending, self.shop.downloads)
@@ -129,9 +123,7 @@ class Node:
             limit=limits.of,
             note=self.journal.note,
         )
-        self.finding = DiscoveryService(
-            self.network, lambda: choices.now.name, choice, self.household.tell
-        )
+        self.finding = DiscoveryService(self.network, lambda: choices.now.name, choice, self.household.tell)
         outlook = PlannerInputs(
             self._candidates,
             lambda: self.measuring,  # which must know what is hosted, which is planned with this
@@ -140,15 +132,11 @@ class Node:
             self.doubts,
             self.lending.check_room,
         )
-        self.hosting = ModelManager(
-            shelf, stages, self._lenders, outlook, threads, group, self.journal, self.changed
-        )
+        self.hosting = ModelManager(shelf, stages, self._lenders, outlook, threads, group, self.journal, self.changed)
         self.guesting = Guesting(self.network, self.rights, self.hosting)
         here = Here(self.hardware, self.lent, self.hosting, self.lending)
         self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
-        self._telling = StatusBroadcaster(
-            self._status, self.links.measured, self.network, self.hosting.loaded.asked_of
-        )
+        self._telling = StatusBroadcaster(self._status, self.links.measured, self.network, self.hosting.loaded.asked_of)
         self.changed.tell(self._telling.changed)
         self.household.tell(facts.Member(me.id, choices.now.name, ()))
         self.household.tell(facts.Came(me.id, None))
@@ -283,9 +271,7 @@ class Node:
         for member in members.values():
             own = member.id == me
             name = unless_taken(self.settings.name, member.name, others) if own else member.name
-            self.household.tell(
-                facts.Member(member.id, name, tuple(sorted(map(str, member.roles))))
-            )
+            self.household.tell(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
         self.lent.follow(members)
         self.naming.members_changed(members.get(me))
         self.finding.members_changed()
@@ -297,9 +283,7 @@ class Node:
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         return await self.lent.stage_offer(member, pipeline, body)
 
-    async def pieces(
-        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
-    ) -> bytes:
+    async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         return await self.lent.pieces(member, pipeline, chunks)
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:

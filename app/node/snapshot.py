@@ -21,9 +21,7 @@ Json = dict[str, Any]
 
 CODE_AND_FACTS = {"code", "facts"}
 REASON = CODE_AND_FACTS | {"sentence"}
-LONG_QUESTION = (
-    1_000  # tokens: what the wait for a first token is told for, whatever else is planned
-)
+LONG_QUESTION = 1_000  # tokens: what the wait for a first token is told for, whatever else is planned
 
 
 def machine_json(machine: Machine, this: bool) -> Json:
@@ -91,9 +89,7 @@ def with_names(told: Any, household: Household) -> Any:
 def with_limits(told: Json, host: Candidate, lenders: Iterable[Candidate] = ()) -> Json:
     """A plan as it was described when it was placed, with what those of its machines lend that are here now."""
     lends = {one.id: one.lends_bytes for one in (host, *lenders)}
-    machines = [
-        {**one, "lends_bytes": lends.get(one["id"], one["lends_bytes"])} for one in told["machines"]
-    ]
+    machines = [{**one, "lends_bytes": lends.get(one["id"], one["lends_bytes"])} for one in told["machines"]]
     return {**told, "machines": machines}
 
 
@@ -118,9 +114,7 @@ def stage_json(stage: PlannedStage) -> Json:
     }
 
 
-def plan_json(
-    plan: Plan, model: Model, lends: dict[MachineId, int], advice: Sequence[Reason] = ()
-) -> Json:
+def plan_json(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Sequence[Reason] = ()) -> Json:
     """A plan with every number behind it. `lends`: bytes each machine lends, by id."""
     needs: dict[MachineId, int] = {}
     for stage in plan.stages:
@@ -173,12 +167,7 @@ def forecast_json(known: Forecast) -> Json:
         "together_tok_s": known.together_tok_s,
         "request_s": known.request_s,
         "estimated": known.estimated,
-        "bottleneck": {
-            "part": slowest.part,
-            "machine": slowest.name,
-            "id": slowest.machine,
-            "share": slowest.share,
-        },
+        "bottleneck": {"part": slowest.part, "machine": slowest.name, "id": slowest.machine, "share": slowest.share},
         "shares": [
             {
                 "part": share.part,

@@ -264,10 +264,7 @@ async def _refuse_second(home: Home) -> None:
     timeout = aiohttp.ClientTimeout(total=ALIVE_SECONDS)
     url = f"http://127.0.0.1:{running.port}/status"
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, headers=headers) as answer,
-        ):
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as answer:
             if answer.status == 200:
                 raise Refused("node_runs_already", home=str(home.root), pid=running.pid)
     except (aiohttp.ClientError, TimeoutError):

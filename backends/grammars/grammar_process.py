@@ -24,10 +24,7 @@ from backends.worker import process
 # is held for hung (app/inference/pipeline/speed_measurement.py): this and LATE_SECONDS of grammar.py stay below.
 STEP_SECONDS, WALL_SECONDS = 1.0, 3.0
 OPEN_SECONDS, OPEN_WALL_SECONDS = 20.0, 60.0  # the same for a vocabulary
-IN_ALL_SECONDS, EACH_SECONDS = (
-    30.0,
-    0.2,
-)  # of the processor for one grammar, and more for each token
+IN_ALL_SECONDS, EACH_SECONDS = (30.0, 0.2)  # of the processor for one grammar, and more for each token
 GROW_BYTES = 256 << 20  # beside what the process holds with its vocabulary
 KEPT_BYTES = 32 << 20  # what has grown by more is not used again
 
@@ -97,9 +94,7 @@ class Follower:
             return OPEN_SECONDS, OPEN_WALL_SECONDS
         most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
         left = most - (time.process_time() - self._began_s)
-        return (
-            STEP_SECONDS if asked is Ask.COMPILE else max(1e-3, min(STEP_SECONDS, left))
-        ), WALL_SECONDS
+        return (STEP_SECONDS if asked is Ask.COMPILE else max(1e-3, min(STEP_SECONDS, left))), WALL_SECONDS
 
     def _open(self, n_vocab: int, path: str) -> bytes:
         self._llama = binding.load()

@@ -41,9 +41,7 @@ class Boundary:
         """It is computed. Raises StageError when nothing came."""
         self._rows = None
         if not self.reached:
-            raise StageError(
-                f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes"
-            )
+            raise StageError(f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes")
         if not self._by_name:
             self._wanted = self._known
 

@@ -51,10 +51,7 @@ class Parts:
     def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
         self._batch, self._due, self._width = batch, due, width
         ends = np.cumsum([segment.n_tokens for segment in batch.segments])
-        self._rows = [
-            np.arange(end - segment.n_tokens, end)
-            for end, segment in zip(ends, batch.segments, strict=True)
-        ]
+        self._rows = [np.arange(end - segment.n_tokens, end) for end, segment in zip(ends, batch.segments, strict=True)]
         self._out: np.ndarray | None = None
         self._is_hidden = True
 

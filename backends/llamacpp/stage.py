@@ -100,9 +100,7 @@ class LlamaStage:
         if self._config.apart:
             groups = neighbours(segments)
             return prompts_alone(groups, segments) if self._config.traits.recurrent else groups
-        return (
-            by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
-        )
+        return by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
 
     def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         """One run through the layers; slots with cells of their own are neighbours, with as many rows each."""

@@ -47,17 +47,13 @@ class States:
     def _read(self, slot: int) -> State:
         n_bytes = self._llama.llama_state_seq_get_size_ext(self._context, slot, self._flags)
         state: State = (ctypes.c_uint8 * n_bytes)()
-        got = self._llama.llama_state_seq_get_data_ext(
-            self._context, state, n_bytes, slot, self._flags
-        )
+        got = self._llama.llama_state_seq_get_data_ext(self._context, state, n_bytes, slot, self._flags)
         if got != n_bytes:
             raise StageError(f"the state of slot {slot} cannot be kept")
         return state
 
     def _write(self, slot: int, state: State) -> None:
         n_bytes = len(state)
-        done = self._llama.llama_state_seq_set_data_ext(
-            self._context, state, n_bytes, slot, self._flags
-        )
+        done = self._llama.llama_state_seq_set_data_ext(self._context, state, n_bytes, slot, self._flags)
         if done != n_bytes:
             raise StageError(f"the state of slot {slot} cannot be put back")

@@ -28,9 +28,7 @@ CHATML = (  # what llama.cpp assumes of a model without a template, too
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"
 )
-TRIED: Mapping[str, Scalar] = {
-    "enable_thinking": True
-}  # while it is found out what a template takes
+TRIED: Mapping[str, Scalar] = {"enable_thinking": True}  # while it is found out what a template takes
 SAID, ANSWERED, THOUGHT = "Marked7Said", "Marked7Answered", "Marked7Thought"
 THOUGHT_NAMES = ("reasoning_content", "thinking", "reasoning")
 PART = "part"  # of the content, in the place of a name: thoughts are one of its parts
@@ -61,10 +59,7 @@ class ChatTemplate:
     """One template, with what it was found to take. Probes are rendered when first needed, and once."""
 
     def __init__(
-        self,
-        source: str,
-        tokens: Mapping[str, str] | None = None,
-        reasoning: ReasoningFormat = HABIT,
+        self, source: str, tokens: Mapping[str, str] | None = None, reasoning: ReasoningFormat = HABIT
     ) -> None:
         self.source = source or CHATML
         self.tokens = dict(tokens or {})
@@ -174,10 +169,7 @@ class ChatTemplate:
             return message
         form = as_object if self.takes_objects else as_text
         calls = [
-            {
-                **call,
-                "function": {**call["function"], "arguments": form(call["function"]["arguments"])},
-            }
+            {**call, "function": {**call["function"], "arguments": form(call["function"]["arguments"])}}
             for call in message["tool_calls"]
         ]
         return {**message, "tool_calls": calls}
@@ -271,12 +263,8 @@ class ChatTemplate:
         user = {"role": "user", "content": "Marked"}
         result = {"role": "tool", "content": THOUGHT, "tool_call_id": call["id"]}
         calls = {"role": "assistant", "content": "", "tool_calls": [call]}
-        one = self._tried(
-            self._formed([user, {**calls, "tool_responses": [response]}]), [TRIAL_TOOL]
-        )
-        return THOUGHT in one and one != self._tried(
-            self._formed([user, calls, result]), [TRIAL_TOOL]
-        )
+        one = self._tried(self._formed([user, {**calls, "tool_responses": [response]}]), [TRIAL_TOOL])
+        return THOUGHT in one and one != self._tried(self._formed([user, calls, result]), [TRIAL_TOOL])
 
     @cached_property
     def thought_name(self) -> str:
@@ -287,10 +275,7 @@ class ChatTemplate:
             chat = self._formed([user, {**answer, name: THOUGHT}])
             if THOUGHT in self._tried(chat, ends=False):
                 return name
-        parts: object = [
-            {"type": "thinking", "thinking": THOUGHT},
-            {"type": "text", "text": ANSWERED},
-        ]
+        parts: object = [{"type": "thinking", "thinking": THOUGHT}, {"type": "text", "text": ANSWERED}]
         in_answer: Message = {**answer, "content": parts}
         chat = self._formed([user, in_answer])
         shown = self._tried(chat, ends=False)
@@ -306,12 +291,7 @@ class ChatTemplate:
         call = self._trial_call(arguments if self.takes_objects else json.dumps(arguments))
         user = {"role": "user", "content": "Marked"}
         for name in THOUGHT_NAMES:
-            calls: Message = {
-                "role": "assistant",
-                "content": "",
-                "tool_calls": [call],
-                name: THOUGHT,
-            }
+            calls: Message = {"role": "assistant", "content": "", "tool_calls": [call], name: THOUGHT}
             if THOUGHT in self._tried(self._formed([user, calls]), [TRIAL_TOOL], ends=False):
                 return name
         return self.thought_name
@@ -383,12 +363,7 @@ class _Rendering:
             **self.template.tokens,
         }
         return rendered(
-            self.template.source,
-            messages,
-            tools=self.tools,
-            add_generation_prompt=ends,
-            at=self.at,
-            values=values,
+            self.template.source, messages, tools=self.tools, add_generation_prompt=ends, at=self.at, values=values
         )
 
 
@@ -413,10 +388,7 @@ def fold_tools(messages: Sequence[Message]) -> list[Message]:
     told = list[Message]()
     for message in messages:
         if calls := message.get("tool_calls"):
-            words = [
-                message["content"],
-                *(json.dumps(_called(one), ensure_ascii=False) for one in calls),
-            ]
+            words = [message["content"], *(json.dumps(_called(one), ensure_ascii=False) for one in calls)]
             told.append({"role": "assistant", "content": "\n".join(filter(None, words))})
         elif message["role"] == "tool":
             told.append({"role": "user", "content": f"Result of the call:\n{message['content']}"})
@@ -433,11 +405,7 @@ def with_responses(messages: Sequence[Message]) -> list[Message]:
         calls, responses = last.get("tool_calls", ()), last.get("tool_responses", ())
         if calls and message["role"] == "tool":
             at = len(responses)
-            name = (
-                calls[at]["function"]["name"]
-                if at < len(calls)
-                else message.get("tool_call_id", "")
-            )
+            name = calls[at]["function"]["name"] if at < len(calls) else message.get("tool_call_id", "")
             response = {"name": name, "response": as_object(message["content"])}
             told[-1] = {**last, "tool_responses": [*responses, response]}
         elif responses and message["role"] == "assistant" and not message.get("tool_calls"):
@@ -452,12 +420,7 @@ def joined(messages: Sequence[Message]) -> list[Message]:
     told = list[Message]()
     for message in messages:
         is_plain = not message.get("tool_calls") and message["role"] != "tool"
-        if (
-            told
-            and is_plain
-            and told[-1]["role"] == message["role"]
-            and not told[-1].get("tool_calls")
-        ):
+        if told and is_plain and told[-1]["role"] == message["role"] and not told[-1].get("tool_calls"):
             both = filter(None, (told[-1]["content"], message["content"]))
             told[-1] = {**told[-1], "content": "\n\n".join(both)}
         else:
@@ -486,7 +449,4 @@ def as_text(arguments: object) -> str:
 
 
 def _called(call: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        "name": call["function"]["name"],
-        "arguments": as_object(call["function"]["arguments"]),
-    }
+    return {"name": call["function"]["name"], "arguments": as_object(call["function"]["arguments"])}

@@ -58,9 +58,7 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-@lru_cache(
-    maxsize=2
-)  # a worker has one vocabulary, and few of them a template of their own for tools
+@lru_cache(maxsize=2)  # a worker has one vocabulary, and few of them a template of their own for tools
 def compiled(template: str) -> Template:
     """Takes longer than all else that is done for a prompt."""
     return _environment().from_string(template)
@@ -69,15 +67,10 @@ def compiled(template: str) -> Template:
 def _environment() -> ImmutableSandboxedEnvironment:
     """As transformers sets it up, which templates are written against."""
     environment = _Sandbox(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=_Nothing,
-        extensions=["jinja2.ext.loopcontrols", _Generation],
+        trim_blocks=True, lstrip_blocks=True, undefined=_Nothing, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
     environment.filters["tojson"] = _to_json
-    environment.filters["safe"] = (
-        _unchanged  # nothing is escaped here: it would make all that is added to it be so
-    )
+    environment.filters["safe"] = _unchanged  # nothing is escaped here: it would make all that is added to it be so
     environment.globals["raise_exception"] = _raise
     return environment
 
@@ -108,10 +101,5 @@ def _to_json(
 ) -> str:
     """With the blanks, and the arguments, of transformers' filter: models have seen no other JSON in training."""
     return json.dumps(
-        value,
-        default=_listed,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
+        value, default=_listed, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )

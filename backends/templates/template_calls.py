@@ -49,9 +49,7 @@ Message = dict[str, Any]
 Json = dict[str, Any]
 
 
-def call_format(
-    template: str, tokens: Mapping[str, str] | None = None, ends: Sequence[str] = ()
-) -> CallFormat | None:
+def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Sequence[str] = ()) -> CallFormat | None:
     """How a model of this template writes calls; None: in no way that can be read. ends: the control tokens that end an
     answer, as templates write them."""
     if not template:
@@ -209,10 +207,7 @@ class _Look:
             case Payload.NESTED:
                 return _nested(text, items[0])
             case Payload.OBJECTS:
-                if (section + lead).strip() in (
-                    "",
-                    PYTHON_TAG,
-                ):  # Llama's stand alone, with its sign or without
+                if (section + lead).strip() in ("", PYTHON_TAG):  # Llama's stand alone, with its sign or without
                     found = replace(found, section="", lead="", between="; ", also=(PYTHON_TAG,))
                 return _keys(found, text, items[0])
             case Payload.TAGGED:
@@ -284,15 +279,9 @@ class _Look:
 
 
 def _tool(name: str) -> Json:
-    properties = {
-        A_KEY: {"type": "string", "description": "a"},
-        B_KEY: {"type": "integer", "description": "b"},
-    }
+    properties = {A_KEY: {"type": "string", "description": "a"}, B_KEY: {"type": "integer", "description": "b"}}
     parameters = {"type": "object", "properties": properties, "required": [A_KEY]}
-    return {
-        "type": "function",
-        "function": {"name": name, "description": "d", "parameters": parameters},
-    }
+    return {"type": "function", "function": {"name": name, "description": "d", "parameters": parameters}}
 
 
 def _call(name: str, arguments: Json, call_id: str, takes_text: bool) -> Json:
@@ -442,10 +431,7 @@ def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
     """With what stands for a number where those of two calls differ in nothing else."""
     if len(parts) < 2:
         return parts[0]
-    told = [
-        one if one == other else re.sub(r"\d+", NUMBER, one)
-        for one, other in zip(parts[0], parts[1], strict=True)
-    ]
+    told = [one if one == other else re.sub(r"\d+", NUMBER, one) for one, other in zip(parts[0], parts[1], strict=True)]
     return told[0], told[1], told[2]
 
 

@@ -30,20 +30,9 @@ PARTS = "parts"  # in place of a field: the content is a list, and the thought o
 CALLED: dict[str, Any] = {
     "role": "assistant",
     "content": "",
-    "tool_calls": [
-        {
-            "id": "call00000",
-            "type": "function",
-            "function": {"name": "qztool", "arguments": {"qz": 1}},
-        }
-    ],
+    "tool_calls": [{"id": "call00000", "type": "function", "function": {"name": "qztool", "arguments": {"qz": 1}}}],
 }
-RESULT: dict[str, Any] = {
-    "role": "tool",
-    "name": "qztool",
-    "tool_call_id": "call00000",
-    "content": "Qzresultqz",
-}
+RESULT: dict[str, Any] = {"role": "tool", "name": "qztool", "tool_call_id": "call00000", "content": "Qzresultqz"}
 FIELDS = ("reasoning_content", "reasoning", "thinking", "thought", PARTS)
 
 MARK = re.compile(r"<[^<>\s][^<>\n]{0,46}>|\[/?[A-Z_ ]{2,40}\]")
@@ -113,14 +102,7 @@ def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
         sandbox.compiled(source)  # takes longer than all else, and is not to be counted among it
 
     def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
-        return render(
-            source,
-            chat,
-            add_generation_prompt=begins,
-            tokens=tokens,
-            options=options,
-            seconds=LOOK_SECONDS,
-        )
+        return render(source, chat, add_generation_prompt=begins, tokens=tokens, options=options, seconds=LOOK_SECONDS)
 
     return reasoning_format(source, applied)
 
@@ -131,9 +113,7 @@ class _Probe:
     def __init__(self, render: Render) -> None:
         self._render, self._ends_at = render, time.monotonic() + MAX_PROBE_SECONDS
 
-    def __call__(
-        self, chat: Chat, options: Mapping[str, Scalar] | None = None, *, begins: bool = False
-    ) -> str | None:
+    def __call__(self, chat: Chat, options: Mapping[str, Scalar] | None = None, *, begins: bool = False) -> str | None:
         if time.monotonic() > self._ends_at:
             return None
         try:
@@ -156,10 +136,7 @@ def _shown(probe: _Probe) -> ReasoningFormat | None:
     """By a chat whose last answer was thought about, in each of the ways to say so."""
     for switch in ({}, {"enable_thinking": True, "thinking": True, "add_thoughts": True}):
         plain = probe([ASKED, ANSWERED], switch) or ""
-        for answered, rest in (
-            (ANSWERED, ()),
-            (CALLED, (RESULT,)),
-        ):  # some tell those before a call alone
+        for answered, rest in ((ANSWERED, ()), (CALLED, (RESULT,))):  # some tell those before a call alone
             for field in FIELDS:
                 told = probe([ASKED, thinking(answered, THOUGHT, field), *rest], switch) or ""
                 if THOUGHT in told and (found := _around(told, plain)):
@@ -176,10 +153,7 @@ def _around(told: str, plain: str) -> ReasoningFormat | None:
             "<|channel|>analysis<|message|>",
             ("<|end|>",),
             messages=MessageSigns(
-                "<|start|>",
-                "<|message|>",
-                ("<|end|>", "<|return|>", "<|call|>"),
-                "<|channel|>final",
+                "<|start|>", "<|message|>", ("<|end|>", "<|return|>", "<|call|>"), "<|channel|>final"
             ),
         )
     if before.endswith(" to=self<|message|>"):
@@ -227,17 +201,12 @@ def _named(source: str) -> ReasoningFormat | None:
         if end in source:
             frame = next((one for one in ANSWERS if all(sign in source for sign in one)), None)
             return ReasoningFormat(
-                begin,
-                (end,),
-                answer_begin=(frame[0],) if frame else (),
-                answer_end=(frame[1],) if frame else (),
+                begin, (end,), answer_begin=(frame[0],) if frame else (), answer_end=(frame[1],) if frame else ()
             )
     return None
 
 
-def _switch(
-    source: str, probe: _Probe, found: ReasoningFormat
-) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
+def _switch(source: str, probe: _Probe, found: ReasoningFormat) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
     """What turns thinking on and off: a variable that the template reads, and that changes what it writes."""
     for name, on, off in SWITCHES:
         if name not in source or (isinstance(off, str) and not _quoted(off, source)):

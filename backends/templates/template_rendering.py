@@ -17,9 +17,7 @@ from backends.templates.template_errors import Refused, TemplateFailed
 from backends.worker import process
 
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7
-TRIAL_SECONDS = (
-    1.0  # for all that is tried with a template, once: the largest known takes a tenth of it
-)
+TRIAL_SECONDS = 1.0  # for all that is tried with a template, once: the largest known takes a tenth of it
 LOOK_SECONDS = 10.0  # when a vocabulary is opened, for what a template shows, also where other programs compute
 MAX_BYTES = 64 << 20
 TOOLS_TOO = "xml_tools"  # where SmolLM3's own template looks for them
@@ -45,12 +43,7 @@ def render(
     values = {**(options or {}), **(tokens or {})}
     with bounded(seconds):
         return rendered(
-            template,
-            messages,
-            tools=tools,
-            add_generation_prompt=add_generation_prompt,
-            at=moment(now),
-            values=values,
+            template, messages, tools=tools, add_generation_prompt=add_generation_prompt, at=moment(now), values=values
         )
 
 
@@ -78,14 +71,7 @@ def rendered(
         return _joined(sandbox.compiled(template).generate(given))
     except sandbox.TemplateError as error:
         raise Refused(error.message or type(error).__name__) from None
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        SyntaxError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
         raise Refused(f"the chat template failed: {error}") from None
 
 

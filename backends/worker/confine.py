@@ -38,11 +38,7 @@ _ALLOW, _DENY, _NOT_KNOWN = 0x7FFF0000, 0x00050000 | 13, 0x00050000 | 38  # EACC
 _MACHINES = {"x86_64": (0xC000003E, 41, 317), "aarch64": (0xC00000B7, 198, 277)}
 _IO_URING, _X32 = 425, 0x40000000  # the first can make sockets too
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _FIRST = (
-    0,
-    4,
-    16,
-)  # where they stand in what a filter sees: the lower half of the first argument
+_NUMBER, _ARCH, _FIRST = (0, 4, 16)  # where they stand in what a filter sees: the lower half of the first argument
 # How processes are started, by processor: `clone` makes threads as well, and glibc takes it where `clone3`, whose
 # wishes no filter sees, is not there.
 _CLONE = {"x86_64": 56, "aarch64": 220}
@@ -51,10 +47,7 @@ _CLONE3, _THREAD = 435, 0x00010000
 # What reaches into other processes of the user, first the calls that may be made for this one. By processor: tgkill,
 # prlimit64; then kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, ptrace, process_vm_readv and _writev.
 _OF_ITSELF = {"x86_64": (234, 302), "aarch64": (131, 261)}
-_OF_OTHERS = {
-    "x86_64": (62, 200, 129, 297, 101, 310, 311),
-    "aarch64": (129, 130, 138, 240, 117, 270, 271),
-}
+_OF_OTHERS = {"x86_64": (62, 200, 129, 297, 101, 310, 311), "aarch64": (129, 130, 138, 240, 117, 270, 271)}
 _BY_DESCRIPTOR = (424, 434, 438)  # pidfd_send_signal, pidfd_open, pidfd_getfd
 
 SYSTEM = (
@@ -66,11 +59,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/shm") 
 
 
 class _Ruleset(ctypes.Structure):
-    _fields_ = (
-        ("files", ctypes.c_uint64),
-        ("network", ctypes.c_uint64),
-        ("scopes", ctypes.c_uint64),
-    )
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
 
 
 class _Beneath(ctypes.Structure):
@@ -79,12 +68,7 @@ class _Beneath(ctypes.Structure):
 
 
 class _Line(ctypes.Structure):
-    _fields_ = (
-        ("code", ctypes.c_uint16),
-        ("yes", ctypes.c_uint8),
-        ("no", ctypes.c_uint8),
-        ("value", ctypes.c_uint32),
-    )
+    _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("value", ctypes.c_uint32))
 
 
 class _Program(ctypes.Structure):

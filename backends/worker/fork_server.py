@@ -22,9 +22,7 @@ MOST = 16  # at once
 NEW = b"n"
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-Serve = Callable[
-    [socket.socket, int], None
-]  # a connection; the address space of this process by now
+Serve = Callable[[socket.socket, int], None]  # a connection; the address space of this process by now
 
 
 class Starter:
@@ -80,9 +78,7 @@ def _ready_for_grammars() -> Serve:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # the copy leaves the others' threads alone
+        warnings.simplefilter("ignore", DeprecationWarning)  # the copy leaves the others' threads alone
         return os.fork()
 
 

@@ -115,9 +115,7 @@ class Steps:
     def _stale(self, frame: Frame) -> Answers | None:
         if frame.epoch > self.epoch:
             raise BadFrame(f"epoch {frame.epoch} was not opened, {self.epoch} is the current one")
-        if (
-            frame.epoch < self.epoch
-        ):  # told by that epoch: of a newer one its number may mean another frame
+        if frame.epoch < self.epoch:  # told by that epoch: of a newer one its number may mean another frame
             return (Frame(Kind.STALE, frame.pipeline, frame.epoch, frame.seq),)
         return None
 
@@ -133,9 +131,7 @@ def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
 
 _PAIR = struct.Struct("<if")
 
-Likely = tuple[
-    tuple[int, float], ...
-]  # token id, natural log of its probability; the sampled one first
+Likely = tuple[tuple[int, float], ...]  # token id, natural log of its probability; the sampled one first
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:
@@ -234,16 +230,8 @@ class Run:
             raise StageError("only the last run samples")
         if not 0 <= order.slot < self.config.slots:
             raise StageError(f"there is no slot {order.slot}")
-        sampler = sampler_for(
-            order.sampling,
-            self._engine.n_vocab,
-            self._engine.vocabulary,
-            order.history,
-            order.drawn,
-        )
-        self._sequences[order.slot] = Sequence(
-            order.due_from, sampler, order.logits, order.sampling.likely
-        )
+        sampler = sampler_for(order.sampling, self._engine.n_vocab, self._engine.vocabulary, order.history, order.drawn)
+        self._sequences[order.slot] = Sequence(order.due_from, sampler, order.logits, order.sampling.likely)
 
     def begin_from(self, frame: Frame) -> Answers:
         """Answer a BEGIN. Raises as `step`."""
@@ -351,11 +339,6 @@ class Run:
         return tuple(told)
 
     def _frame(
-        self,
-        kind: Kind,
-        to: Frame,
-        number: Number,
-        segments: tuple[Segment, ...],
-        payload: bytes | memoryview,
+        self, kind: Kind, to: Frame, number: Number, segments: tuple[Segment, ...], payload: bytes | memoryview
     ) -> Frame:
         return Frame(kind, to.pipeline, to.epoch, to.seq, number, segments, payload)

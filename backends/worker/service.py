@@ -13,14 +13,7 @@ import msgspec
 import numpy as np
 
 from backends import orders
-from backends.contract import (
-    NO_MEMORY,
-    BadSlots,
-    NotFinite,
-    OutOfMemory,
-    StageError,
-    UnprovedEngine,
-)
+from backends.contract import NO_MEMORY, BadSlots, NotFinite, OutOfMemory, StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.grammars.grammar import GrammarRefused, GrammarTooHeavy
 from backends.llamacpp.embedder import LlamaEmbedder
@@ -164,9 +157,7 @@ class Service:
             return told
         if [s.slot for s in told[-1].segments] != [s.slot for s in frame.segments]:
             return (*told, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
-        tokens = np.maximum(
-            ids_from_wire(told[-1].payload), 0
-        )  # where none came, that answer is over
+        tokens = np.maximum(ids_from_wire(told[-1].payload), 0)  # where none came, that answer is over
         step = replace(frame, kind=Kind.STEP, payload=bytes_of(tokens))
         after = self._move(step)
         self._last = self._last and before  # what comes next is a step of the last run again
@@ -192,9 +183,7 @@ class Service:
                 yield told(answer)
         except (StageError, TemplateFailed) as error:
             complain(error)
-            yield told(
-                orders.Failed(request=order.request, code=_code(order, error), text=str(error))
-            )
+            yield told(orders.Failed(request=order.request, code=_code(order, error), text=str(error)))
         except Exception as error:  # noqa: BLE001  the outer wall, as above
             complain(error)
             words = f"{type(error).__name__}: {error}"
@@ -229,9 +218,7 @@ class Service:
                 if order.ids:
                     ids = self._tokenize(found.text, special=True, bos=True)
                     yield (
-                        orders.Tokenized(request=number, ids=ids)
-                        if is_long
-                        else msgspec.structs.replace(told, ids=ids)
+                        orders.Tokenized(request=number, ids=ids) if is_long else msgspec.structs.replace(told, ids=ids)
                     )
             case orders.OpenEmbedder():
                 yield self._vectors.open(order)
@@ -281,9 +268,7 @@ class Service:
             bos=text.bos,
             adds_bos=text.adds_bos,
             has_template=bool(text.template),
-            calls=call_format(
-                text.tools_template, names, [text.name(end) for end in text.end_tokens]
-            ),
+            calls=call_format(text.tools_template, names, [text.name(end) for end in text.end_tokens]),
             reasoning=reasoning,
         )
         for first, some in pieces(text):

@@ -28,9 +28,7 @@ LEAST_S, LONG_S = 0.03, 0.25  # of a try; a step so long says enough alone
 HOPELESS = 2.0  # so many times as long: the try ends early
 N_RECENT = 6
 GRANT_STEPS = 2.0  # what a try may cost where nothing is known of its number
-EXACT_ROWS = (
-    16  # up to here a step's time says most of its weights: steps are compared at equal rows
-)
+EXACT_ROWS = 16  # up to here a step's time says most of its weights: steps are compared at equal rows
 
 
 @dataclass(slots=True)
@@ -144,10 +142,7 @@ class ThreadChoice:
             kind.credit_s += kind.granted_steps * now_s
             kind.granted_steps = 0.0
         middle_s = median(kind.recent)
-        is_slow, is_quick = (
-            middle_s > CHANGED * kind.usual_s,
-            middle_s < kind.usual_s / CHANGED,
-        )
+        is_slow, is_quick = (middle_s > CHANGED * kind.usual_s, middle_s < kind.usual_s / CHANGED)
         if (is_slow or is_quick) and len(kind.recent) >= LEAST_STEPS:
             kind.usual_s, kind.costs_s, kind.flipped = now_s, {}, False
             kind.credit_s = max(kind.credit_s, GRANT_STEPS * now_s)

@@ -45,9 +45,7 @@ def recorded(source: Path, build: Path) -> dict[str, Any]:
         given[path.stem] = {"source": text, "samples": written[path.stem]}
     found = read(SOURCE, source, build, {"tools": TOOLS, "templates": given})
     for name, one in given.items():
-        one["samples"] = {
-            key: {"given": several[0], **found[name][key]} for key, several in written[name].items()
-        }
+        one["samples"] = {key: {"given": several[0], **found[name][key]} for key, several in written[name].items()}
     return {"engine": engine(), "templates": given}
 
 

@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from scripts.engine_source import PROJECT
-from tests.backends.call_samples import (
-    CALLS,
-    DIFFERS,
-    REFUSED,
-    compared,
-    expected,
-    of_template,
-    ours,
-    record,
-    theirs,
-)
+from tests.backends.call_samples import CALLS, DIFFERS, REFUSED, compared, expected, of_template, ours, record, theirs
 
 PAGE = PROJECT / "docs" / "tools.md"
 EQUAL, OURS, DIFFERENT = "equal", "read here alone, see below", "differs, see below"
@@ -57,25 +47,16 @@ def page() -> str:
     for name in record()["templates"]:
         one = of_template(name)
         told = [kept.get((name, key), "–") if one else "–" for key in CALLS]
-        rows.append(
-            f"| {name} | {one.payload if one else 'no calls: refused'} | {' | '.join(told)} |"
-        )
+        rows.append(f"| {name} | {one.payload if one else 'no calls: refused'} | {' | '.join(told)} |")
     read = [said for (name, _), said in kept.items() if of_template(name)]
     head = f"| template | form | {' | '.join(HEADS[key] for key in CALLS)} |\n|---|---|{'---|' * len(CALLS)}"
-    whys = "\n".join(
-        f"- {name}, {HEADS[key]}: {why}."
-        for (name, key), why in sorted({**DIFFERS, **REFUSED}.items())
-    )
+    whys = "\n".join(f"- {name}, {HEADS[key]}: {why}." for (name, key), why in sorted({**DIFFERS, **REFUSED}.items()))
     count = (
         f"**{read.count(EQUAL)} of {len(read)} answers are read alike**; {read.count(OURS)} are read here, as they "
         f"were written, where llama.cpp's parser refuses them; {read.count(DIFFERENT)} are read otherwise. Why stands "
         "below for each.\n\n"
     )
-    return (
-        f"{INTRODUCTION.format(engine=record()['engine'])}{count}{head}\n"
-        + "\n".join(rows)
-        + f"\n\n{whys}\n"
-    )
+    return f"{INTRODUCTION.format(engine=record()['engine'])}{count}{head}\n" + "\n".join(rows) + f"\n\n{whys}\n"
 
 
 def _said(name: str, key: str) -> str:

@@ -37,9 +37,7 @@ async def until_ended(work: Coroutine[object, object, int]) -> int:
 def main() -> int:
     words = argparse.ArgumentParser(prog="scripts.endurance", description=__doc__)
     words.add_argument("--minutes", type=float, default=MINUTES, help="how long the window is used")
-    words.add_argument(
-        "--to", type=Path, default=Path("build/endurance.md"), help="the table's file"
-    )
+    words.add_argument("--to", type=Path, default=Path("build/endurance.md"), help="the table's file")
     words.add_argument("--of", type=Path, help=argparse.SUPPRESS)
     told = words.parse_args()
     if told.of is None:

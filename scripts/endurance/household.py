@@ -37,9 +37,7 @@ async def household() -> AsyncIterator[list[DemoNode]]:
 async def used(node: DemoNode, guest: DemoNode, words: list[str]) -> int:
     """The window over `node`, in a process of its own, while `guest` goes and comes back."""
     with screen() as environment:
-        window = await asyncio.create_subprocess_exec(
-            *words, str(node.home), cwd=PROJECT, env=environment
-        )
+        window = await asyncio.create_subprocess_exec(*words, str(node.home), cwd=PROJECT, env=environment)
         try:
             async with asyncio.TaskGroup() as tasks:
                 going = tasks.create_task(_going(guest), name="a machine goes and comes back")
@@ -104,11 +102,7 @@ def screen() -> Iterator[dict[str, str]]:
 
 
 def _started(
-    stack: ExitStack,
-    name: str,
-    *words: str,
-    environment: dict[str, str],
-    passed: tuple[int, ...] = (),
+    stack: ExitStack, name: str, *words: str, environment: dict[str, str], passed: tuple[int, ...] = ()
 ) -> None:
     """Until the end of `stack`, if it is installed."""
     if shutil.which(name):

@@ -76,10 +76,7 @@ class Ledger:
         names = [one.name for one in fields(Reading)]
         last = len(self.readings) - 1
         chosen = sorted({round(at * last / (ROWS - 1)) for at in range(ROWS)})
-        rows = [
-            (str(at + 1), *(f"{getattr(self.readings[at], name):,}" for name in names))
-            for at in chosen
-        ]
+        rows = [(str(at + 1), *(f"{getattr(self.readings[at], name):,}" for name in names)) for at in chosen]
         moved = [f"{self.grown(name):+,.0f}" if name in BOUNDS else "" for name in names]
         return lined(["round", *names], [*rows, ["last third", *moved]])
 
@@ -89,14 +86,6 @@ def lined(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
-        return (
-            "| "
-            + " | ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-            + " |"
-        )
+        return "| " + " | ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) + " |"
 
-    return [
-        line(head),
-        "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|",
-        *map(line, rows),
-    ]
+    return [line(head), "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|", *map(line, rows)]

@@ -37,15 +37,7 @@ def verdict(
         *ledger.table(),
         "",
     ]
-    head = (
-        "work",
-        "turns",
-        "of 1 ms and more",
-        "half within",
-        "99 % within",
-        "longest",
-        "over 50 ms",
-    )
+    head = ("work", "turns", "of 1 ms and more", "half within", "99 % within", "longest", "over 50 ms")
     lines += [*lined(head, [row(kind, passes) for kind, passes in kinds.items()]), ""]
     slow = [
         (kind, one.step, str(number), ms(one.cpu_s), one.where)
@@ -68,9 +60,7 @@ def late(kind: str, passes: Passes) -> list[str]:
     bar, most, longest = BARS[kind], passes.share(0.99), passes.share(1.0)
     found = []
     if most > bar.most_s:
-        found.append(
-            f"{kind}: one turn in a hundred takes {ms(most)}, and {ms(bar.most_s)} is the most"
-        )
+        found.append(f"{kind}: one turn in a hundred takes {ms(most)}, and {ms(bar.most_s)} is the most")
     if longest > bar.longest_s:
         found.append(f"{kind}: a turn took {ms(longest)}, and {ms(bar.longest_s)} is the most")
     return found

@@ -102,9 +102,7 @@ class Watch(QObject):
         now = time.thread_time()
         cpu_s, self._cpu = now - self._cpu, now
         seen, self._seen = self._seen, Counter()
-        self.kinds[self.kind].add(
-            cpu_s, self.step, max(seen, key=lambda name: seen[name], default="")
-        )
+        self.kinds[self.kind].add(cpu_s, self.step, max(seen, key=lambda name: seen[name], default=""))
 
     def _look(self) -> None:
         """In a thread of its own: where the window's is now."""

@@ -48,9 +48,7 @@ def convert(folder: Path, target: Path, told: Mapping[str, Any], *, mtp: bool) -
         if isinstance(inner, type):
             inner.set_vocab = set_vocab  # type: ignore[attr-defined]
     kind = type("Tiny", (known,), changes)
-    words = {
-        f"<{index}>": index for index in range(VOCABULARY)
-    }  # some families' parts look into it
+    words = {f"<{index}>": index for index in range(VOCABULARY)}  # some families' parts look into it
     tokenizers.Tokenizer(tokenizers.models.BPE(words, [])).save(str(folder / "tokenizer.json"))
     with torch.inference_mode():
         half = gguf.LlamaFileType.MOSTLY_F16

@@ -15,13 +15,7 @@ LONG = {"rope_type": "longrope", "rope_theta": 10_000.0, "original_max_position_
         "partial_rotary_factor": 1.0, "short_factor": [1.0, 1.1, 1.2, 1.3],
         "long_factor": [1.0, 2.0, 3.0, 4.0]}  # fmt: skip
 SECTIONS = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [4, 2, 2]}
-EYES = {
-    "depth": 1,
-    "hidden_size": 16,
-    "intermediate_size": 16,
-    "num_heads": 2,
-    "out_hidden_size": 32,
-}
+EYES = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 32}
 SCALES = {"embedding_multiplier": 3.0, "residual_multiplier": 0.6, "attention_multiplier": 0.2,
           "logits_scaling": 1.5}  # fmt: skip
 

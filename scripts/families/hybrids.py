@@ -10,12 +10,7 @@ DELTA = {"num_hidden_layers": 8, "layer_types": every(8, 4, STATE, FULL), "linea
          "linear_value_head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
          "intermediate_size": 32}  # fmt: skip
 ROTARY = {"rope_type": "default", "rope_theta": 10_000.0}
-SECTIONS = {
-    **ROTARY,
-    "partial_rotary_factor": 0.5,
-    "mrope_section": [2, 1, 1],
-    "mrope_interleaved": True,
-}
+SECTIONS = {**ROTARY, "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1], "mrope_interleaved": True}
 SHARED = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
           "shared_expert_intermediate_size": 8}  # fmt: skip
 MAMBA = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_n_groups": 1,

@@ -61,9 +61,7 @@ def complete(recipe: Recipe, path: Path) -> None:
     save_file(tensors, path, metadata={"format": "pt"})
 
 
-def entry(
-    recipe: Recipe, model: Any, architecture: str, target: Path, said: Reference
-) -> dict[str, Any]:
+def entry(recipe: Recipe, model: Any, architecture: str, target: Path, said: Reference) -> dict[str, Any]:
     """The table's entry."""
     data = target.read_bytes()
     return {

@@ -14,16 +14,10 @@ def block(recipe: Recipe, tensors: Tensors) -> Tensors:
     chance = torch.Generator().manual_seed(recipe.seed + 1)
     n_layers = recipe.sizes()["num_hidden_layers"]
     last = f"model.layers.{n_layers - 1}."
-    copied = {
-        name.removeprefix(last): value for name, value in tensors.items() if name.startswith(last)
-    }
+    copied = {name.removeprefix(last): value for name, value in tensors.items() if name.startswith(last)}
     norm, join = torch.ones(WIDTH), torch.randn(WIDTH, 2 * WIDTH, generator=chance).half().float()
     if recipe.mtp == "mtp.":  # Qwen
-        names = (
-            "mtp.fc.weight",
-            "mtp.pre_fc_norm_embedding.weight",
-            "mtp.pre_fc_norm_hidden.weight",
-        )
+        names = ("mtp.fc.weight", "mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight")
         inside, final = "mtp.layers.0.", "mtp.norm.weight"
     else:  # DeepSeek and GLM: one layer more
         inside = f"model.layers.{n_layers}."

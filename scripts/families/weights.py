@@ -42,11 +42,7 @@ def fresh(name: str, old: torch.Tensor, noise: torch.Tensor, tied: bool) -> torc
 
 def gain(name: str, tied: bool) -> float:
     """Where the head is the embedding, a model of weak layers would only repeat its last token."""
-    return (
-        TIED_GAIN
-        if tied and name.endswith(("o_proj.weight", "down_proj.weight", "c_proj.weight"))
-        else 1.0
-    )
+    return TIED_GAIN if tied and name.endswith(("o_proj.weight", "down_proj.weight", "c_proj.weight")) else 1.0
 
 
 def fan_in(name: str, matrix: torch.Tensor) -> int:

@@ -8,16 +8,8 @@ WINDOW = 8  # shorter than the prompt
 SLIDING, FULL = "sliding_attention", "full_attention"
 TURNS = {"num_hidden_layers": 5, "sliding_window": WINDOW,
          "layer_types": [FULL if index % 2 else SLIDING for index in range(5)]}  # fmt: skip
-FOURTH = {
-    "num_hidden_layers": 6,
-    "sliding_window": WINDOW,
-    "layer_types": every(6, 4, SLIDING, FULL),
-}
-SIXTH = {
-    "num_hidden_layers": 8,
-    "sliding_window": WINDOW,
-    "layer_types": every(8, 6, SLIDING, FULL),
-}
+FOURTH = {"num_hidden_layers": 6, "sliding_window": WINDOW, "layer_types": every(6, 4, SLIDING, FULL)}
+SIXTH = {"num_hidden_layers": 8, "sliding_window": WINDOW, "layer_types": every(8, 6, SLIDING, FULL)}
 SCALES = {"embedding_multiplier": 3.0, "residual_multiplier": 0.6, "attention_multiplier": 0.2,
           "logits_scaling": 1.5}  # fmt: skip
 ROTARY = {"rope_type": "default", "rope_theta": 10_000.0}

@@ -34,9 +34,7 @@ PAINT_MS = 250
 class Camera:
     """One window over the node of a home; `launcher` where its node is not to be found by the usual way."""
 
-    def __init__(
-        self, app: QApplication, home: Path, folder: Path, scale: float, launcher: Launcher | None
-    ) -> None:
+    def __init__(self, app: QApplication, home: Path, folder: Path, scale: float, launcher: Launcher | None) -> None:
         self.folder, self._scale = folder, scale
         launcher, own = launcher or NodeLauncher(Home.at(home)), home / "window"
         own.mkdir(exist_ok=True)

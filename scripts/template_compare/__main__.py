@@ -21,10 +21,7 @@ from tests.backends.template_chats import CHATS, RECORD, keep
 Json = dict[str, Any]
 
 TEMPLATES = "models/templates/"
-OPTIONS = (
-    "--jinja",
-    "--no-reasoning-preserve",
-)  # earlier thoughts are left out as the template wants
+OPTIONS = ("--jinja", "--no-reasoning-preserve")  # earlier thoughts are left out as the template wants
 DAY_S = 86_400
 
 
@@ -60,17 +57,11 @@ def rendered(program: Path, model: Path, folder: Path) -> Iterator[tuple[str, Js
     for path in sorted(folder.glob("*.jinja")):
         made: dict[str, Json] = {}
         try:
-            with serving(
-                program, model, "tiny", *OPTIONS, "--chat-template-file", str(path)
-            ) as base:
+            with serving(program, model, "tiny", *OPTIONS, "--chat-template-file", str(path)) as base:
                 for name, chat in CHATS.items():
                     status, _, body = asked(base, "POST", "/apply-template", chat)
                     told = json.loads(body)
-                    made[name] = (
-                        {"prompt": told["prompt"]}
-                        if status == 200
-                        else {"error": told["error"]["message"]}
-                    )
+                    made[name] = {"prompt": told["prompt"]} if status == 200 else {"error": told["error"]["message"]}
         except NotStarted:
             made = {name: {"error": "the server does not start with it"} for name in CHATS}
         print(path.stem, {name: len(one.get("prompt", "")) for name, one in made.items()})

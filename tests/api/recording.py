@@ -158,10 +158,7 @@ async def _plainly(client: NodeClient, path: str) -> AsyncGenerator[aiohttp.Clie
     """The answer as it is sent, which the client would already have read."""
     right = {"Authorization": f"Bearer {client.runtime.token}"}
     url = f"http://127.0.0.1:{client.runtime.port}{path}"
-    async with (
-        aiohttp.ClientSession(read_bufsize=1 << 24) as session,
-        session.get(url, headers=right) as response,
-    ):
+    async with aiohttp.ClientSession(read_bufsize=1 << 24) as session, session.get(url, headers=right) as response:
         yield response
 
 

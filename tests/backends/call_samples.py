@@ -62,13 +62,7 @@ ARGUMENTS: tuple[Json, ...] = (
     {"words": ["a < b", "c"], "where": "home\nof mine"},
 )
 NAMES = ("get_weather", "find_notes")
-CALLS: dict[str, tuple[int, ...]] = {
-    "one": (0,),
-    "other": (1,),
-    "two": (0, 1),
-    "text": (0,),
-    "none": (),
-}
+CALLS: dict[str, tuple[int, ...]] = {"one": (0,), "other": (1,), "two": (0, 1), "text": (0,), "none": ()}
 
 
 def samples(source: str) -> tuple[CallFormat | None, dict[str, list[str]]]:
@@ -109,21 +103,14 @@ def _written(source: str, one: CallFormat | None, which: Sequence[int], text: st
         return [text, f"{before}{text}{behind}"]
     calls = ""
     for as_json in (False, True) if one is None or one.payload is not Payload.PYTHON else (False,):
-        message = {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [_call(one, as_json) for one in which],
-        }
+        message = {"role": "assistant", "content": "", "tool_calls": [_call(one, as_json) for one in which]}
         rendered = _rendered(source, as_told(one, [USER, message]))
         calls = NO_THOUGHTS.sub("", cut(written_behind(rendered, plain, TEXT), 1))
         if not PYTHON.search(calls):
             break
     if one is not None and one.payload is Payload.HARMONY and text:
         begun = "<|start|>assistant"
-        return [
-            f"{text}{begun}{calls}",
-            f"<|channel|>commentary<|message|>{text}<|end|>{begun}{calls}",
-        ]
+        return [f"{text}{begun}{calls}", f"<|channel|>commentary<|message|>{text}<|end|>{begun}{calls}"]
     calls = calls.removeprefix(one.opened) if one and not text else calls
     parted = "" if not text or (behind and calls.startswith(behind)) else "\n"
     told = [f"{before}{text}{behind if parted else ''}"] if text else []
@@ -143,14 +130,7 @@ def cut(text: str, start: int = 0) -> str:
 
 
 def _rendered(source: str, messages: Sequence[Json], *, prompt: bool = False) -> str:
-    return render(
-        source,
-        messages,
-        tools=TOOLS,
-        add_generation_prompt=prompt,
-        tokens=TOKENS,
-        seconds=LOOK_SECONDS,
-    )
+    return render(source, messages, tools=TOOLS, add_generation_prompt=prompt, tokens=TOKENS, seconds=LOOK_SECONDS)
 
 
 @lru_cache(maxsize=1)
@@ -197,21 +177,13 @@ def compared() -> Iterator[tuple[str, str, Json]]:
             yield name, key, sample
 
 
-A_CHOICE = (
-    "its server takes JSON behind text for a call; here an answer that shows one is an answer"
-)
+A_CHOICE = "its server takes JSON behind text for a call; here an answer that shows one is an answer"
 OF_A_PROMPT = "its server does not know the calls that this template tells a model of"
 THOUGHT = "its server takes text before a call for a thought"
 ONE_PART = "its server reads one message to a recipient"
 DIFFERS = {  # why ours is another one, each looked at
-    **{
-        (f"meta-llama-Llama-{name}-Instruct", "text"): A_CHOICE
-        for name in ("3.1-8B", "3.2-3B", "3.3-70B")
-    },
-    **{
-        ("ibm-granite-granite-3.3-2B-Instruct", name): OF_A_PROMPT
-        for name in ("one", "other", "two", "text")
-    },
+    **{(f"meta-llama-Llama-{name}-Instruct", "text"): A_CHOICE for name in ("3.1-8B", "3.2-3B", "3.3-70B")},
+    **{("ibm-granite-granite-3.3-2B-Instruct", name): OF_A_PROMPT for name in ("one", "other", "two", "text")},
     ("Cohere2MoE", "text"): THOUGHT,
     ("CohereForAI-c4ai-command-r7b-12-2024-tool_use", "text"): THOUGHT,
     ("muse-glimmer", "text"): ONE_PART,

@@ -67,12 +67,7 @@ SECOND_CALL = {
     "function": {"name": "find_notes", "arguments": '{"words": ["coat", "<rain>"], "exact": true}'},
 }
 SECOND_RESULT = {"role": "tool", "tool_call_id": "call00002", "content": '{"notes": []}'}
-THINKS = {
-    "role": "assistant",
-    "content": "",
-    "reasoning_content": "I must look up the weather.",
-    "tool_calls": [CALL],
-}
+THINKS = {"role": "assistant", "content": "", "reasoning_content": "I must look up the weather.", "tool_calls": [CALL]}
 CHATS: dict[str, Json] = {
     "system": {"messages": [SYSTEM, *TURNS]},
     "tools": {
@@ -115,9 +110,7 @@ REFUSED = "its server refuses the chat; ours tells the call and its result in wo
 NOT_WRITTEN = "the template leaves out earlier calls, and so does its server; ours writes them as the model is told to"
 ONE_CALL = "the template writes one call of a message, and its server loses the other; ours tells one after the other"
 NO_TWO = "its server refuses two calls in a message, as the template does; ours tells one after the other"
-OWN_IDS = (
-    "its server writes the ids that it is given; ours those by which this model counts its calls"
-)
+OWN_IDS = "its server writes the ids that it is given; ours those by which this model counts its calls"
 LOST = "its server leaves out the call and its result, which this template does not know; ours tells them in words"
 WITH_CALLS = ("tools", "parallel", "thinks", "thought")
 DIFFERS = {  # why ours is another one, each looked at
@@ -137,30 +130,15 @@ DIFFERS = {  # why ours is another one, each looked at
     ("GigaChat3-10B-A1.8B", "parallel"): ONE_CALL,
     ("GigaChat3.1-10B-A1.8B", "parallel"): ONE_CALL,
     ("openai-gpt-oss-120b", "parallel"): ONE_CALL,
-    **{
-        (f"meta-llama-Llama-{name}-Instruct", "parallel"): NO_TWO
-        for name in ("3.1-8B", "3.2-3B", "3.3-70B")
-    },
-    (
-        "CohereForAI-c4ai-command-r-plus-tool_use",
-        "parallel",
-    ): "its server fails on a tool whose parameter is a list",
-    (
-        "openbmb-MiniCPM5-1B",
-        "parallel",
-    ): "its server joins the texts of a list; ours writes the list",
-    (
-        "unsloth-mistral-Devstral-Small-2507",
-        "thought",
-    ): "its server loses the text of an answer that has a thought",
+    **{(f"meta-llama-Llama-{name}-Instruct", "parallel"): NO_TWO for name in ("3.1-8B", "3.2-3B", "3.3-70B")},
+    ("CohereForAI-c4ai-command-r-plus-tool_use", "parallel"): "its server fails on a tool whose parameter is a list",
+    ("openbmb-MiniCPM5-1B", "parallel"): "its server joins the texts of a list; ours writes the list",
+    ("unsloth-mistral-Devstral-Small-2507", "thought"): "its server loses the text of an answer that has a thought",
     (
         "upstage-Solar-Open-100B",
         "thinks",
     ): "the template reads thoughts under a name by which its server does not tell them",
-    (
-        "CohereForAI-c4ai-command-r-plus-tool_use",
-        "prefill",
-    ): "its server repeats how to call before a begun answer; "
+    ("CohereForAI-c4ai-command-r-plus-tool_use", "prefill"): "its server repeats how to call before a begun answer; "
     "ours is as the template writes an answer",
     ("GLM-4.6", "prefill"): BLANKS,
     ("HuggingFaceTB-SmolLM3-3B", "prefill"): BLANKS,
@@ -173,18 +151,12 @@ DIFFERS = {  # why ours is another one, each looked at
     ("deepseek-ai-DeepSeek-V4-Flash-0731", "prefill"): OF_ITS_OWN,
     ("ibm-granite-granite-3.3-2B-Instruct", "prefill"): NO_THOUGHTS,
     ("llama-cpp-rwkv-world", "prefill"): "its server begins the thought twice",
-    (
-        "microsoft-Phi-3.5-mini-instruct",
-        "prefill",
-    ): "its server takes the sign before the answer apart",
+    ("microsoft-Phi-3.5-mini-instruct", "prefill"): "its server takes the sign before the answer apart",
     ("moonshotai-Kimi-K2", "prefill"): NO_THOUGHTS,
     ("poolside-Laguna-XS-2.1", "prefill"): BLANKS,
     ("poolside-Laguna-XS.2", "prefill"): BLANKS,
     ("unsloth-mistral-Devstral-Small-2507", "prefill"): NO_THOUGHTS,
-    (
-        "upstage-Solar-Open-100B",
-        "prefill",
-    ): "its server leaves out the sign before the answer's text",
+    ("upstage-Solar-Open-100B", "prefill"): "its server leaves out the sign before the answer's text",
 }
 
 
@@ -224,13 +196,8 @@ def _read(message: Json) -> Json:
     """As a node has it: arguments of calls are objects."""
     if not (calls := message.get("tool_calls")):
         return message
-    functions = [
-        {**one["function"], "arguments": json.loads(one["function"]["arguments"])} for one in calls
-    ]
-    return {
-        **message,
-        "tool_calls": [{**one, "function": of} for one, of in zip(calls, functions, strict=True)],
-    }
+    functions = [{**one["function"], "arguments": json.loads(one["function"]["arguments"])} for one in calls]
+    return {**message, "tool_calls": [{**one, "function": of} for one, of in zip(calls, functions, strict=True)]}
 
 
 def theirs(name: str, chat: str) -> str | None:

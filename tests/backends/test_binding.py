@@ -45,7 +45,5 @@ def test_what_cannot_be_loaded_has_one_cause(words: str, cause: str) -> None:
         ("CPU : NEON = 1 | DOTPROD = 1 | REPACK = 1 | ", True),
     ],
 )
-def test_weights_stay_as_they_lie_where_the_engine_has_avx_512(
-    engine: str, rearranged: bool
-) -> None:
+def test_weights_stay_as_they_lie_where_the_engine_has_avx_512(engine: str, rearranged: bool) -> None:
     assert binding.rearranges(engine) is rearranged

@@ -9,17 +9,7 @@ from app.core.tools.tool_grammar import calls_grammar
 from app.core.tools.tool_signs import signs_of
 from scripts.call_compare.page import PAGE, page
 from scripts.engine_source import engine
-from tests.backends.call_samples import (
-    DIFFERS,
-    REFUSED,
-    TOOLS,
-    compared,
-    expected,
-    of_template,
-    ours,
-    record,
-    theirs,
-)
+from tests.backends.call_samples import DIFFERS, REFUSED, TOOLS, compared, expected, of_template, ours, record, theirs
 from tests.backends.thought_samples import form_of
 
 NO_CALLS = {  # their templates write none, and tell a model of none

@@ -97,9 +97,7 @@ def test_the_template_of_an_entry_renders_each_chat(entry: str) -> None:
     for chat, given in CHATS.items():
         found = rendered(name, chat)
         for message in given["messages"]:
-            words = (
-                "degrees" if message["role"] == "tool" else message["content"]
-            )  # JSON may be in JSON
+            words = "degrees" if message["role"] == "tool" else message["content"]  # JSON may be in JSON
             is_left_out = (name, chat, message["role"]) in LEFT_OUT
             assert (words in found.text) is not is_left_out
         assert set(found.folded) <= FOLDED.get(name, set())

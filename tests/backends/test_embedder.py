@@ -18,9 +18,7 @@ from tests import tiny_bert
 
 @pytest.mark.parametrize("pooling", [gguf.PoolingType.MEAN, gguf.PoolingType.CLS])
 def test_the_vector_is_what_the_weights_mean(tmp_path: Path, pooling: gguf.PoolingType) -> None:
-    embedder = LlamaEmbedder(
-        str(tiny_bert.bert(tmp_path / "b.gguf", pooling)), tiny_bert.CONTEXT, 1
-    )
+    embedder = LlamaEmbedder(str(tiny_bert.bert(tmp_path / "b.gguf", pooling)), tiny_bert.CONTEXT, 1)
     try:
         for text in ("Hello", "a longer text of some words"):
             ids = embedder.tokenize(text)
@@ -35,9 +33,7 @@ def test_the_vector_is_what_the_weights_mean(tmp_path: Path, pooling: gguf.Pooli
         embedder.close()
 
 
-def test_a_causal_model_that_pools_its_last_token_keeps_nothing_between_texts(
-    tmp_path: Path,
-) -> None:
+def test_a_causal_model_that_pools_its_last_token_keeps_nothing_between_texts(tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "l.gguf", layers=2, pooling=gguf.PoolingType.LAST)
     embedder = LlamaEmbedder(str(path), 64, 1)
     try:
@@ -59,9 +55,7 @@ def test_orders_are_carried_out(tmp_path: Path) -> None:
         vectors.embed(orders.Embed(request=1, text="x"))
     path = str(tiny_bert.bert(tmp_path / "b.gguf"))
     try:
-        order = orders.OpenEmbedder(
-            request=2, path=path, context=16, threads=1, memory_limit_bytes=1 << 30
-        )
+        order = orders.OpenEmbedder(request=2, path=path, context=16, threads=1, memory_limit_bytes=1 << 30)
         opened = vectors.open(order)
         assert (opened.request, opened.width) == (2, tiny_bert.WIDTH)
         whole = vectors.embed(orders.Embed(request=3, ids=(4, 5)))
@@ -79,11 +73,7 @@ def test_a_reranker_scores_a_pair_as_its_weights_mean(tmp_path: Path) -> None:
     path = str(tiny_bert.bert(tmp_path / "r.gguf", gguf.PoolingType.RANK))
     model = LlamaEmbedder(path, tiny_bert.CONTEXT, 1)
     try:
-        for query, text in (
-            ("what is a shed", "a small house"),
-            ("what is a shed", "rain"),
-            ("a", "b"),
-        ):
+        for query, text in (("what is a shed", "a small house"), ("what is a shed", "rain"), ("a", "b")):
             ids = model.pair(query, text)
             assert model.score(ids) == pytest.approx(tiny_bert.expected_score(ids), abs=1e-3)
         with pytest.raises(StageError, match="no vectors"):
@@ -91,9 +81,7 @@ def test_a_reranker_scores_a_pair_as_its_weights_mean(tmp_path: Path) -> None:
     finally:
         model.close()
     vectors = Vectors()
-    vectors.open(
-        orders.OpenEmbedder(request=1, path=path, context=8, threads=1, memory_limit_bytes=0)
-    )
+    vectors.open(orders.OpenEmbedder(request=1, path=path, context=8, threads=1, memory_limit_bytes=0))
     short = vectors.rank(orders.Rank(request=2, query="a", text="b"))
     long = vectors.rank(orders.Rank(request=3, query="a", text="b c d e f g h i j k l m n o p"))
     vectors.close()

@@ -5,17 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from backends.contract import (
-    Hidden,
-    Layers,
-    Logits,
-    Number,
-    Role,
-    Segment,
-    StageConfig,
-    StageError,
-    Tokens,
-)
+from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, StageError, Tokens
 from backends.fake import FakeStage
 from backends.wire_numbers import bytes_of, from_wire, to_wire
 
@@ -23,9 +13,7 @@ WIDTH, PROMPT = 8, [3, 80, 81, 90, 250]
 
 
 def stage(first: int, last: int, role: Role, options: str = "") -> FakeStage:
-    return FakeStage(
-        StageConfig("fake", "fake:" + options, "", role, Layers(first, last), WIDTH, 2, 512, 64, 1)
-    )
+    return FakeStage(StageConfig("fake", "fake:" + options, "", role, Layers(first, last), WIDTH, 2, 512, 64, 1))
 
 
 def pipeline(*ends: int) -> list[FakeStage]:

@@ -37,9 +37,7 @@ def rows(family: Family) -> Iterator[Row]:
             ids, pos = (token,), pos + len(ids)
 
 
-@pytest.mark.parametrize(
-    "family", [family for family in families().values() if not family.note], ids=lambda f: f.name
-)
+@pytest.mark.parametrize("family", [family for family in families().values() if not family.note], ids=lambda f: f.name)
 def test_llamacpp_says_what_transformers_says(family: Family) -> None:
     found = list(rows(family))
     assert float(np.abs(found[0] - family.logits).max()) < MOST_APART
@@ -48,9 +46,7 @@ def test_llamacpp_says_what_transformers_says(family: Family) -> None:
         assert best == token or (margin < NEAR_TIE and row[best] - row[token] < NEAR_TIE)
 
 
-@pytest.mark.parametrize(
-    "family", [family for family in families().values() if family.note], ids=lambda f: f.name
-)
+@pytest.mark.parametrize("family", [family for family in families().values() if family.note], ids=lambda f: f.name)
 def test_what_is_known_to_differ_still_does(family: Family) -> None:
     """Else its note, and the line in docs/families-anchor.md, are no longer true."""
     first = next(rows(family))

@@ -75,9 +75,7 @@ class Writer:
         """What it writes within the grammar of a call, to its end."""
         ends = _ends(one)
         own = ((FIRST_SIGN + SIGNS.index(sign), sign in ends) for sign in sorted(_signs(one)))
-        soon = {tiny.FIRST_BYTE + ord(sign): ENDS_SOON for sign in BYTES_THAT_END} | {
-            tiny.END: ENDS_SOON
-        }
+        soon = {tiny.FIRST_BYTE + ord(sign): ENDS_SOON for sign in BYTES_THAT_END} | {tiny.END: ENDS_SOON}
         soon[tiny.FIRST_BYTE + ord('"')] = ENDS_VALUE
         soon |= {token: ENDS_VALUE if is_end else ENDS_SOON for token, is_end in own}
         sampling = Sampling(

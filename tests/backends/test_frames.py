@@ -25,12 +25,7 @@ from backends.frames import (
     read_head,
 )
 
-segments = st.builds(
-    Segment,
-    st.integers(0, 0xFFFF),
-    st.integers(0, 0xFFFF),
-    st.integers(0, 0xFFFFFFFF),
-)
+segments = st.builds(Segment, st.integers(0, 0xFFFF), st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF))
 frames = st.builds(
     Frame,
     st.sampled_from(Kind),

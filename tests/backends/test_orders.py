@@ -28,9 +28,7 @@ ANSWERS: list[orders.Answer] = [
     orders.Opened(request=1, memory_bytes=5, seconds=0.5),
     orders.Closed(request=2),
     orders.Begun(request=3),
-    orders.Vocabulary(
-        request=4, n_vocab=300, end_tokens=(1,), bos=0, adds_bos=True, has_template=False
-    ),
+    orders.Vocabulary(request=4, n_vocab=300, end_tokens=(1,), bos=0, adds_bos=True, has_template=False),
     orders.Pieces(request=4, first=0, pieces=(b"", b"\xff"), last=True),
     orders.Tokenized(request=5, ids=(1, 2)),
     orders.Rendered(request=6, text="hi"),

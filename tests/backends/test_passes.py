@@ -15,13 +15,7 @@ WIDTH, VOCABULARY = 3, 5
 
 
 def test_neighbours_with_as_many_rows_go_together() -> None:
-    segments = [
-        Segment(4, 1, 9),
-        Segment(0, 1, 7),
-        Segment(2, 8, 0),
-        Segment(1, 1, 3),
-        Segment(3, 8, 0),
-    ]
+    segments = [Segment(4, 1, 9), Segment(0, 1, 7), Segment(2, 8, 0), Segment(1, 1, 3), Segment(3, 8, 0)]
     assert neighbours(segments) == [[1, 3], [0], [2, 4]]
     assert neighbours(segments[:1]) == [[0]]
 
@@ -51,10 +45,7 @@ def test_the_parts_hold_the_rows_of_the_whole(kind: type[Tokens | Hidden], seed:
     for group in neighbours(segments):
         part, part_due = inner.take(group)
         ids = (
-            [
-                int(row[0]) // WIDTH
-                for row in np.frombuffer(part.rows, np.float32).reshape(-1, WIDTH)
-            ]
+            [int(row[0]) // WIDTH for row in np.frombuffer(part.rows, np.float32).reshape(-1, WIDTH)]
             if isinstance(part, Hidden)
             else list(part.ids)
         )

@@ -8,9 +8,7 @@ from backends.probe import features, probe
 
 X86 = "CPU : SSE3 = 1 | SSSE3 = 1 | AVX = 1 | AVX2 = 1 | F16C = 1 | FMA = 1 | REPACK = 1 |"
 ARM = "CPU : NEON = 1 | ARM_FMA = 1 | DOTPROD = 1 | SME = 0 | ACCELERATE = 1 | REPACK = 1 | "
-CUDA = (
-    "CUDA : ARCHS = 860 | USE_GRAPHS = 1 | PEER_MAX_BATCH_SIZE = 128 | CPU : SSE3 = 1 | AVX2 = 1 | "
-)
+CUDA = "CUDA : ARCHS = 860 | USE_GRAPHS = 1 | PEER_MAX_BATCH_SIZE = 128 | CPU : SSE3 = 1 | AVX2 = 1 | "
 METAL = "Metal : EMBED_LIBRARY = 1 | CPU : NEON = 1 | ARM_FMA = 1 | "
 
 

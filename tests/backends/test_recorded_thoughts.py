@@ -5,15 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scripts.engine_source import engine
-from tests.backends.thought_samples import (
-    DIFFERS,
-    form_of,
-    ours,
-    record,
-    samples,
-    sources,
-    where,
-)
+from tests.backends.thought_samples import DIFFERS, form_of, ours, record, samples, sources, where
 
 NAMES = sorted(record()["templates"])
 
@@ -30,9 +22,9 @@ def test_thoughts_are_read_as_by_llama_cpp(name: str) -> None:
     form = form_of(source)
     place = where(source, form)
     made = samples(form, place)
-    assert made == {
-        key: {"text": one["text"], "whole": one["whole"]} for key, one in kept.items()
-    }, "the samples are others: python -m scripts.thought_compare"
+    assert made == {key: {"text": one["text"], "whole": one["whole"]} for key, one in kept.items()}, (
+        "the samples are others: python -m scripts.thought_compare"
+    )
     alike = True
     for key, one in kept.items():
         theirs = tuple(one["read"].get(part, "").strip() for part in ("thought", "text"))

@@ -48,9 +48,7 @@ def answered(model: Path, rehearsals: int) -> list[bytes]:
     service = Service()
     open_stage(service, model, FIRST, Layers(0, 2), Role.FIRST)
     open_stage(service, model, LAST, Layers(2, 4), Role.LAST)
-    begin = orders.Begin(
-        request=2, pipeline=LAST.hex(), slot=0, due_from=1, sampling=GREEDY, history=(), drawn=0
-    )
+    begin = orders.Begin(request=2, pipeline=LAST.hex(), slot=0, due_from=1, sampling=GREEDY, history=(), drawn=0)
     tell(service, begin)
     token = np.array([7], "<i4").tobytes()
     heard: list[bytes] = []

@@ -72,9 +72,7 @@ def test_seeded_sampling_is_llama_cpps(stage: LlamaStage, top_k: int) -> None:
         temperature=1.3, top_k=top_k, top_p=0.9, min_p=0.02, repeat_penalty=1.2, repeat_last_n=8,
         presence_penalty=0.3, frequency_penalty=0.2, seed=99, logit_bias=((5, 2.0), (7, -50.0)),
     )  # fmt: skip
-    biases = (llama.llama_logit_bias * 2)(
-        llama.llama_logit_bias(5, 2.0), llama.llama_logit_bias(7, -50.0)
-    )
+    biases = (llama.llama_logit_bias * 2)(llama.llama_logit_bias(5, 2.0), llama.llama_logit_bias(7, -50.0))
     said = theirs(
         stage,
         [
@@ -94,10 +92,7 @@ def test_seeded_sampling_is_llama_cpps(stage: LlamaStage, top_k: int) -> None:
 @pytest.mark.parametrize("penalty", [1.0, 1.3])
 def test_greedy_is_llama_cpps(stage: LlamaStage, penalty: float) -> None:
     llama = binding.load()
-    links = [
-        llama.llama_sampler_init_penalties(N_VOCAB, 64, penalty, 0.0, 0.0),
-        llama.llama_sampler_init_greedy(),
-    ]
+    links = [llama.llama_sampler_init_penalties(N_VOCAB, 64, penalty, 0.0, 0.0), llama.llama_sampler_init_greedy()]
     assert ours(stage, replace(GREEDY, repeat_penalty=penalty)) == theirs(stage, links)
 
 
@@ -191,10 +186,7 @@ OPENS = tiny.FIRST_BYTE + ord("[")
 def followed(stage: LlamaStage, grammar: str, token: int, most: int = 200) -> int:
     """How many such tokens are taken before it is too heavy to follow."""
     sampling = replace(GREEDY, grammar=grammar)
-    sampler, logits = (
-        sampler_for(sampling, N_VOCAB, stage.vocabulary),
-        np.zeros(N_VOCAB, np.float32),
-    )
+    sampler, logits = (sampler_for(sampling, N_VOCAB, stage.vocabulary), np.zeros(N_VOCAB, np.float32))
     logits[token] = 9.0
     for n_taken in range(most):
         try:
@@ -205,9 +197,7 @@ def followed(stage: LlamaStage, grammar: str, token: int, most: int = 200) -> in
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there it is the node's deadline that ends it")
-def test_a_grammar_that_grows_with_each_token_ends_its_answer_and_nothing_else(
-    stage: LlamaStage,
-) -> None:
+def test_a_grammar_that_grows_with_each_token_ends_its_answer_and_nothing_else(stage: LlamaStage) -> None:
     """An array of itself in two ways: after n brackets there are 2 to the n ways on."""
     grammar = 'root ::= "[" root "]" | "[" root "]" | "1"'
     started, before = time.monotonic(), process.resident_bytes()

@@ -11,15 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from backends.contract import (
-    CELLS_STEP,
-    Hidden,
-    Logits,
-    Segment,
-    Stage,
-    Tokens,
-    keeps_apart,
-)
+from backends.contract import CELLS_STEP, Hidden, Logits, Segment, Stage, Tokens, keeps_apart
 from backends.llamacpp.stage import LlamaStage
 from testbed import tiny
 from tests.backends import cutting

@@ -100,9 +100,7 @@ class Shelf:
 
 
 @pytest.fixture(scope="module", params=CASES)
-def shelf(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Shelf]:
+def shelf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp(request.param)
         yield Shelf(folder / "whole.gguf", CASES[request.param], stack)

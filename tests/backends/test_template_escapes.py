@@ -89,9 +89,7 @@ def test_there_are_fifty_of_them() -> None:
     assert len(set(ESCAPES)) >= 50
 
 
-def test_a_template_is_compiled_once_and_keeps_nothing_of_a_chat(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_template_is_compiled_once_and_keeps_nothing_of_a_chat(monkeypatch: pytest.MonkeyPatch) -> None:
     made, environment = list[str](), sandbox._environment
 
     def noted() -> ImmutableSandboxedEnvironment:

@@ -27,9 +27,7 @@ def test_json_is_as_models_have_seen_it_in_training() -> None:
 
 
 def test_what_a_model_wrote_may_be_marked_for_training() -> None:
-    template = (
-        "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}!{% endfor %}"
-    )
+    template = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}!{% endfor %}"
     assert render(template, HELLO) == "Hello!"
 
 

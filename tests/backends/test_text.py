@@ -58,9 +58,7 @@ def test_all_pieces_come_in_parts(text: Text) -> None:
 
 
 def test_its_template_is_applied(text: Text) -> None:
-    assert render(text.template, MESSAGES) == (
-        "<|im_start|>user\nGrüße <|im_end|><|im_end|>\n<|im_start|>assistant\n"
-    )
+    assert render(text.template, MESSAGES) == ("<|im_start|>user\nGrüße <|im_end|><|im_end|>\n<|im_start|>assistant\n")
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -18,9 +18,7 @@ from testbed import tiny
 
 
 def answered(path: Path, begin: int) -> tuple[list[bytes], set[int]]:
-    config = StageConfig(
-        "llamacpp", str(path), "", Role.WHOLE, Layers(0, 2), 256, 1, 768, 64, 2, begin_threads=begin
-    )
+    config = StageConfig("llamacpp", str(path), "", Role.WHOLE, Layers(0, 2), 256, 1, 768, 64, 2, begin_threads=begin)
     stage, told, threads, token = LlamaStage(config), [], set(), 5
     for pos in range(600):
         out = stage.forward(Tokens((Segment(0, 1, pos),), [token]), [0])
@@ -32,9 +30,7 @@ def answered(path: Path, begin: int) -> tuple[list[bytes], set[int]]:
     return told, threads
 
 
-def test_looking_for_a_number_changes_no_logit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looking_for_a_number_changes_no_logit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a quiet machine: every step takes as long. Tries happen, where they cannot be seen in what comes out."""
     ticks = itertools.count()
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.01))
@@ -47,15 +43,8 @@ def test_looking_for_a_number_changes_no_logit(
 
 def of_many(path: Path, begin: int, seed: int) -> tuple[list[bytes], list[int]]:
     """Eight sequences that share their cells: they grow in turns, and are cut back and forgotten by chance."""
-    config = StageConfig(
-        "llamacpp", str(path), "", Role.WHOLE, Layers(0, 2), 256, 8, 768, 64, 2, begin_threads=begin
-    )
-    stage, told, threads, chance = (
-        LlamaStage(config),
-        list[bytes](),
-        list[int](),
-        random.Random(seed),
-    )
+    config = StageConfig("llamacpp", str(path), "", Role.WHOLE, Layers(0, 2), 256, 8, 768, 64, 2, begin_threads=begin)
+    stage, told, threads, chance = (LlamaStage(config), list[bytes](), list[int](), random.Random(seed))
     ends = [0] * 8
     for _ in range(500):
         slot = chance.randrange(8)
@@ -78,9 +67,7 @@ def of_many(path: Path, begin: int, seed: int) -> tuple[list[bytes], list[int]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
-def test_nor_with_many_that_share_their_cells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_nor_with_many_that_share_their_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """The first cells are looked at whole: there it looks for its number, and further on it has found one."""
     ticks = itertools.count()
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(ticks) * 0.01))

@@ -38,17 +38,11 @@ GLM = "<tool_call>clock\n{}</tool_call>"
 
 
 def qwen(**arguments: str) -> str:
-    return QWEN.format(
-        "".join(f"<parameter={k}>\n{v}\n</parameter>\n" for k, v in arguments.items())
-    )
+    return QWEN.format("".join(f"<parameter={k}>\n{v}\n</parameter>\n" for k, v in arguments.items()))
 
 
 def glm(**arguments: str) -> str:
-    return GLM.format(
-        "".join(
-            f"<arg_key>{k}</arg_key>\n<arg_value>{v}</arg_value>\n" for k, v in arguments.items()
-        )
-    )
+    return GLM.format("".join(f"<arg_key>{k}</arg_key>\n<arg_value>{v}</arg_value>\n" for k, v in arguments.items()))
 
 
 def kimi(*texts: str) -> str:
@@ -148,9 +142,7 @@ def test_a_model_may_call_or_answer_in_the_form_that_is_asked(vocab: str, style:
 
 
 @pytest.mark.parametrize("style", OF_EACH)
-def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(
-    vocab: str, style: str
-) -> None:
+def test_a_tool_of_a_schema_that_cannot_be_kept_takes_what_the_model_writes(vocab: str, style: str) -> None:
     odd = {"type": "object", "properties": {"zone": {"type": "string", "pattern": "x"}}}
     grammar, call = calls_or_json(FORMATS[style], {"clock": odd}, True, ANSWER), OF_EACH[style]
     finder, mine = CallFinder(FORMATS[style], {"clock": odd}), call.replace("UTC", "X <y")

@@ -19,12 +19,7 @@ from testbed import tiny
 from tests.backends.cutting import config
 
 WIDTH = 256
-RUNS = [
-    (Role.FIRST, Layers(0, 1)),
-    (Role.MIDDLE, Layers(1, 2)),
-    (Role.LAST, Layers(2, 3)),
-    (Role.WHOLE, Layers(0, 3)),
-]
+RUNS = [(Role.FIRST, Layers(0, 1)), (Role.MIDDLE, Layers(1, 2)), (Role.LAST, Layers(2, 3)), (Role.WHOLE, Layers(0, 3))]
 
 
 @contextmanager

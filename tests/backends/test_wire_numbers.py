@@ -35,9 +35,7 @@ def test_each_type_keeps_its_precision(n: int, width: int, seed: int, scale: flo
 
 
 @given(st.integers(0, 99), st.floats(65519, LARGEST, width=32))
-def test_f16_holds_a_massive_activation_and_leaves_the_other_rows_as_they_are(
-    seed: int, massive: float
-) -> None:
+def test_f16_holds_a_massive_activation_and_leaves_the_other_rows_as_they_are(seed: int, massive: float) -> None:
     sent = rows(3, 64, seed)
     sent[1, 5] = massive
     there = there_and_back(sent, Number.F16)

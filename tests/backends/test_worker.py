@@ -103,9 +103,7 @@ def following(before: Frame, slot: int = 0) -> Frame:
     return Frame(Kind.FOLLOW, PIPELINE, 1, 2, Number.IDS, segments, encode(before))
 
 
-def test_a_first_run_follows_with_the_sampled_token_in_the_same_trip(
-    halves: tuple[Pipe, Frame],
-) -> None:
+def test_a_first_run_follows_with_the_sampled_token_in_the_same_trip(halves: tuple[Pipe, Frame]) -> None:
     pipe, last = halves
     pipe.send(following(last))
     sampled, hidden = pipe.receive(), pipe.receive()
@@ -262,9 +260,7 @@ def test_what_native_code_prints_does_not_reach_the_pipe(tmp_path: Path) -> None
         assert str(broken) in pipe.words()
 
 
-def test_a_real_model_split_over_three_workers_at_f16_answers_like_the_whole(
-    tmp_path: Path,
-) -> None:
+def test_a_real_model_split_over_three_workers_at_f16_answers_like_the_whole(tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", layers=6, quant="Q8_0")
     answers = []
     for cuts in ((), (2, 4)):
@@ -394,7 +390,5 @@ def test_of_the_binding_a_worker_has_what_it_needs_and_no_flawed_disk_cache() ->
         "assert not hasattr(sys.modules['diskcache'], '__file__')\n"
         "assert not [name for name in sys.modules if name.startswith('diskcache.')]\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], env=worker_pipe.environment(), check=False
-    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=worker_pipe.environment(), check=False)
     assert done.returncode == 0

@@ -62,17 +62,12 @@ def samples(form: ReasoningFormat, place: Begins) -> dict[str, Json]:
     found = {
         "a thought": (begin + THOUGHT + end + answer, True),
         "a thought that is cut": (begin + THOUGHT[:-4], False),
-        "an answer that is cut": (
-            begin + THOUGHT + end + answer.partition(ANSWER)[0] + ANSWER[:-3],
-            False,
-        ),
+        "an answer that is cut": (begin + THOUGHT + end + answer.partition(ANSWER)[0] + ANSWER[:-3], False),
         "an empty thought": (begin + end + answer, True),
     }
     if not place.in_thought:
         found["no thought"] = (answer, True)
-    if (
-        form.is_habit
-    ):  # llama.cpp looks for no thoughts then; what models write by habit is parted all the same
+    if form.is_habit:  # llama.cpp looks for no thoughts then; what models write by habit is parted all the same
         found = {"no thought": (answer, True)}
     return {key: {"text": text, "whole": whole} for key, (text, whole) in found.items()}
 
@@ -84,10 +79,7 @@ def ours(form: ReasoningFormat, place: Begins, text: str, step: int) -> tuple[st
     for at in range(0, len(text), step):
         parts += splitter.push(text[at : at + step])
     parts += splitter.flush()
-    told = {
-        kind: "".join(part.text for part in parts if part.kind is kind)
-        for kind in (Kind.THOUGHT, Kind.ANSWER)
-    }
+    told = {kind: "".join(part.text for part in parts if part.kind is kind) for kind in (Kind.THOUGHT, Kind.ANSWER)}
     return told[Kind.THOUGHT].strip(), told[Kind.ANSWER].strip()
 
 

@@ -115,9 +115,7 @@ def opened(
 
 
 def begun(slot: int, due_from: int, sampling: Sampling, pipeline: bytes = PIPELINE) -> orders.Begin:
-    return orders.Begin(
-        request=2, pipeline=pipeline.hex(), slot=slot, due_from=due_from, sampling=sampling
-    )
+    return orders.Begin(request=2, pipeline=pipeline.hex(), slot=slot, due_from=due_from, sampling=sampling)
 
 
 def step(

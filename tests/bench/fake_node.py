@@ -8,10 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-DONE = {
-    "/models": {"model": {"name": "fake"}},
-    "/load": {"loaded": {"state": "ready", "fetched_bytes": 0}},
-}
+DONE = {"/models": {"model": {"name": "fake"}}, "/load": {"loaded": {"state": "ready", "fetched_bytes": 0}}}
 PLAIN: dict[str, dict[str, Any]] = {
     "/pairing": {"code": "123456", "address": "127.0.0.1:1"},
     "/pairing/join": {"machine": {"id": "x", "name": "host"}},

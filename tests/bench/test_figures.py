@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bench.figures import (
-    Timeline,
-    agreement,
-    alone,
-    percentile,
-    ratios,
-    steady,
-    summaries,
-    summary,
-    together,
-)
+from bench.figures import Timeline, agreement, alone, percentile, ratios, steady, summaries, summary, together
 
 
 def test_one_stream() -> None:
-    assert alone(Timeline(((2.0, 2.1, 2.2, 2.3),))) == {
-        "ttft_s": 2.0,
-        "decode_ms": pytest.approx(100.0),
-    }
+    assert alone(Timeline(((2.0, 2.1, 2.2, 2.3),))) == {"ttft_s": 2.0, "decode_ms": pytest.approx(100.0)}
 
 
 def test_one_token_has_no_pace() -> None:
@@ -46,9 +33,7 @@ def test_a_stream_without_tokens_is_refused(times: tuple[tuple[float, ...], ...]
         Timeline(times)
 
 
-@pytest.mark.parametrize(
-    ("share", "value"), [(0.0, 1.0), (0.5, 2.0), (0.51, 3.0), (0.99, 4.0), (1.0, 4.0)]
-)
+@pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 2.0), (0.51, 3.0), (0.99, 4.0), (1.0, 4.0)])
 def test_percentile_is_a_value_that_was_measured(share: float, value: float) -> None:
     assert percentile([3.0, 1.0, 4.0, 2.0], share) == value
 
@@ -80,8 +65,6 @@ def test_summaries_leave_out_what_is_missing() -> None:
     assert found["a"].mean == 2.0
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "n"), [([1, 2, 3], [1, 2, 4], 2), ([1], [1, 2], 1), ([], [1], 0)]
-)
+@pytest.mark.parametrize(("ours", "theirs", "n"), [([1, 2, 3], [1, 2, 4], 2), ([1], [1, 2], 1), ([], [1], 0)])
 def test_agreement(ours: list[int], theirs: list[int], n: int) -> None:
     assert agreement(ours, theirs) == n

@@ -26,7 +26,4 @@ def test_busy() -> None:
 
 
 def test_middle_takes_each_entry_by_itself() -> None:
-    assert middle([{"a": 1.0, "b": 9.0}, {"a": 3.0, "b": 7.0}, {"a": 2.0, "b": 8.0}]) == {
-        "a": 2.0,
-        "b": 8.0,
-    }
+    assert middle([{"a": 1.0, "b": 9.0}, {"a": 3.0, "b": 7.0}, {"a": 2.0, "b": 8.0}]) == {"a": 2.0, "b": 8.0}

@@ -34,9 +34,7 @@ def options(tmp_path: Path) -> Options:
 
 
 @pytest.fixture
-def side(
-    family: Children, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> pool.PoolSide:
+def side(family: Children, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pool.PoolSide:
     monkeypatch.setattr(pool, "POOLHOUSE", FAKE_NODE)
     return pool.PoolSide(family, options, [Place(), Place()], tmp_path / "homes", n_layers=8)
 

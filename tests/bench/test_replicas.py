@@ -28,9 +28,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(parse(words), facts, {}, tmp_path / "homes")
 
 
-def test_both_households_are_asked_the_same_by_turns(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_households_are_asked_the_same_by_turns(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str]] = []
     loads: list[Any] = []
     ask, use = part.WholeModelSide.ask, part.WholeModelSide.use
@@ -60,9 +58,7 @@ def test_both_households_are_asked_the_same_by_turns(
     assert "≥ 1.95" in told
 
 
-def test_a_model_that_is_not_on_each_machine_is_no_figure(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_not_on_each_machine_is_no_figure(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part, "REQUESTS", 7)  # the stand-in then holds it on one machine only
     with pytest.raises(ChildFailed, match="pool holds the model on 1 machines"):
         part.replicas(bench)

@@ -26,9 +26,7 @@ def test_both_are_asked_the_same_by_turns_and_held_against_the_bar(
     monkeypatch.setattr(pool, "POOLHOUSE", FAKE_NODE)
     monkeypatch.setattr(part.BareSide, "program", FAKE_NODE)
     words = ["steady", "--runs", "2", "--prompt", "8", "--output", "4", "--out", str(tmp_path)]
-    bench = Bench(
-        parse(words), ModelFacts("fake.gguf", 1, "0", 1000, 8, (1,) * 8), {}, tmp_path / "homes"
-    )
+    bench = Bench(parse(words), ModelFacts("fake.gguf", 1, "0", 1000, 8, (1,) * 8), {}, tmp_path / "homes")
     asked: list[tuple[str, str]] = []
     ask = pool.PoolSide.ask
 
@@ -44,15 +42,11 @@ def test_both_are_asked_the_same_by_turns_and_held_against_the_bar(
     data = bench.sections["steady"]
     assert data["same"]
     assert {len(each) for each in data["rounds"].values()} == {2}
-    assert {result.bar.other for result in data["bars"]} == {
-        "bare"
-    }  # one stream at least: answers may not meet
+    assert {result.bar.other for result in data["bars"]} == {"bare"}  # one stream at least: answers may not meet
     assert "≥ 0.99" in bench.texts[0]
 
 
-async def test_what_is_switched_off_is_what_a_node_would_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_is_switched_off_is_what_a_node_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should a name change, the part must not measure a node that does all of it."""
     taken: dict[tuple[str, str], Any] = {}
 

@@ -26,10 +26,7 @@ async def many(home: Household, first: int, n: int, until_s: float, kinds: Seque
         ends[told.end] += 1
         mark = "WRONG" if told.wrong else "ok"
         if told.wrong or not told.end.startswith("import"):
-            print(
-                f"{seed} {mark} {told.seconds:.1f} s, {told.what} | {told.end} | {told.sentence}",
-                flush=True,
-            )
+            print(f"{seed} {mark} {told.seconds:.1f} s, {told.what} | {told.end} | {told.sentence}", flush=True)
         for wrong in told.wrong:
             print("      ", wrong, flush=True)
         n_wrong += bool(told.wrong)
@@ -46,14 +43,9 @@ def main() -> None:
     words.add_argument("--minutes", type=float, default=60.0)
     words.add_argument("--only", choices=KINDS, action="append")
     given = words.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="poolhouse-broken") as folder,
-        household(Path(folder)) as home,
-    ):
+    with tempfile.TemporaryDirectory(prefix="poolhouse-broken") as folder, household(Path(folder)) as home:
         until_s = time.monotonic() + 60 * given.minutes
-        raise SystemExit(
-            bool(asyncio.run(many(home, given.first, given.n, until_s, given.only or KINDS)))
-        )
+        raise SystemExit(bool(asyncio.run(many(home, given.first, given.n, until_s, given.only or KINDS))))
 
 
 if __name__ == "__main__":

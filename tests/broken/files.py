@@ -43,10 +43,7 @@ def parts_of(path: Path) -> Parts:
     """The parts of a sound file."""
     header, whole = read_header(path), path.read_bytes()
     entries = {key: header.raw[one.start : one.end] for key, one in header.entries.items()}
-    tensors = [
-        (name, one, whole[one.offset : one.offset + one.n_bytes])
-        for name, one in header.tensors.items()
-    ]
+    tensors = [(name, one, whole[one.offset : one.offset + one.n_bytes]) for name, one in header.tensors.items()]
     return Parts(header, header.alignment, entries, tensors)
 
 
@@ -121,9 +118,7 @@ def _entries(chance: Random, parts: Parts, kind: str) -> str:
         del parts.entries[key]
         return key
     if kind == "entry of another kind":
-        other = chance.choice(
-            [one for one in (*tensor_types.SCALARS, tensor_types.STRING) if one != value.kind]
-        )
+        other = chance.choice([one for one in (*tensor_types.SCALARS, tensor_types.STRING) if one != value.kind])
         values = [1, 0][: chance.choice((1, 1, 2))]
         parts.entries[key] = entry(key, other, values, is_list=len(values) > 1)
         return f"{key} is of kind {other}"
@@ -164,28 +159,20 @@ def _tensors(chance: Random, parts: Parts, kind: str) -> str:
             return f"{name} is called {new}"
         case "tensor again":
             layer = name.split(".")
-            new = (
-                ".".join([layer[0], "99", *layer[2:]])
-                if name.startswith("blk.")
-                else f"blk.0.{name}"
-            )
+            new = ".".join([layer[0], "99", *layer[2:]]) if name.startswith("blk.") else f"blk.0.{name}"
             parts.tensors.append((new, one, data))
             return f"{name} also as {new}"
         case "shape":
             shape = list(one.shape)
             place = chance.randrange(len(shape))
-            shape[place] = max(
-                1, chance.choice((shape[place] // 2, shape[place] - 32, shape[place] * 2, 32))
-            )
+            shape[place] = max(1, chance.choice((shape[place] // 2, shape[place] - 32, shape[place] * 2, 32)))
             if chance.random() < 0.3:
                 shape = list(reversed(one.shape))
             now = replace(one, shape=tuple(shape))
             parts.tensors[at] = (name, now, _sized(now, data))
             return f"{name} is {shape}, was {list(one.shape)}"
         case "type":
-            other = chance.choice(
-                [known for known in sorted(tensor_types.TENSORS) if known != one.kind]
-            )
+            other = chance.choice([known for known in sorted(tensor_types.TENSORS) if known != one.kind])
             now = replace(one, kind=other)
             parts.tensors[at] = (name, now, _sized(now, data))
             return f"{name} is of type {other}, was {one.kind}"
@@ -222,8 +209,6 @@ def _offset(chance: Random, parts: Parts, data: bytearray) -> str:
     (n_dims,) = struct.unpack_from("<I", data, at)
     at += 4 + 8 * n_dims + 4
     (now,) = struct.unpack_from("<Q", data, at)
-    far = chance.choice(
-        (0, now + parts.alignment, now - parts.alignment, now + 1, 1 << 40, (1 << 64) - 32)
-    )
+    far = chance.choice((0, now + parts.alignment, now - parts.alignment, now + 1, 1 << 40, (1 << 64) - 32))
     struct.pack_into("<Q", data, at, far % (1 << 64))
     return f"of {name} is {far}, was {now}"

@@ -15,10 +15,7 @@ from tests.broken.files import retyped, without_numbers
 from tests.broken.household import Household, Told, household, source
 
 LLAMA, GEMMA = source("llama"), source("gemma2")
-ASSERTS, CRASHES = (
-    27,
-    9,
-)  # 64-bit integers, and a type that no weights have: what the engine makes of them
+ASSERTS, CRASHES = (27, 9)  # 64-bit integers, and a type that no weights have: what the engine makes of them
 
 
 def flipped(path: Path) -> None:
@@ -80,9 +77,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Household]:
 def test_a_broken_file_is_named_and_no_machine(what: str, home: Household) -> None:
     make, meanwhile, alone, end = FILES[what]
     make(home.path)
-    told = asyncio.run(
-        home.tell(Told(1, what), alone=alone, meanwhile=meanwhile or (lambda _: None))
-    )
+    told = asyncio.run(home.tell(Told(1, what), alone=alone, meanwhile=meanwhile or (lambda _: None)))
     assert (told.end, told.wrong) == (end, [])
     assert re.search("other file|Put it back|import it again", told.sentence)
 

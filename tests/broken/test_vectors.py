@@ -100,9 +100,7 @@ async def judged(home: Household, api: Open, *, ranks: bool) -> str:
 
 @pytest.mark.parametrize("ranks", [False, True])
 @pytest.mark.parametrize("what", FILES)
-async def test_it_is_told_as_the_file_s_fault(
-    home: Household, api: Open, what: str, ranks: bool
-) -> None:
+async def test_it_is_told_as_the_file_s_fault(home: Household, api: Open, what: str, ranks: bool) -> None:
     pooling = gguf.PoolingType.RANK if ranks else gguf.PoolingType.MEAN
     FILES[what](tiny_bert.bert(home.path, pooling))
     words = await judged(home, api, ranks=ranks)
@@ -111,9 +109,7 @@ async def test_it_is_told_as_the_file_s_fault(
 
 @pytest.mark.many(keep=2)
 @pytest.mark.parametrize("seed", range(10))
-async def test_one_that_is_broken_by_chance(
-    home: Household, api: Open, tmp_path: Path, seed: int
-) -> None:
+async def test_one_that_is_broken_by_chance(home: Household, api: Open, tmp_path: Path, seed: int) -> None:
     ranks = bool(seed % 2)
     pooling = gguf.PoolingType.RANK if ranks else gguf.PoolingType.MEAN
     broken(tiny_bert.bert(tmp_path / "whole.gguf", pooling), home.path, seed)

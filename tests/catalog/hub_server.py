@@ -187,9 +187,7 @@ async def serving(data: bytes, file: str = FILE) -> AsyncGenerator[HubServer, No
     hub.router.add_get("/api/models/{owner}/{name}", server.model)
     hub.router.add_get("/{owner}/{name}/resolve/{revision}/{file:.+}", server.resolve)
     store.router.add_get("/blob", server.blob)
-    runners = [
-        web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1) for app in (hub, store)
-    ]
+    runners = [web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1) for app in (hub, store)]
     try:
         for runner in runners:
             await runner.setup()

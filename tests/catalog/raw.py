@@ -29,13 +29,7 @@ def array(key: str, kind: int, count: int, items: bytes) -> bytes:
     return entry(key, ARRAY, struct.pack("<IQ", kind, count) + items)
 
 
-def tensor(
-    name: str | bytes,
-    shape: tuple[int, ...],
-    kind: int = 0,
-    offset: int = 0,
-    dims: int | None = None,
-) -> bytes:
+def tensor(name: str | bytes, shape: tuple[int, ...], kind: int = 0, offset: int = 0, dims: int | None = None) -> bytes:
     n = len(shape) if dims is None else dims
     place = struct.pack("<IQ", kind, offset)
     return text(name) + struct.pack(f"<I{len(shape)}Q", n, *shape) + place
@@ -65,15 +59,11 @@ class Raw:
 SIZES = {"block_count": 2, "embedding_length": 8, "context_length": 64, "attention.head_count": 2}
 
 
-def small(
-    without: str = "", more: list[bytes] | None = None, architecture: str = "llama", **changed: int
-) -> Raw:
+def small(without: str = "", more: list[bytes] | None = None, architecture: str = "llama", **changed: int) -> Raw:
     """A valid little model; one key left out, or numbers changed (`attention_head_count=0`)."""
     sizes = {name: changed.get(name.replace(".", "_"), value) for name, value in SIZES.items()}
     entries = [string("general.architecture", architecture)]
-    entries += [
-        number(f"{architecture}.{name}", value) for name, value in sizes.items() if name != without
-    ]
+    entries += [number(f"{architecture}.{name}", value) for name, value in sizes.items() if name != without]
     tensors = [
         tensor("token_embd.weight", (8, 4), offset=0),
         tensor("blk.0.attn_norm.weight", (8,), offset=128),

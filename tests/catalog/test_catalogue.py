@@ -35,9 +35,7 @@ UNKNOWN_HASH = {"gemma-3-27b", "granite-4.0-h-small", "kimi-k2.6", "deepseek-v3.
 
 def test_every_file_is_promised_to_the_byte_or_says_that_it_is_not() -> None:
     """Its hash, or that of each of its files, is known; where it is not, the household pins the first one."""
-    unknown = {
-        offer.id for offer in shipped().models for one in offer.files if one.whole_hash is None
-    }
+    unknown = {offer.id for offer in shipped().models for one in offer.files if one.whole_hash is None}
     assert unknown == UNKNOWN_HASH, "docs/catalogue.md counts them"
     pinned = [offer for offer in shipped().models if offer.is_pinned]
     assert len(pinned) >= 50
@@ -52,9 +50,7 @@ def test_the_document_says_how_many_hashes_are_unknown() -> None:
     files = [one for offer in known.models for one in offer.files]
     text = (FILE.parents[1] / "docs" / "catalogue.md").read_text("utf-8")
     hashed = [one for one in files if one.whole_hash]
-    at_commit = [
-        one for offer in known.models if offer.is_pinned for one in offer.files if one.whole_hash
-    ]
+    at_commit = [one for offer in known.models if offer.is_pinned for one in offer.files if one.whole_hash]
     for said in (
         f"{len(known.models)} models",
         f"{len(files)} versions",
@@ -125,9 +121,7 @@ def test_there_is_a_first_model_for_every_household() -> None:
 
 
 def test_a_model_in_several_files_is_promised_file_by_file() -> None:
-    several = [
-        (offer, one) for offer in shipped().models for one in offer.files if parts_of(one.file)
-    ]
+    several = [(offer, one) for offer in shipped().models for one in offer.files if parts_of(one.file)]
     assert {offer.id for offer, _ in several} >= {"gpt-oss-120b", "glm-4.5-air"}
     for offer, one in several:
         assert one.file == part_names(one.file)[0], "the first is the one that is asked for"
@@ -148,9 +142,7 @@ def test_every_entry_is_described_in_german_too() -> None:
 
 
 def test_amounts_are_in_the_units_of_the_window() -> None:
-    said = [
-        words for offer in shipped().models for words in (offer.about, *offer.about_in.values())
-    ]
+    said = [words for offer in shipped().models for words in (offer.about, *offer.about_in.values())]
     assert not [words for words in said if " GB" in words]
     assert [words for words in said if " GiB" in words]
 
@@ -219,9 +211,7 @@ def test_what_is_not_there_is_said(name: str, code: str) -> None:
         {"licence": ""},
     ],
 )
-def test_a_catalogue_that_was_changed_badly_is_refused(
-    change: dict[str, object], tmp_path: Path
-) -> None:
+def test_a_catalogue_that_was_changed_badly_is_refused(change: dict[str, object], tmp_path: Path) -> None:
     whole = json.loads(FILE.read_text("utf-8"))
     first = whole["models"][0]
     for key, value in change.items():

@@ -107,10 +107,7 @@ def test_the_same_bytes_are_one_model_wherever_they_lie(home: Home) -> None:
 
 
 def test_the_same_weights_have_the_same_id(home: Home) -> None:
-    one, same, other = (
-        home.add(name, layers=2, seed=seed).model.id
-        for name, seed in (("a", 0), ("b", 0), ("c", 1))
-    )
+    one, same, other = (home.add(name, layers=2, seed=seed).model.id for name, seed in (("a", 0), ("b", 0), ("c", 1)))
     assert one == same != other
 
 
@@ -252,9 +249,7 @@ def test_the_guide_is_always_there(home: Home) -> None:
     assert len(shelf.entries()) == 2
 
 
-def test_the_guide_answers_where_the_disk_is_full(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_guide_answers_where_the_disk_is_full(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, data: bytes) -> None:
         raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=len(data), free_bytes=0)
 
@@ -280,9 +275,7 @@ def test_a_broken_guide_hides_no_other(home: Home) -> None:
 def test_what_a_model_said_on_one_machine_is_kept_with_it(home: Home) -> None:
     entry = home.add("m", layers=2)
     said_then = (((3, -0.5), (3, -0.5)),)
-    (
-        in_the_way := home.folder / "models" / "m.json.new"
-    ).mkdir()  # as a full disk: it cannot be written
+    (in_the_way := home.folder / "models" / "m.json.new").mkdir()  # as a full disk: it cannot be written
     home.shelf.keep_proof(entry, said_then)
     assert home.shelf.get("m").proof == ()
     in_the_way.rmdir()

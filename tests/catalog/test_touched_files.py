@@ -40,9 +40,7 @@ def touched(entry: Entry) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows tells of no change that sets the time back")
-def test_a_file_whose_rights_changed_is_hashed_once_for_it(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_whose_rights_changed_is_hashed_once_for_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = home.add("m", layers=2)
     home.shelf.keep_proof(entry, (((1, 0.5),),))
     hashed = counted(home, monkeypatch)
@@ -52,10 +50,7 @@ def test_a_file_whose_rights_changed_is_hashed_once_for_it(
         again = home.shelf.verify(entry, lambda done, total: told.append((done, total)))  # noqa: B023
         assert told[-1][0] == told[-1][1] > 0, "its progress was shown"
         assert home.shelf.verify(entry) == again, "by who still has what was known before, too"
-        assert (
-            Shelf(home.folder / "models", home.folder / "guide.gguf", home.stages).verify(entry)
-            == again
-        )
+        assert Shelf(home.folder / "models", home.folder / "guide.gguf", home.stages).verify(entry) == again
         assert len(hashed) == times
         assert again.proof == (((1, 0.5),),), "it is the same model, and says the same"
 

@@ -50,9 +50,7 @@ def test_a_thousand_names_are_refused_or_stay_inside() -> None:
     """On the hub, that is: here a download is called by its hash, so a device's name does no harm."""
     files = [file for name in names(1000) for file in (name, f"{name}.gguf", f"folder/{name}.gguf")]
     repositories = [
-        repository
-        for name in names(1000)
-        for repository in (name, f"owner/{name}", f"{name}/model", f"owner/{name}/x")
+        repository for name in names(1000) for repository in (name, f"owner/{name}", f"{name}/model", f"owner/{name}/x")
     ]
     taken = [file for file in files if is_taken("owner/model", file)]
     asked = [one for one in repositories if is_taken(one, "model.gguf")]

@@ -47,9 +47,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def poolhouse(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
-) -> Callable[..., Said]:
+def poolhouse(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path) -> Callable[..., Said]:
     """`poolhouse("status", "--json")` runs the command with this test's home."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("FORCE_COLOR", raising=False)

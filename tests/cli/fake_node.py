@@ -67,12 +67,7 @@ class FakeNode:
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        runtime = {
-            "pid": os.getpid(),
-            "port": runner.addresses[0][1],
-            "token": TOKEN,
-            "version": self.version,
-        }
+        runtime = {"pid": os.getpid(), "port": runner.addresses[0][1], "token": TOKEN, "version": self.version}
         self.home.mkdir(parents=True, exist_ok=True)
         (self.home / "runtime.json").write_text(json.dumps(runtime))
         self._ready.set()

@@ -56,10 +56,7 @@ def test_keys_are_shown_made_rotated_and_removed(den: TestNode) -> None:
     assert "cannot be the name of a key" in refused.stderr
     assert den.run("api", "key", "--rotate", "--remove").returncode == 2
     mistyped = den.run("api", "key", "defualt", "--rotate")
-    assert (mistyped.returncode, mistyped.stderr) == (
-        1,
-        "There is no key called defualt. There are: default.\n",
-    )
+    assert (mistyped.returncode, mistyped.stderr) == (1, "There is no key called defualt. There are: default.\n")
     assert said(den, "key").strip() == new["key"]
 
 
@@ -69,17 +66,13 @@ def test_host_names_and_origins_are_allowed_one_by_one_listed_and_removed(den: T
     said(den, "on", "--port", port, "--host-name", "host.docker.internal", "--host-name", "pool")
     on = said(den, "on", "--origin", "http://localhost:3000", "--origin", "app://obsidian.md/")
     assert "by these host names: host.docker.internal, pool." in on
-    assert (
-        "from these origins may ask and read answers: http://localhost:3000, app://obsidian.md."
-        in " ".join(on.split())
+    assert "from these origins may ask and read answers: http://localhost:3000, app://obsidian.md." in " ".join(
+        on.split()
     )
     assert said(den, "status") == on
     on = said(den, "on", "--no-host-name", "pool", "--no-origin", "http://localhost:3000")
     told = json.loads(said(den, "status", "--json"))
-    assert (told["host_names"], told["origins"]) == (
-        ["host.docker.internal"],
-        ["app://obsidian.md"],
-    )
+    assert (told["host_names"], told["origins"]) == (["host.docker.internal"], ["app://obsidian.md"])
     refused = den.run("api", "on", "--origin", "*")
     assert (refused.returncode, "is not a web origin" in refused.stderr) == (1, True)
     said(den, "on", "--no-host-name", "host.docker.internal", "--no-origin", "app://obsidian.md")

@@ -8,17 +8,7 @@ import pytest
 
 from app.cli.shapes import Answer, read
 from app.core.bench import Round, Timed, energy, figures, percentile, prompt_ids, spread, stages
-from tests.cli.answers import (
-    ANSWER,
-    KITCHEN,
-    LOADED,
-    MODELS,
-    PLAN,
-    SNAPSHOT,
-    STAGES,
-    Json,
-    streamed,
-)
+from tests.cli.answers import ANSWER, KITCHEN, LOADED, MODELS, PLAN, SNAPSHOT, STAGES, Json, streamed
 from tests.cli.fake_node import Failed, FakeNode, Lines, error
 
 KNOWN = read({**ANSWER, "token_ids": list(range(11)), "prompt_tokens": 100}, Answer)
@@ -76,9 +66,7 @@ def test_the_percentile_is_nearest_rank(n: int, rank: int) -> None:
 
 
 def test_prompts_differ_from_the_first_token_on_and_repeat_with_the_seed() -> None:
-    which = [
-        (streams, run, stream) for streams in (1, 8) for run in range(5) for stream in range(8)
-    ]
+    which = [(streams, run, stream) for streams in (1, 8) for run in range(5) for stream in range(8)]
     prompts = [tuple(prompt_ids(7, one, 64, 4096)) for one in which]
     assert len({prompt[:2] for prompt in prompts}) == len(prompts)
     assert prompts[0] == tuple(prompt_ids(7, which[0], 64, 4096))
@@ -114,9 +102,7 @@ def test_it_measures_a_loaded_model(poolhouse: Any, answering: Any) -> None:
     assert not [path for _, path, _ in node.asked if path == "/load"]
 
 
-def test_it_loads_what_does_not_suffice_and_says_what_flatters(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_it_loads_what_does_not_suffice_and_says_what_flatters(poolhouse: Any, answering: Any) -> None:
     reused = {**ANSWER, "reused_tokens": 5, "token_ids": [1, 2]}
     node = answering(
         {
@@ -171,9 +157,7 @@ def bodies(node: FakeNode, path: str) -> list[Json]:
     return [body for _, where, body in node.asked if where == path]
 
 
-def test_what_was_loaded_is_loaded_again_as_the_planner_does_it(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_what_was_loaded_is_loaded_again_as_the_planner_does_it(poolhouse: Any, answering: Any) -> None:
     """Its machines, how its context is kept and its numbers travel: nothing is left to chance."""
     node = pool_with(answering, SHORT)
     assert poolhouse(*ARGUMENTS).code == 0
@@ -208,9 +192,7 @@ def test_counts_are_not_given_to_other_machines(poolhouse: Any, answering: Any, 
     assert again["without"] == [KITCHEN]
 
 
-def test_figures_are_not_lost_where_what_was_loaded_does_not_come_back(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_figures_are_not_lost_where_what_was_loaded_does_not_come_back(poolhouse: Any, answering: Any) -> None:
     pool_with(answering, SHORT, loads=1)
     said = poolhouse(*ARGUMENTS, "--json")
     assert said.code == 0
@@ -235,9 +217,7 @@ def test_what_a_refused_load_left_alone_is_not_loaded_anew(poolhouse: Any, answe
     assert len(bodies(node, "/load")) == 1
 
 
-def test_one_failed_stream_ends_the_benchmark_with_its_sentence(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_one_failed_stream_ends_the_benchmark_with_its_sentence(poolhouse: Any, answering: Any) -> None:
     answering(
         {
             ("GET", "/models"): {"models": MODELS},

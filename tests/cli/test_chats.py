@@ -30,12 +30,8 @@ def file(home: Path) -> Path:
     made = home / "window" / "history.sqlite3"
     made.parent.mkdir(parents=True)
     with closing(history_file.open_history(made).db) as db:
-        db.execute(
-            "INSERT INTO chats VALUES ('c', '', '', NULL, 0, 0, NULL, '', '{}', NULL, '', 'm', 1.0, NULL)"
-        )
-        db.execute(
-            "INSERT INTO messages VALUES (1, 'c', 'm', NULL, 'user', ?, 1.0, '{}', 1)", (TEXT,)
-        )
+        db.execute("INSERT INTO chats VALUES ('c', '', '', NULL, 0, 0, NULL, '', '{}', NULL, '', 'm', 1.0, NULL)")
+        db.execute("INSERT INTO messages VALUES (1, 'c', 'm', NULL, 'user', ?, 1.0, '{}', 1)", (TEXT,))
     return made
 
 
@@ -44,9 +40,7 @@ def words(file: Path) -> bytes:
     return b"".join(one.read_bytes() for one in sorted(file.parent.glob("history.sqlite3*")))
 
 
-def test_they_are_encrypted_and_made_readable_again(
-    poolhouse: Poolhouse, home: Path, file: Path
-) -> None:
+def test_they_are_encrypted_and_made_readable_again(poolhouse: Poolhouse, home: Path, file: Path) -> None:
     plain = poolhouse("chats", "status")
     assert (plain.code, "They are not encrypted." in plain.out) == (0, True)
     assert poolhouse("chats", "decrypt").out == "The chats are not encrypted.\n"
@@ -77,17 +71,13 @@ def test_nothing_is_changed_under_an_open_window(poolhouse: Poolhouse, file: Pat
         window.execute("SELECT * FROM chats").fetchall()
         said = poolhouse("chats", "encrypt")
         assert said.code == 1
-        assert said.err == (
-            f"The chats in {file} are in use. Quit the window, in the tray too, then do it again.\n"
-        )
+        assert said.err == (f"The chats in {file} are in use. Quit the window, in the tray too, then do it again.\n")
         assert poolhouse("chats", "status").code == 0
         assert window.execute("SELECT text FROM messages").fetchall() == [(TEXT,)]
     assert poolhouse("chats", "encrypt").code == 0
 
 
-def test_without_their_key_they_stay_as_they_are(
-    poolhouse: Poolhouse, home: Path, file: Path
-) -> None:
+def test_without_their_key_they_stay_as_they_are(poolhouse: Poolhouse, home: Path, file: Path) -> None:
     assert poolhouse("chats", "encrypt").code == 0
     before, key = words(file), home / "chat-key"
     kept = key.read_bytes()
@@ -100,9 +90,7 @@ def test_without_their_key_they_stay_as_they_are(
     assert not key.exists()
     key.write_bytes(b"A" * 43 + b"=")
     said = poolhouse("chats", "decrypt")
-    assert said.err.startswith(
-        "Your chats are encrypted with another key than the one in the file "
-    )
+    assert said.err.startswith("Your chats are encrypted with another key than the one in the file ")
     assert words(file) == before
     key.write_bytes(kept)
     assert poolhouse("chats", "decrypt").code == 0
@@ -118,9 +106,7 @@ def test_a_running_node_is_asked_for_the_key(
     assert poolhouse("chats", "decrypt").code == 0
 
 
-def test_no_chats_and_those_of_a_newer_version_are_told(
-    poolhouse: Poolhouse, home: Path, file: Path
-) -> None:
+def test_no_chats_and_those_of_a_newer_version_are_told(poolhouse: Poolhouse, home: Path, file: Path) -> None:
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA user_version = 99")
     assert "newer Poolhouse" in poolhouse("chats", "encrypt").err

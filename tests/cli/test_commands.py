@@ -11,19 +11,7 @@ import pytest
 
 from app.cli.shapes import Forecasts, Outcome, read
 from app.cli.views.status_view import forecasts_view
-from tests.cli.answers import (
-    ANSWER,
-    ATTIC,
-    DEN,
-    KITCHEN,
-    LOADED,
-    MACHINES,
-    MODELS,
-    PLAN,
-    SNAPSHOT,
-    progress,
-    streamed,
-)
+from tests.cli.answers import ANSWER, ATTIC, DEN, KITCHEN, LOADED, MACHINES, MODELS, PLAN, SNAPSHOT, progress, streamed
 from tests.cli.fake_node import Lines
 
 
@@ -67,8 +55,7 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
         "forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 12.0, "tok_s": 15.0,
     }  # fmt: skip
     assert "Last answer, 1 token in and 30 out" in " ".join(
-        str(line)
-        for line in forecasts_view(read(last | {"prompt_tokens": 1}, Outcome), Forecasts())
+        str(line) for line in forecasts_view(read(last | {"prompt_tokens": 1}, Outcome), Forecasts())
     )
     known = {"answers": 7, "ttft_error": 0.2, "decode_error": 0.125}
     loaded = SNAPSHOT["loaded"] | {"last_answer": last}
@@ -82,10 +69,7 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
     assert str(broken[0]).endswith(
         "(12.0 tok/s). A machine was lost or changed meanwhile, which took part of that time."
     )
-    assert (
-        "At the median of 7 answers the forecast was off by 20 % for the first word and 12 % after it."
-        in shown
-    )
+    assert "At the median of 7 answers the forecast was off by 20 % for the first word and 12 % after it." in shown
     far = forecasts_view(None, Forecasts(answers=7, ttft_error=80.09, decode_error=1.0))
     assert "off by a factor of 81 for the first word and 100 % after it." in str(far[0])
 
@@ -97,9 +81,7 @@ def test_a_guest_s_status_and_shelf_say_who_answers(poolhouse: Any, answering: A
         ("GET", "/models"): {"models": [], "offered": offered},
     })  # fmt: skip
     assert poolhouse("status").out.startswith("Ready. Answers come from den-pc.")
-    assert poolhouse("models").out.startswith(
-        "den-pc answers with guide, other.\nOn this machine:\n"
-    )
+    assert poolhouse("models").out.startswith("den-pc answers with guide, other.\nOn this machine:\n")
 
 
 def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> None:
@@ -148,9 +130,7 @@ def test_machines(poolhouse: Any, answering: Any) -> None:
     assert max(len(line) for line in said.out.splitlines()) <= 80
 
 
-def test_machines_in_short_lines_cut_nothing(
-    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machines_in_short_lines_cut_nothing(poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     den = MACHINES[DEN] | {
         "name": "the-desktop-in-the-study", "address": None,
         "device": "AMD Ryzen 9 7950X3D 16-Core Processor, 32 threads, of the second computer",
@@ -203,9 +183,7 @@ def test_models_without_a_chat_template_are_named(poolhouse: Any, answering: Any
 
 def test_an_empty_shelf_says_what_to_do(poolhouse: Any, answering: Any, home: Path) -> None:
     answering({("GET", "/models"): {"models": []}, ("GET", "/starter"): {"starter": None}})
-    assert poolhouse("models").out == (
-        f"The shelf is empty. Get a model with `poolhouse pull NAME --home {home}`.\n"
-    )
+    assert poolhouse("models").out == (f"The shelf is empty. Get a model with `poolhouse pull NAME --home {home}`.\n")
 
 
 STARTER = {
@@ -218,18 +196,14 @@ BEGIN = (
 )
 
 
-def test_a_shelf_with_nothing_of_ones_own_says_which_model_to_begin_with(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_a_shelf_with_nothing_of_ones_own_says_which_model_to_begin_with(poolhouse: Any, answering: Any) -> None:
     own = [one for one in MODELS if one["builtin"]]
     answering({("GET", "/models"): {"models": own}, ("GET", "/starter"): {"starter": STARTER}})
     said = " ".join(poolhouse("models").out.split())
     assert said.startswith(BEGIN)
 
 
-def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/starter"): {"starter": STARTER}})
     said = " ".join(poolhouse("pull").out.split())
     assert said.startswith(BEGIN)
@@ -240,9 +214,7 @@ def test_the_catalogue_begins_with_the_starter_and_says_what_runs_whole_only(
 def test_the_catalogue_says_where_nothing_of_it_fits(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/starter"): {"starter": None}})
     said = " ".join(poolhouse("pull").out.split())
-    assert said.startswith(
-        "None of these fits with room to spare in what this household lends now. End large"
-    )
+    assert said.startswith("None of these fits with room to spare in what this household lends now. End large")
     assert "add a computer. Name Size" in said
     assert poolhouse("pull", "--json").json["starter"] is None
 
@@ -296,9 +268,7 @@ def test_import_under_a_name_that_is_taken_says_which_one_it_got(
     assert said == "guide is another model; this one is called guide-2.\n"
 
 
-def test_a_part_of_a_model_is_not_told_as_another_file(
-    poolhouse: Any, answering: Any, tmp_path: Path
-) -> None:
+def test_a_part_of_a_model_is_not_told_as_another_file(poolhouse: Any, answering: Any, tmp_path: Path) -> None:
     second, first = (tmp_path / f"m-0000{n}-of-00002.gguf" for n in (2, 1))
     second.write_bytes(b"GGUF")
     answering({("POST", "/models"): Lines([{"done": {"model": MODELS[0] | {"path": str(first)}}}])})
@@ -337,18 +307,14 @@ def test_load(poolhouse: Any, answering: Any) -> None:
     }  # fmt: skip
 
 
-def test_the_beginning_of_a_name_says_first_which_model_was_taken(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_the_beginning_of_a_name_says_first_which_model_was_taken(poolhouse: Any, answering: Any) -> None:
     answering({("POST", "/load"): Lines([{"done": {"loaded": LOADED}}])})
     assert poolhouse("load", "guid").out.startswith("guid means guide here.\n")
     assert poolhouse("load", "Guide").out.startswith("guide · ")
     assert "means" not in poolhouse("load", "guid", "--json").out
 
 
-def test_copies_are_told_by_quarters_where_no_bar_can_be_drawn(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_copies_are_told_by_quarters_where_no_bar_can_be_drawn(poolhouse: Any, answering: Any) -> None:
     parts = [("attic", 1), ("kitchen", 30), ("attic", 26), ("attic", 27), ("kitchen", 100)]
     steps = [progress("sending", n << 20, 100 << 20, name) for name, n in parts]
     answering({("POST", "/load"): Lines([*steps, {"done": {"loaded": LOADED}}])})
@@ -360,17 +326,13 @@ def test_copies_are_told_by_quarters_where_no_bar_can_be_drawn(
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"), [("guide", "guide is unloaded."), (None, "No model was loaded.")]
-)
+@pytest.mark.parametrize(("name", "sentence"), [("guide", "guide is unloaded."), (None, "No model was loaded.")])
 def test_unload(poolhouse: Any, answering: Any, name: Any, sentence: str) -> None:
     answering({("POST", "/unload"): {"unloaded": name}})
     assert poolhouse("unload").out == f"{sentence}\n"
 
 
-def test_ask_streams_text_and_strips_what_would_steer_a_terminal(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_ask_streams_text_and_strips_what_would_steer_a_terminal(poolhouse: Any, answering: Any) -> None:
     node = answering({("POST", "/ask"): streamed("Open \x1b[2J", "Pool\u202e and\r", "\n\tAdd.")})
     said = poolhouse("ask", "How?", "--temperature", "0", "--max-tokens", "9", "--seed", "7")
     assert (said.code, said.out, said.err) == (0, "Open [2JPool and\n\tAdd.\n", "")
@@ -432,10 +394,7 @@ def test_ask_with_a_system_sentence_sends_messages(poolhouse: Any, answering: An
     assert poolhouse("ask", "How?", "--system", "Be brief.", "--model", "guide").code == 0
     body = node.asked[0][2]
     assert body["model"] == "guide"
-    assert body["messages"] == [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "How?"},
-    ]
+    assert body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How?"}]
 
 
 def test_ask_reads_a_long_answer_in_one_line(poolhouse: Any, answering: Any) -> None:
@@ -490,13 +449,9 @@ def test_a_lost_machine_is_one_line_of_an_answer(poolhouse: Any, answering: Any)
         told("rebuilding", "attic is gone. Rebuilding with den, about 2 s."),
         told("continued", "Continued after 2 s."),
     ]
-    back = told(
-        "continued", "attic is back after 2 s, and nothing was lost.", "recovery_reconnected"
-    )
+    back = told("continued", "attic is back after 2 s, and nothing was lost.", "recovery_reconnected")
     done = {"done": ANSWER | {"recoveries": 1, "recovered": [{"machine": "attic"}]}}
-    answering(
-        {("POST", "/ask"): Lines([lines.lines[0], *event, event[0], back, lines.lines[1], done])}
-    )
+    answering({("POST", "/ask"): Lines([lines.lines[0], *event, event[0], back, lines.lines[1], done])})
     said = poolhouse("ask", "How?")
     assert said.out == "One two.\n", "the answer itself, wherever it goes"
     assert said.err.splitlines() == [event[2]["recovery"]["text"], back["recovery"]["text"]]
@@ -517,9 +472,7 @@ def test_help_says_what_stands_behind_an_option_as_a_person_would(poolhouse: Any
         (("api", "on"), ("--ollama-without-key", "--tokens-a-minute")),
     ],
 )
-def test_help_names_options_in_full(
-    poolhouse: Any, command: tuple[str, ...], names: tuple[str, ...]
-) -> None:
+def test_help_names_options_in_full(poolhouse: Any, command: tuple[str, ...], names: tuple[str, ...]) -> None:
     said = poolhouse(*command, "--help", at_home=False)
     assert max(map(len, said.out.splitlines())) <= 80
     for name in names:
@@ -532,9 +485,7 @@ def test_a_node_that_is_told_to_end_while_its_parent_lives_ends_well() -> None:
         "from app.cli.commands.node_command import _stop_when_stdin_ends as watch; "
         "watch(); import time; time.sleep(0.1)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", ends], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as run:
+    with subprocess.Popen([sys.executable, "-c", ends], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         assert run.wait(timeout=30) == 0
         assert run.stderr is not None
         assert run.stderr.read() == b""

@@ -65,9 +65,7 @@ async def test_they_end_when_their_input_does(folder: Path, stand_in: Callable[.
 
 
 @pytest.mark.parametrize("there", [False, True])
-async def test_their_homes_stand_where_it_is_told(
-    tmp_path: Path, stand_in: Callable[..., None], there: bool
-) -> None:
+async def test_their_homes_stand_where_it_is_told(tmp_path: Path, stand_in: Callable[..., None], there: bool) -> None:
     stand_in(READY)
     chosen = tmp_path / "a" / "b"
     if there:
@@ -79,16 +77,12 @@ async def test_their_homes_stand_where_it_is_told(
     assert below(tmp_path) == (["a", "a/b", "a/b/mine"] if there else [])
 
 
-async def test_one_that_dies_is_named_with_its_last_line(
-    folder: Path, stand_in: Callable[..., None]
-) -> None:
+async def test_one_that_dies_is_named_with_its_last_line(folder: Path, stand_in: Callable[..., None]) -> None:
     stand_in(READY, DIES)
     with pytest.raises(StageLost) as lost:
         async with DemoNodes(2):
             pass
-    assert said(lost.value) == (
-        "attic-pc of the demo ended before it was ready: no room on this disk."
-    )
+    assert said(lost.value) == ("attic-pc of the demo ended before it was ready: no room on this disk.")
     assert is_empty(folder)
 
 
@@ -124,9 +118,7 @@ async def test_one_that_does_not_hear_is_ended_and_an_error_inside_too(
 
 
 @pytest.fixture
-def demo(
-    folder: Path, poolhouse: Any, monkeypatch: pytest.MonkeyPatch, project: Path
-) -> Callable[..., Any]:
+def demo(folder: Path, poolhouse: Any, monkeypatch: pytest.MonkeyPatch, project: Path) -> Callable[..., Any]:
     """`demo("--machines", "2")` with stand-ins for nodes; afterwards nothing may be left."""
 
     def run(*arguments: str, model: str = "with-model") -> Any:

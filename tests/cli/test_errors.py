@@ -16,9 +16,7 @@ from app.core.errors import KINDS
 from tests.cli.answers import streamed
 from tests.cli.fake_node import Failed, Lines, error
 
-NOBODYS = Path(
-    "~nobody-of-this-name"
-).absolute()  # as a shell leaves it: of a user that is not there
+NOBODYS = Path("~nobody-of-this-name").absolute()  # as a shell leaves it: of a user that is not there
 
 EVERY = [
     ("status",),
@@ -41,18 +39,14 @@ EVERY = [
 
 
 @pytest.mark.parametrize("nothing", [["--home", ""], ["--home="], ["--home", " "]])
-def test_a_home_without_a_name_is_not_the_folder_somebody_is_in(
-    poolhouse: Any, nothing: list[str]
-) -> None:
+def test_a_home_without_a_name_is_not_the_folder_somebody_is_in(poolhouse: Any, nothing: list[str]) -> None:
     said = poolhouse("status", *nothing, at_home=False)
     assert (said.code, said.out) == (2, "")
     assert "A home is a folder, and this names none. Write --home DIR." in said.err
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_without_a_node_every_command_says_so(
-    poolhouse: Any, home: Path, command: tuple[str, ...]
-) -> None:
+def test_without_a_node_every_command_says_so(poolhouse: Any, home: Path, command: tuple[str, ...]) -> None:
     home.mkdir()
     opened = f"Open Poolhouse (`poolhouse --home {home}`)"
     started = f"or start one with `poolhouse node --home {home}`."
@@ -75,9 +69,7 @@ def test_a_home_that_is_not_there_is_named(poolhouse: Any, home: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "node"])
-def test_a_home_that_cannot_be_one_is_told_with_the_cause(
-    poolhouse: Any, home: Path, command: str
-) -> None:
+def test_a_home_that_cannot_be_one_is_told_with_the_cause(poolhouse: Any, home: Path, command: str) -> None:
     home.write_text("words", encoding="utf-8")
     assert poolhouse(command).err.startswith(f"{home} is a file. Name a folder with --home")
 
@@ -105,34 +97,20 @@ def test_a_home_of_somebody_else_is_told_with_the_cause(
     said = poolhouse("status")
     assert said.code == 1
     assert said.err == (
-        f"The folder {home} cannot be used: Permission denied. "
-        "Change that, or name another one with --home.\n"
+        f"The folder {home} cannot be used: Permission denied. Change that, or name another one with --home.\n"
     )
 
 
 @pytest.mark.parametrize(
     ("number", "why", "sentence"),
     [
-        (
-            28,
-            "No space left on device",
-            "The disk is full (No space left on device). Free some space",
-        ),
-        (
-            30,
-            "Read-only file system",
-            "This computer does not allow a step (Read-only file system). ",
-        ),
+        (28, "No space left on device", "The disk is full (No space left on device). Free some space"),
+        (30, "Read-only file system", "This computer does not allow a step (Read-only file system). "),
         (5, "Input/output error", "This computer refused a step: Input/output error."),
     ],
 )
 def test_what_the_system_refuses_is_told_with_a_cure(
-    poolhouse: Any,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    number: int,
-    why: str,
-    sentence: str,
+    poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str, sentence: str
 ) -> None:
     async def refused(*_: object) -> None:
         raise OSError(number, why)
@@ -186,9 +164,7 @@ def test_a_node_that_hangs_is_not_waited_for_in_silence(
         (home / "runtime.json").write_text(json.dumps(runs))
         said = poolhouse("status")
     assert said.code == 1
-    assert said.err.startswith(
-        "The node has not answered for 1 seconds. Stop it (Ctrl-C in its terminal, or Quit"
-    )
+    assert said.err.startswith("The node has not answered for 1 seconds. Stop it (Ctrl-C in its terminal, or Quit")
 
 
 def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:
@@ -199,9 +175,7 @@ def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_keep_their_kind_and_get_their_sentence(
-    poolhouse: Any, answering: Any, kind: str
-) -> None:
+def test_errors_keep_their_kind_and_get_their_sentence(poolhouse: Any, answering: Any, kind: str) -> None:
     sent = error(kind, "code_wrong", "Not used.", tries_left=2)
     answering({("POST", "/pairing/join"): Failed(409, sent)})
     said = poolhouse("pair", "10.0.0.2:1", "--code", "123 456", "--json")
@@ -229,9 +203,7 @@ def test_an_error_line_in_the_middle_of_work(poolhouse: Any, answering: Any) -> 
     assert said.json["error"]["kind"] == "DoesNotFit"
 
 
-def test_an_error_in_the_middle_of_an_answer_keeps_what_was_said(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_an_error_in_the_middle_of_an_answer_keeps_what_was_said(poolhouse: Any, answering: Any) -> None:
     lines = streamed("Open Pool", " and")
     lines.lines[-1] = {"error": error("StageLost", "unknown_here", "attic-pc is gone.")}
     answering({("POST", "/ask"): lines})
@@ -240,22 +212,17 @@ def test_an_error_in_the_middle_of_an_answer_keeps_what_was_said(
 
 
 @pytest.mark.parametrize("then", ["end", "drop"])
-def test_a_node_that_goes_away_in_the_middle(
-    poolhouse: Any, answering: Any, home: Path, then: str
-) -> None:
+def test_a_node_that_goes_away_in_the_middle(poolhouse: Any, answering: Any, home: Path, then: str) -> None:
     answering({("POST", "/ask"): Lines([{"delta": {"text": "Open", "token_ids": [1]}}], then)})
     said = poolhouse("ask", "How?")
     assert (said.code, said.out) == (1, "Open\n")
     assert said.err == (
-        "The node stopped before it had answered. "
-        f"Start it again with `poolhouse node --home {home}`.\n"
+        f"The node stopped before it had answered. Start it again with `poolhouse node --home {home}`.\n"
     )
 
 
 @pytest.mark.parametrize("answer", [{"machines": 5}, {"node": None}, {}])
-def test_an_answer_of_another_shape_is_the_nodes_fault(
-    poolhouse: Any, answering: Any, answer: Any
-) -> None:
+def test_an_answer_of_another_shape_is_the_nodes_fault(poolhouse: Any, answering: Any, answer: Any) -> None:
     answering({("GET", "/status"): answer})
     said = poolhouse("status")
     assert said.code == 1
@@ -273,10 +240,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (
-            ("load",),
-            "Missing argument 'MODEL'. Usage: poolhouse load [OPTIONS] MODEL. For example: ",
-        ),
+        (("load",), "Missing argument 'MODEL'. Usage: poolhouse load [OPTIONS] MODEL. For example: "),
         (
             ("rename", "attic-pc"),
             "Missing argument 'NAME'. Usage: poolhouse rename [OPTIONS] MACHINE NAME. For example: ",
@@ -285,14 +249,8 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
             ((command,), f"For example: poolhouse {command} ")
             for command in ("rename", "roles", "remove", "plan", "import", "rm", "bench", "ask")
         ],
-        (
-            ("load", "m", "--split", "5,x"),
-            "'5,x' is not a list of whole numbers above zero. Write it like 5,6,5.",
-        ),
-        (
-            ("load", "m", "--split", "5,0"),
-            "'5,0' is not a list of whole numbers above zero. Write it like 5,6,5.",
-        ),
+        (("load", "m", "--split", "5,x"), "'5,x' is not a list of whole numbers above zero. Write it like 5,6,5."),
+        (("load", "m", "--split", "5,0"), "'5,0' is not a list of whole numbers above zero. Write it like 5,6,5."),
         (("load", "m", "--split", ""), "'' is not a list of whole numbers above zero."),
         (("bench", "m", "--split", ""), "'' is not a list of whole numbers above zero."),
         (("bench", "m", "--streams", "0"), "Write it like 1,8."),
@@ -301,10 +259,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("load", "m", "--context", "0"), "--context: Give a whole number, 1 or more."),
         (("load", "m", "--context", "4k"), "--context: Give a whole number, 1 or more."),
         (("lend", "--battery", "200"), "--battery: Give a whole number from 0 to 100."),
-        (
-            ("load", "m", "--context"),
-            "--context: Give a whole number, 1 or more.",
-        ),
+        (("load", "m", "--context"), "--context: Give a whole number, 1 or more."),
         (("ask", "x", "-t", "abc"), "Give a number from 0 to 10."),
         (("lend", "--idle", "5"), "'5' of what? Write 5s"),
         (("lend", "2GiB"), "What about '2GiB'? To lend so much, write --memory 2GiB."),
@@ -346,9 +301,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("status", "--jsn"), "No such option: --jsn. Did you mean --json?"),
     ],
 )
-def test_wrong_usage(
-    poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str
-) -> None:
+def test_wrong_usage(poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str) -> None:
     answering({})
     said = poolhouse(*command)
     assert said.code == 2
@@ -371,9 +324,7 @@ def test_wrong_usage(
         (("ask", "  "), "There is nothing to ask. "),
     ],
 )
-def test_input_that_cannot_be_used(
-    poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str
-) -> None:
+def test_input_that_cannot_be_used(poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str) -> None:
     answering({})
     said = poolhouse(*command)
     assert said.code == 1

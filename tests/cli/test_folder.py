@@ -60,9 +60,7 @@ def test_a_mistyped_folder_is_not_made(
         1, f"There is no folder {there}. Check its name, or add --create to have it made.\n",
     )  # fmt: skip
     below = poolhouse("folder", str(there / "models" / "mine"))
-    assert below.err.startswith(
-        f"There is no folder {there}. Check its name, or make it: --create "
-    )
+    assert below.err.startswith(f"There is no folder {there}. Check its name, or make it: --create ")
     assert not node.asked
     assert poolhouse("folder", str(there), "--create").code == 0
     assert node.asked[0][2] == {"path": str(there), "move": False, "new": True}
@@ -102,12 +100,7 @@ def test_where_nothing_is_to_be_moved_nothing_is_said_of_it(
 def test_back_to_the_own_folder_and_a_move_that_ended_early(
     poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
 ) -> None:
-    node = answering(
-        {
-            ("POST", "/folder"): HERE,
-            ("POST", "/folder/move"): HERE | {"stopped": "The disk is full."},
-        }
-    )
+    node = answering({("POST", "/folder"): HERE, ("POST", "/folder/move"): HERE | {"stopped": "The disk is full."}})
     assert poolhouse("folder", "--default").code == 0
     assert node.asked[0][2] == {"path": "", "move": False, "new": False}
     said = poolhouse("folder", "--move")

@@ -44,20 +44,14 @@ def test_a_command_for_this_machine_gets_the_home(given: None, sentence: str, to
     assert hints.own(sentence) == sentence
 
 
-def test_an_example_that_is_told_after_a_mistake_is_for_this_home(
-    poolhouse: Any, home: Path
-) -> None:
+def test_an_example_that_is_told_after_a_mistake_is_for_this_home(poolhouse: Any, home: Path) -> None:
     said = poolhouse("load")
     assert said.code == 2
-    assert said.err.rstrip().endswith(
-        f"For example: poolhouse load llama-3.2-3b{hints.home_option()}"
-    )
+    assert said.err.rstrip().endswith(f"For example: poolhouse load llama-3.2-3b{hints.home_option()}")
     assert str(home) in said.err
 
 
-def test_a_home_is_told_whole_and_quoted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: None
-) -> None:
+def test_a_home_is_told_whole_and_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: None) -> None:
     monkeypatch.chdir(tmp_path)
     hints.remember(Path("a b"))
     quote = '"' if os.name == "nt" else "'"
@@ -76,9 +70,7 @@ def test_which_sentences_send_to_another_machine(given: None) -> None:
     }  # fmt: skip
 
 
-def test_a_node_that_is_ready_says_its_home(
-    given: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_node_that_is_ready_says_its_home(given: None, capsys: pytest.CaptureFixture[str]) -> None:
     _tell_ready({"name": "den-pc"})
     option = hints.home_option()
     assert capsys.readouterr().out == (
@@ -101,9 +93,7 @@ def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:
     assert hints.home_option() == ""
 
 
-def test_without_a_screen_the_steps_name_the_home(
-    poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_screen_the_steps_name_the_home(poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     assert f"--home {home} behind each but the demo" in poolhouse("--json").json["note"]

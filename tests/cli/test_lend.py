@@ -75,11 +75,7 @@ def test_memory_is_told_with_what_the_own_model_takes(poolhouse: Any, answering:
         "Own use   models of yours may take 8.0 GiB here; yours hold 1.0 GiB now",
     ]
     for limit, why in ((0, "no more is free"), (2 * GIB, "the limit leaves no more")):
-        fewer = {
-            **SHOWN,
-            "lending": {**lending, "lent_bytes": GIB},
-            "rules": {**RULES, "limit_bytes": limit},
-        }
+        fewer = {**SHOWN, "lending": {**lending, "lent_bytes": GIB}, "rules": {**RULES, "limit_bytes": limit}}
         answering({("GET", "/lending"): fewer})
         told = f"Memory    at most 4.0 GiB for others; 1.0 GiB now, as {why}"
         assert poolhouse("lend").out.splitlines()[2] == told
@@ -125,19 +121,11 @@ def test_without_choices_and_readings(poolhouse: Any, answering: Any) -> None:
             "Paused by its owner until 17:40.",
         ),
         (
-            {
-                "state": "draining",
-                "reason": "Paused by its owner.",
-                "gives_back_in_s": 12,
-                "resumes_in_s": 3600,
-            },
+            {"state": "draining", "reason": "Paused by its owner.", "gives_back_in_s": 12, "resumes_in_s": 3600},
             "Finishing what runs for den-pc, at most 12 s. Paused by its owner until 18:30.",
         ),
         ({"state": "lending"}, "Lending 1.0 GiB to den-pc."),
-        (
-            {"state": "paused", "reason": "Paused: it runs on battery."},
-            "Paused: it runs on battery.",
-        ),
+        ({"state": "paused", "reason": "Paused: it runs on battery."}, "Paused: it runs on battery."),
         ({"state": "off", "reason": None}, "Lends nothing."),
     ],
 )
@@ -171,9 +159,7 @@ def test_the_headline(changes: Json, sentence: str) -> None:
         (("--link", "OFF"), {"link_mbit": 0}),
     ],
 )
-def test_rules_are_asked_for(
-    poolhouse: Any, answering: Any, typed: tuple[str, ...], body: Json
-) -> None:
+def test_rules_are_asked_for(poolhouse: Any, answering: Any, typed: tuple[str, ...], body: Json) -> None:
     node = answering({("GET", "/lending"): SHOWN, ("POST", "/lending"): SHOWN})
     assert poolhouse("lend", *typed, "--json").json == SHOWN
     assert node.asked == [("GET", "/lending", {}), ("POST", "/lending", body)]
@@ -188,9 +174,7 @@ def test_rules_are_asked_for(
         (("--resume",), "/lending/resume", {}),
     ],
 )
-def test_pauses(
-    poolhouse: Any, answering: Any, typed: tuple[str, ...], path: str, body: Json
-) -> None:
+def test_pauses(poolhouse: Any, answering: Any, typed: tuple[str, ...], path: str, body: Json) -> None:
     node = answering({("GET", "/lending"): SHOWN, ("POST", path): SHOWN})
     assert poolhouse("lend", *typed).code == 0
     assert node.asked[-1] == ("POST", path, body)
@@ -202,9 +186,7 @@ def test_pauses(
      ("--battery", "101"), ("--memory", "much"), ("--stop", "1h"), ("--link", "fast"),
      ("--link", "-5"), ("--link", "1" * 7)],
 )  # fmt: skip
-def test_what_makes_no_sense_is_not_asked(
-    poolhouse: Any, answering: Any, typed: tuple[str, ...]
-) -> None:
+def test_what_makes_no_sense_is_not_asked(poolhouse: Any, answering: Any, typed: tuple[str, ...]) -> None:
     node = answering({})
     said = poolhouse("lend", *typed)
     assert (said.code, said.out) == (2, "")
@@ -249,12 +231,8 @@ def test_a_machine_that_gave_wrong_numbers_is_used_again(poolhouse: Any, answeri
     assert [path for _, path, _ in node.asked] == ["/machines/attic/use-again"] * 2
 
 
-@pytest.mark.parametrize(
-    "command", [("remove", "attic-pc"), ("rm", "small"), ("reset",), ("erase",)]
-)
-def test_where_nobody_can_be_asked_nothing_is_removed(
-    poolhouse: Any, answering: Any, command: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("command", [("remove", "attic-pc"), ("rm", "small"), ("reset",), ("erase",)])
+def test_where_nobody_can_be_asked_nothing_is_removed(poolhouse: Any, answering: Any, command: tuple[str, ...]) -> None:
     there = {
         ("GET", "/machines/attic-pc"): {"machine": {"id": "x", "name": "attic-pc"}},
         ("GET", "/models/small"): {"model": {"name": "small"}},
@@ -263,9 +241,7 @@ def test_where_nobody_can_be_asked_nothing_is_removed(
     said = poolhouse(*command)
     assert (said.code, said.out) == (1, "")
     if command[0] not in ("reset", "erase"):  # refused first while the node runs
-        assert said.err == (
-            "Cannot ask for confirmation here (no terminal, or --json). Add --yes to confirm.\n"
-        )
+        assert said.err == ("Cannot ask for confirmation here (no terminal, or --json). Add --yes to confirm.\n")
     assert all(method == "GET" for method, _, _ in node.asked)
 
 
@@ -293,9 +269,7 @@ def test_what_is_not_there_needs_no_consent(
 
 
 @pytest.mark.parametrize("command", ["reset", "erase"])
-def test_a_folder_that_is_not_there_needs_no_consent(
-    poolhouse: Any, tmp_path: Path, command: str
-) -> None:
+def test_a_folder_that_is_not_there_needs_no_consent(poolhouse: Any, tmp_path: Path, command: str) -> None:
     said = poolhouse(command, "--home", str(tmp_path / "none"), at_home=False)
     assert said.code == 1
     assert "--yes" not in said.err
@@ -328,9 +302,7 @@ def types(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
 
 
-def test_who_is_asked_hears_whom_an_id_means(
-    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_asked_hears_whom_an_id_means(poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     types(monkeypatch, "n\n")
     answering({("GET", "/machines/0a1b2c"): {"machine": {"id": "0a1b2c3d", "name": "attic-pc"}}})
     said = poolhouse("remove", "0a1b2c")
@@ -338,9 +310,7 @@ def test_who_is_asked_hears_whom_an_id_means(
     assert "Remove attic-pc from the household?" in said.out + said.err
 
 
-@pytest.mark.parametrize(
-    ("option", "query"), [("--keep-added", "keep"), ("--remove-added", "remove")]
-)
+@pytest.mark.parametrize(("option", "query"), [("--keep-added", "keep"), ("--remove-added", "remove")])
 def test_what_becomes_of_machines_that_a_removed_one_added(
     poolhouse: Any, answering: Any, option: str, query: str
 ) -> None:

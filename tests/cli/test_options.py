@@ -35,16 +35,12 @@ def test_what_is_no_size(typed: str) -> None:
         read_size(typed)
 
 
-@pytest.mark.parametrize(
-    ("typed", "seconds"), [("90s", 90), ("1.5h", 5400), ("2 d", 172800), ("0", 0)]
-)
+@pytest.mark.parametrize(("typed", "seconds"), [("90s", 90), ("1.5h", 5400), ("2 d", 172800), ("0", 0)])
 def test_times(typed: str, seconds: float) -> None:
     assert read_duration(typed) == seconds
 
 
-@pytest.mark.parametrize(
-    ("typed", "why"), [("5", "5m or 5h"), ("soon", "no"), ("-1h", "not a time")]
-)
+@pytest.mark.parametrize(("typed", "why"), [("5", "5m or 5h"), ("soon", "no"), ("-1h", "not a time")])
 def test_what_is_no_time(typed: str, why: str) -> None:
     with pytest.raises(typer.BadParameter, match=why):
         read_duration(typed)

@@ -64,9 +64,7 @@ def test_joining(poolhouse: Any, answering: Any) -> None:
     assert node.asked[0][2] == {"address": "192.168.1.20:4243", "code": "042137"}
 
 
-def test_who_joins_where_its_name_is_taken_hears_its_new_one(
-    poolhouse: Any, answering: Any
-) -> None:
+def test_who_joins_where_its_name_is_taken_hears_its_new_one(poolhouse: Any, answering: Any) -> None:
     answering({("POST", "/pairing/join"): PAIRED | {"called": "den-pc 2"}})
     said = " ".join(poolhouse("pair", "192.168.1.20:4243", "--code", "042137").out.split())
     assert "has the name of this one, which is called den-pc 2 from now on." in said

@@ -35,9 +35,7 @@ def following(states: list[Json]) -> dict[tuple[str, str], Any]:
 
 
 def test_why_nothing_comes_is_said_once_and_again_after_it_came(
-    poolhouse: Callable[..., Said],
-    answering: Callable[..., FakeNode],
-    monkeypatch: pytest.MonkeyPatch,
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_command, "LOOK_SECONDS", 0.0)
     away, ended = state("starting", held_up=AWAY), "It could not be reached in 9 tries."
@@ -49,9 +47,7 @@ def test_why_nothing_comes_is_said_once_and_again_after_it_came(
 
 
 def test_who_waits_for_the_network_is_not_told_that_it_starts(
-    poolhouse: Callable[..., Said],
-    answering: Callable[..., FakeNode],
-    monkeypatch: pytest.MonkeyPatch,
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pull_command, "LOOK_SECONDS", 0.0)
     size = {"total_bytes": 10, "done_bytes": 0}
@@ -84,9 +80,7 @@ def test_one_that_is_on_the_shelf_by_another_name_is_told_by_that(
 
 
 def test_a_hub_that_is_slow_to_tell_of_a_repository_is_waited_for_in_words(
-    poolhouse: Callable[..., Said],
-    answering: Callable[..., FakeNode],
-    monkeypatch: pytest.MonkeyPatch,
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pull_command.SILENT_SECONDS < 5
     monkeypatch.setattr(pull_command, "SILENT_SECONDS", 0.05)

@@ -172,9 +172,7 @@ def test_ctrl_c_frees_the_pool(pool: Run, homes: tuple[Path, Path]) -> None:
         (("node",), "already"),
     ],
 )
-def test_nonsense_gets_one_sentence_and_the_node_goes_on(
-    pool: Run, command: tuple[str, ...], named: str
-) -> None:
+def test_nonsense_gets_one_sentence_and_the_node_goes_on(pool: Run, command: tuple[str, ...], named: str) -> None:
     said = pool(*command)
     assert (said.code, said.out) == (1, "")
     lines = [line for line in said.err.splitlines() if not line.endswith(("…", " %"))]
@@ -259,10 +257,7 @@ def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path
     asked = pool("ask", "abc", "--raw", "--model", model, "-n", "4", "--json").json
     assert asked["model"] == "by-id"
     assert asked["said_first"].endswith("means by-id here.")
-    assert (
-        pool("bench", model, "--prompt", "8", "--output", "2", "--streams", "1", "--runs", "1").code
-        == 0
-    )
+    assert pool("bench", model, "--prompt", "8", "--output", "2", "--streams", "1", "--runs", "1").code == 0
     assert pool("unload", model).out == "by-id is unloaded.\n"
     port = free_port()
     assert pool("api", "on", "--port", str(port), "--may-load").code == 0
@@ -321,9 +316,7 @@ ODD_FILES = {
 
 @pytest.mark.many(keep=1)
 @pytest.mark.parametrize("what", ODD_FILES)
-def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(
-    pool: Run, attic: Run, tmp_path: Path, what: str
-) -> None:
+def test_an_odd_file_costs_a_sentence_and_the_node_goes_on(pool: Run, attic: Run, tmp_path: Path, what: str) -> None:
     family, gone, more, split, named = ODD_FILES[what]
     odd = rewritten(
         families()[family].path, tmp_path / "odd.gguf", without=gone.split(),
@@ -400,9 +393,7 @@ def test_readme_and_its_picture_show_what_the_demo_prints(tmp_path: Path) -> Non
     readme = (project / "README.md").read_text(encoding="utf-8")
     picture = (project / "docs" / "demo.svg").read_text(encoding="utf-8")
     drawn = re.findall(r"<text [^>]*y=\"([\d.]+)\"[^>]*>(.*?)</text>", picture)
-    by_line = sorted(
-        drawn, key=lambda one: float(one[0])
-    )  # stable: within a line from left to right
+    by_line = sorted(drawn, key=lambda one: float(one[0]))  # stable: within a line from left to right
     told = without_figures(shown.stdout)
     assert told in without_figures(readme)
     assert told in without_figures(html.unescape("".join(text for _, text in by_line)))

@@ -187,12 +187,8 @@ def by_a_shell(words: str, home: Path, **more: str) -> subprocess.CompletedProce
 
 
 @POSIX
-def test_a_message_amid_an_answer_has_a_line_of_its_own_where_both_come_out(
-    answering: Any, home: Path
-) -> None:
-    told = {
-        "recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.", "code": "x"}
-    }
+def test_a_message_amid_an_answer_has_a_line_of_its_own_where_both_come_out(answering: Any, home: Path) -> None:
+    told = {"recovery": {"state": "rebuilding", "machine": "attic", "text": "Rebuilding.", "code": "x"}}
     answering({("POST", "/ask"): Lines([streamed("One ").lines[0], told, *streamed("two.").lines])})
     assert by_a_shell("ask How? 2>&1", home).stdout == "One \nRebuilding.\ntwo.\n"
     apart = by_a_shell("ask How?", home)
@@ -224,9 +220,7 @@ def test_a_closed_stream_leads_nowhere(answering: Any, home: Path, closed: str) 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, of Linux")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_output_that_takes_nothing_is_one_sentence(
-    answering: Any, home: Path, unbuffered: str
-) -> None:
+def test_an_output_that_takes_nothing_is_one_sentence(answering: Any, home: Path, unbuffered: str) -> None:
     answering({("GET", "/status"): SNAPSHOT})
     how = {"PYTHONUNBUFFERED": unbuffered}
     for command in ("status", "status --json"):
@@ -325,18 +319,14 @@ def test_ctrl_c_is_quiet_while_the_command_is_still_being_read() -> None:
         "sys.meta_path.insert(0, Pressed())\n"
         "sys.exit(main(['status']))"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment()
-    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment())
     assert (shown.returncode, shown.stdout, shown.stderr) == (130, "", "")
 
 
 def test_nothing_is_read_before_an_interrupt_is_quiet() -> None:
     """Ctrl-C amid that would show a trace: `main` catches it only around what it reads itself."""
     code = "import sys, app.cli; print(sorted(one for one in sys.modules if one.startswith('app')))"
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
-    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
     assert shown.stdout.strip() == "['app', 'app.cli', 'app.cli.exit_codes']"
 
 
@@ -345,7 +335,5 @@ def test_help_loads_no_network_and_no_engine() -> None:
         "import sys; from app.cli import main; main(['--help']);"
         "print(sorted({'aiohttp', 'numpy', 'psutil', 'msgspec', 'app.node'} & set(sys.modules)))"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
-    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
     assert shown.stdout.splitlines()[-1] == "[]"

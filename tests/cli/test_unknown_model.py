@@ -29,11 +29,7 @@ def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(
 
 @pytest.mark.parametrize(
     ("name", "pulled"),
-    [
-        ("Qwen3-8b", "qwen3-8b"),
-        ("phi-4-m", "phi-4-mini"),
-        ("llama-3.1-8b:q8_0", "llama-3.1-8b:Q8_0"),
-    ],
+    [("Qwen3-8b", "qwen3-8b"), ("phi-4-m", "phi-4-mini"), ("llama-3.1-8b:q8_0", "llama-3.1-8b:Q8_0")],
 )
 @pytest.mark.parametrize("command", ["plan", "load"])
 def test_a_model_of_the_catalogue_is_not_denied(
@@ -46,9 +42,7 @@ def test_a_model_of_the_catalogue_is_not_denied(
     assert poolhouse(command, name).err == f"{plain} {more}\n"
 
 
-def test_the_beginning_of_several_in_the_catalogue(
-    poolhouse: Any, answering: Any, home: Path
-) -> None:
+def test_the_beginning_of_several_in_the_catalogue(poolhouse: Any, answering: Any, home: Path) -> None:
     sent = error("BadInput", "model_unknown", "Not used.", name="gemma-3", there="guide")
     answering({("POST", "/load"): Failed(404, sent)})
     plain = "No model on the shelf is called gemma-3. In the catalogue it could be any of: "

@@ -46,15 +46,11 @@ def test_adding_one(poolhouse: Any, answering: Any, tmp_path: Path) -> None:
         ("https://barn.example/v1beta/openai", False),
     ],
 )  # fmt: skip
-def test_who_leaves_the_path_out_hears_what_most_have(
-    poolhouse: Any, answering: Any, url: str, is_bare: bool
-) -> None:
+def test_who_leaves_the_path_out_hears_what_most_have(poolhouse: Any, answering: Any, url: str, is_bare: bool) -> None:
     answering({("POST", "/api/upstreams"): {"upstreams": [ONE]}})
     done = poolhouse("upstream", "add", "barn", url, "--model", "x", "--cap-tokens", "9")
     said = " ".join(done.out.split())
-    assert (
-        "ends with /v1, and this one does not; `poolhouse upstream test barn" in said
-    ) == is_bare
+    assert ("ends with /v1, and this one does not; `poolhouse upstream test barn" in said) == is_bare
 
 
 @pytest.mark.parametrize(
@@ -76,9 +72,7 @@ def test_its_key_comes_through_a_pipe(
         pipe.write(given)
     with open(ours, encoding="utf-8") as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
-        done = poolhouse(
-            "upstream", "add", "barn", "https://x/v1", "--model", "a", "--cap-tokens", "5"
-        )
+        done = poolhouse("upstream", "add", "barn", "https://x/v1", "--model", "a", "--cap-tokens", "5")
     assert told in done.out + done.err
     assert [body["key"] for _, _, body in node.asked] == ([] if stored is None else [stored])
 
@@ -87,11 +81,7 @@ def test_the_rest(poolhouse: Any, answering: Any) -> None:
     none: dict[str, Any] = {"upstreams": []}
     on = {"upstreams": [ONE | {"on": True}]}
     node = answering(
-        {
-            ("GET", "/api/upstreams"): none,
-            ("POST", "/api/upstreams/barn"): on,
-            ("DELETE", "/api/upstreams/barn"): none,
-        }
+        {("GET", "/api/upstreams"): none, ("POST", "/api/upstreams/barn"): on, ("DELETE", "/api/upstreams/barn"): none}
     )
     assert "No other server is asked" in poolhouse("upstream", "list").out
     assert "may be sent requests" in poolhouse("upstream", "on", "barn").out
@@ -103,9 +93,7 @@ def test_the_rest(poolhouse: Any, answering: Any) -> None:
     ]  # fmt: skip
 
 
-def test_what_it_lacks_is_told_with_the_command_that_mends_it(
-    poolhouse: Any, answering: Any, home: Path
-) -> None:
+def test_what_it_lacks_is_told_with_the_command_that_mends_it(poolhouse: Any, answering: Any, home: Path) -> None:
     told = {"name": "barn", "models": ["a"], "missing": ["gpt-x"]}
     answering({("POST", "/api/upstreams/barn/test"): told})
     said = poolhouse("upstream", "test", "barn").out

@@ -21,9 +21,7 @@ def test_a_node_that_starts_can_be_ended(tmp_path: Path) -> None:
     launcher = NodeLauncher(home, ["--port", "0", "--bind", "127.0.0.1", "--no-discovery"])
     launcher.end()  # none was started
     launcher.start()
-    runtime_file.write(
-        home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1")
-    )
+    runtime_file.write(home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1"))
     launcher.end()
     assert launcher.fate() is None  # it can be found: it ends in order, when it is asked
     home.runtime_file.unlink()
@@ -59,18 +57,13 @@ def test_a_node_that_no_window_started_is_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("does", "fate"),
     [
-        (
-            "print('{\"id\": 1}', flush=True); exit(3)",
-            "The background service stopped unexpectedly.",
-        ),
+        ("print('{\"id\": 1}', flush=True); exit(3)", "The background service stopped unexpectedly."),
         ("exit('Port 5 cannot be used.')", "Port 5 cannot be used."),
         ("exit(3)", "The background service stopped unexpectedly."),
         ("exit(0)", None),
     ],
 )
-def test_its_end_is_said_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, fate: str | None
-) -> None:
+def test_its_end_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, fate: str | None) -> None:
     monkeypatch.setattr("app.machine.own_python.command", lambda *_: [sys.executable, "-c", does])
     launcher = NodeLauncher(Home.at(tmp_path / "den"))
     launcher.start()
@@ -80,9 +73,7 @@ def test_its_end_is_said_in_words(
     assert launcher.fate() == fate
 
 
-def test_what_was_asked_to_be_erased_goes_once_all_has_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_asked_to_be_erased_goes_once_all_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
     monkeypatch.setattr(window_node, "PATIENCE_S", 0.2)
     home = Home.at(tmp_path / "den").create()
@@ -91,9 +82,7 @@ def test_what_was_asked_to_be_erased_goes_once_all_has_ended(
     assert launcher.finish() == []  # nobody asked
     assert home.root.exists()
     launcher.erase_at_end()
-    runtime_file.write(
-        home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1")
-    )
+    runtime_file.write(home.runtime_file, runtime_file.of_this_process(home.runtime_file, 9, "token", "1"))
     (sentence,) = launcher.finish()
     assert "runs" in sentence
     assert (home.identity / "identity.pem").exists()

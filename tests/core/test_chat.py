@@ -43,9 +43,7 @@ def said(chat: Chat, ident: str, role: Role, text: str = "", at: float = 1.0) ->
 def chat() -> Chat:
     """q1 a1 q2 a2, one after another."""
     made = Chat(ChatId("c"))
-    for number, (ident, role) in enumerate(
-        [("q1", USER), ("a1", ASSISTANT), ("q2", USER), ("a2", ASSISTANT)], 1
-    ):
+    for number, (ident, role) in enumerate([("q1", USER), ("a1", ASSISTANT), ("q2", USER), ("a2", ASSISTANT)], 1):
         made = said(made, ident, role, at=float(number))
     return made
 

@@ -77,17 +77,9 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (snapshot(model("ready", replicas=ONE)), snapshot(model("ready", replicas=ONE)), []),
     (PLAIN, PLAIN, []),
     (PLAIN, snapshot(a=machine("attic", online=False)), ["attic belongs to the household now."]),
-    (
-        PLAIN,
-        snapshot(a=machine("attic")),
-        ["attic belongs to the household now.", "attic is connected."],
-    ),
+    (PLAIN, snapshot(a=machine("attic")), ["attic belongs to the household now.", "attic is connected."]),
     (snapshot(a=machine("attic")), PLAIN, ["attic was removed from the household."]),
-    (
-        snapshot(a=machine("attic")),
-        snapshot(a=machine("attic", online=False)),
-        ["attic is not connected any more."],
-    ),
+    (snapshot(a=machine("attic")), snapshot(a=machine("attic", online=False)), ["attic is not connected any more."]),
     (
         snapshot(a=machine("attic")),
         snapshot(a=machine("attic", online=False, reason="It sleeps.")),
@@ -104,11 +96,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (snapshot(model("ready")), snapshot(model("ready")), []),
     (snapshot(model("ready")), PLAIN, ["guide was unloaded, and its memory is free again."]),
     (snapshot(model("loading")), PLAIN, []),  # the load itself says why
-    (
-        snapshot(model("ready")),
-        snapshot(model("lost", reason="It is gone.")),
-        ["guide was lost. It is gone."],
-    ),
+    (snapshot(model("ready")), snapshot(model("lost", reason="It is gone.")), ["guide was lost. It is gone."]),
     (
         snapshot(model("ready")),
         snapshot(model("recovering", reason="attic is gone.")),
@@ -134,11 +122,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
         lends("draining", "On battery.", "den"),
         ["Lending ends after the running answer. On battery."],
     ),
-    (
-        lends("working", None, "den"),
-        lends("ready"),
-        ["den gave the memory of this machine back."],
-    ),
+    (lends("working", None, "den"), lends("ready"), ["den gave the memory of this machine back."]),
 ]
 
 
@@ -148,9 +132,4 @@ def test_news(before: Json, now: Json, sentences: list[str]) -> None:
 
 
 def test_every_entry_has_a_kind() -> None:
-    assert {kind_of(code) for code in SENTENCES if code.startswith("log_")} == {
-        "machine",
-        "model",
-        "lending",
-        "node",
-    }
+    assert {kind_of(code) for code in SENTENCES if code.startswith("log_")} == {"machine", "model", "lending", "node"}

@@ -35,10 +35,7 @@ def test_a_half_is_replaced_and_a_pair_stays(sent: str, read: str) -> None:
 
 
 @given(
-    st.text(
-        st.characters(codec="utf-16", categories=None, exclude_categories=())
-        | st.characters(categories=["Cs"])
-    )
+    st.text(st.characters(codec="utf-16", categories=None, exclude_categories=()) | st.characters(categories=["Cs"]))
 )
 def test_any_text_of_halves_is_read_as_python_reads_it_but_for_the_halves(text: str) -> None:
     read = msgspec.json.decode(replaced(json.dumps(text).encode()))

@@ -25,8 +25,5 @@ def test_a_patch_turns_old_into_new(old: Json, new: Json) -> None:
 def test_what_is_gone_is_none_and_the_old_stays() -> None:
     old = {"a": {"b": 1, "c": 2}, "d": 3}
     assert merge_patch(old, {"a": {"b": 1}, "e": 4}) == {"a": {"c": None}, "d": None, "e": 4}
-    assert patched(old, {"a": {"c": None}, "d": {"x": {"y": None}}}) == {
-        "a": {"b": 1},
-        "d": {"x": {}},
-    }
+    assert patched(old, {"a": {"c": None}, "d": {"x": {"y": None}}}) == {"a": {"b": 1}, "d": {"x": {}}}
     assert old == {"a": {"b": 1, "c": 2}, "d": 3}

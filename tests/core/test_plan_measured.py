@@ -23,9 +23,7 @@ LAYERS = model([100 * MIB] * 16, width=2048)
 WORK = Workload(1024)
 
 
-def lender(
-    name: str, lends_mib: float, layer_s: float, round_trip_s: float = 0.0003, rate: float = 117e6
-) -> Candidate:
+def lender(name: str, lends_mib: float, layer_s: float, round_trip_s: float = 0.0003, rate: float = 117e6) -> Candidate:
     return machine(name, lends_mib, speed(layer_s), link(round_trip_s, rate))
 
 
@@ -47,11 +45,7 @@ def test_a_slow_machine_is_left_out_and_the_numbers_say_why() -> None:
     assert out.facts["without_tok_s"] == placed.forecast.decode_tok_s
     forced = plan(host, [quick, old], LAYERS, WORK, [1, 8, 1, 6])
     assert forced.forecast is not None
-    assert (
-        forced.forecast.decode_tok_s
-        <= float(out.facts["with_tok_s"])
-        < placed.forecast.decode_tok_s
-    )
+    assert forced.forecast.decode_tok_s <= float(out.facts["with_tok_s"]) < placed.forecast.decode_tok_s
     assert said(out).startswith("Old laptop left out: with it ")
 
 
@@ -185,10 +179,7 @@ def test_a_person_gives_the_split_and_has_the_model_whole_elsewhere_too() -> Non
     assert runs(placed) == [[("host", 5), ("near", 6), ("host", 5)], [("large", 16)]]
     assert codes(placed) == ["plan_replicas_chosen_mixed"]
     assert placed.machines == (host, near, large)
-    assert runs(plan(host, [near], LAYERS, WORK, [16], shapes=chosen)) == [
-        [("host", 16)],
-        [("near", 16)],
-    ]
+    assert runs(plan(host, [near], LAYERS, WORK, [16], shapes=chosen)) == [[("host", 16)], [("near", 16)]]
     with pytest.raises(DoesNotFit) as error:
         plan(host, [near], LAYERS, WORK, [5, 6, 5], shapes=chosen)
     assert error.value.reason.code == "replicas_need_two"
@@ -199,11 +190,7 @@ def test_unmeasured_a_host_that_is_too_small_splits_with_whom_it_must() -> None:
     large, larger = machine("large", 4000, None), machine("larger", 5000, None)
     chosen = frozenset({Shape.REPLICAS})
     placed = plan(host, [larger, near, large], LAYERS, WORK, shapes=chosen)
-    assert [{name for name, _ in part} for part in runs(placed)] == [
-        {"host", "near"},
-        {"large"},
-        {"larger"},
-    ]
+    assert [{name for name, _ in part} for part in runs(placed)] == [{"host", "near"}, {"large"}, {"larger"}]
     placed = plan(host, [larger, large], LAYERS, WORK, shapes=chosen)
     assert [{name for name, _ in part} for part in runs(placed)] == [{"host", "large"}, {"larger"}]
 
@@ -225,10 +212,7 @@ def test_a_split_that_was_asked_for_needs_no_measurement() -> None:
 
 @pytest.mark.parametrize(
     ("host_mib", "shape", "code"),
-    [
-        (1000, Shape.ONE_MACHINE, "shape_not_alone"),
-        (1000, Shape.REPLICAS, "replicas_need_two"),
-    ],
+    [(1000, Shape.ONE_MACHINE, "shape_not_alone"), (1000, Shape.REPLICAS, "replicas_need_two")],
 )
 def test_a_shape_that_cannot_be_is_said(host_mib: int, shape: Shape, code: str) -> None:
     host, attic = machine("host", host_mib, None), machine("attic", 4000, None)
@@ -246,9 +230,7 @@ def test_a_shape_that_cannot_be_is_said(host_mib: int, shape: Shape, code: str) 
         (700, 0.001, lender("attic", 4000, 0.02), Part.MEMORY),
     ],
 )
-def test_the_bottleneck_is_named(
-    host_mib: float, layer_s: float, other: Candidate, expected: Part
-) -> None:
+def test_the_bottleneck_is_named(host_mib: float, layer_s: float, other: Candidate, expected: Part) -> None:
     host = machine("host", host_mib, speed(layer_s))
     placed = plan(host, [other], LAYERS, WORK)
     assert placed.forecast is not None
@@ -340,9 +322,7 @@ def test_the_order_of_the_lenders_does_not_matter(seed: int, chance: Random) -> 
     assert outcome(host, shuffled, made, work) == given_first
 
 
-def outcome(
-    host: Candidate, lenders: list[Candidate], made: Model, work: Workload
-) -> Plan | Reason:
+def outcome(host: Candidate, lenders: list[Candidate], made: Model, work: Workload) -> Plan | Reason:
     """The plan, or why there is none."""
     try:
         return plan(host, lenders, made, work)
@@ -357,9 +337,7 @@ def improved(machine: Candidate, what: str) -> Candidate:
             return replace(machine, lends_bytes=machine.lends_bytes + 150 * MIB)
         case "speed" if machine.speed is not None:
             one = machine.speed
-            return replace(
-                machine, speed=replace(one, layer_s=0.7 * one.layer_s, chunk_s=0.8 * one.chunk_s)
-            )
+            return replace(machine, speed=replace(one, layer_s=0.7 * one.layer_s, chunk_s=0.8 * one.chunk_s))
         case "link" if machine.link is not None:
             one_link = machine.link
             quicker = replace(one_link, round_trip_s=one_link.round_trip_s / 2,
@@ -372,9 +350,7 @@ def improved(machine: Candidate, what: str) -> Candidate:
 
 
 @given(
-    seed=st.integers(0, 1 << 32),
-    which=st.integers(0, 4),
-    what=st.sampled_from(["memory", "speed", "link", "cable"]),
+    seed=st.integers(0, 1 << 32), which=st.integers(0, 4), what=st.sampled_from(["memory", "speed", "link", "cable"])
 )
 def test_better_machines_never_make_the_forecast_worse(seed: int, which: int, what: str) -> None:
     host, lenders, made, work = some_household(Random(seed), 5, 16)

@@ -11,10 +11,7 @@ HOT = Reason("pause_hot")
 
 def test_beside_the_sentence_stand_its_code_and_its_facts_as_numbers() -> None:
     facts = {"folder": "/m", "needed_bytes": 1 << 30, "free_bytes": 7}
-    assert with_reason("why", FULL) == {
-        "why": said(FULL),
-        "why_facts": {"code": "disk_full", "facts": facts},
-    }
+    assert with_reason("why", FULL) == {"why": said(FULL), "why_facts": {"code": "disk_full", "facts": facts}}
 
 
 def test_nothing_to_tell_is_null_in_both() -> None:

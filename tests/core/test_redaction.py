@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from app.core.redaction import MOST_CHARACTERS, Known, redacted
 
 KNOWN = Known(
-    machines=["studio-mac", "studio-mac-2", "Annas Laptop"],
-    people=["anna"],
-    folders=["/home/me", "C:\\Users\\anna"],
+    machines=["studio-mac", "studio-mac-2", "Annas Laptop"], people=["anna"], folders=["/home/me", "C:\\Users\\anna"]
 )
 
 
@@ -55,9 +53,7 @@ def test_what_is_private_gets_a_word(text: str, expected: str) -> None:
     assert one(text) == expected
 
 
-@pytest.mark.parametrize(
-    "sign", ["x", "a", ":", "1.", "~/", "~/a b ", "@", "a@", "fe80:", "hf_", "den "]
-)
+@pytest.mark.parametrize("sign", ["x", "a", ":", "1.", "~/", "~/a b ", "@", "a@", "fe80:", "hf_", "den "])
 def test_a_line_without_an_end_takes_no_time_and_is_cut(sign: str) -> None:
     said = one(sign * 300_000)
     assert len(said) < 2 * MOST_CHARACTERS

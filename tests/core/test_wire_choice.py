@@ -30,10 +30,7 @@ def test_a_slow_link_carries_8_bits_and_the_plan_says_what_that_gains() -> None:
     assert usual.forecast
     assert found.forecast.request_s <= NARROW_PAYS * usual.forecast.request_s
     (why,) = [reason for reason in found.reasons if reason.code == "plan_narrow_wire"]
-    assert why.facts == {
-        "narrow_s": found.forecast.request_s,
-        "usual_s": usual.forecast.request_s,
-    }
+    assert why.facts == {"narrow_s": found.forecast.request_s, "usual_s": usual.forecast.request_s}
 
 
 @pytest.mark.parametrize("round_trip_s", [0.0005, 0.05])

@@ -27,9 +27,7 @@ def rewritten(
     architecture = header.text("general.architecture")
     blocks = _blocks(header, n_layers, lead)
     entries = [
-        _listed(header, key, blocks)
-        if is_per_layer(header, key)
-        else header.raw[one.start : one.end]
+        _listed(header, key, blocks) if is_per_layer(header, key) else header.raw[one.start : one.end]
         for key, one in header.entries.items()
         if key not in (*without, f"{architecture}.block_count")
     ]
@@ -83,8 +81,7 @@ def wide_heads(path: Path, to: Path) -> Path:
         raw = header.raw[one.start : one.end]
         entries.append(entry(key, one.kind, changed, is_list=one.is_array) if changed else raw)
     tensors = [
-        (name, _half(one) if name.endswith("attn_sinks.weight") else one)
-        for name, one in header.tensors.items()
+        (name, _half(one) if name.endswith("attn_sinks.weight") else one) for name, one in header.tensors.items()
     ]
     _write(to, header.alignment, entries, tensors, whole)
     return to
@@ -96,9 +93,7 @@ def _half(one: Tensor) -> Tensor:
     return replace(one, shape=(n // 2,), n_bytes=one.n_bytes // 2)
 
 
-def _write(
-    to: Path, alignment: int, entries: list[bytes], tensors: list[tuple[str, Tensor]], data: bytes
-) -> None:
+def _write(to: Path, alignment: int, entries: list[bytes], tensors: list[tuple[str, Tensor]], data: bytes) -> None:
     """data: where the tensors say that their bytes lie."""
     listed = [(name, one.shape, one.kind, one.n_bytes) for name, one in tensors]
     with to.open("wb") as file:
@@ -121,19 +116,14 @@ def longer(path: Path, to: Path, more: int) -> Path:
 def _blocks(header: Header, n_layers: int | None, lead: int) -> list[int]:
     """Of each block the one in the file that it is a copy of."""
     had, n_file = layer_count(header), n_blocks(header)
-    own = [
-        layer if layer < lead else lead + (layer - lead) % (had - lead)
-        for layer in range(n_layers or had)
-    ]
+    own = [layer if layer < lead else lead + (layer - lead) % (had - lead) for layer in range(n_layers or had)]
     return [*own, *range(had, n_file)]
 
 
 def _listed(header: Header, key: str, blocks: Sequence[int]) -> bytes:
     """A list with a value for each layer, for these."""
     value, had = header.entries[key], header.items(key)
-    some = [
-        block for block in blocks if block < len(had)
-    ]  # it may have none for those that predict
+    some = [block for block in blocks if block < len(had)]  # it may have none for those that predict
     return entry(key, value.kind, [had[block] for block in some], is_list=True)
 
 
@@ -142,8 +132,6 @@ def _tensors(tensors: dict[str, Tensor], blocks: Sequence[int]) -> list[tuple[st
     for layer, source in enumerate(blocks):
         prefix = f"blk.{source}."
         found += [
-            (name.replace(prefix, f"blk.{layer}.", 1), one)
-            for name, one in tensors.items()
-            if name.startswith(prefix)
+            (name.replace(prefix, f"blk.{layer}.", 1), one) for name, one in tensors.items() if name.startswith(prefix)
         ]
     return found

@@ -57,11 +57,7 @@ class Line:
     def begin(self, slot: int, due_from: int) -> None:
         """The last run samples from this position on, and tells its logits."""
         last = self._pipelines[-1].hex()
-        self._order(
-            orders.Begin(
-                request=1, pipeline=last, slot=slot, due_from=due_from, sampling=GREEDY, logits=True
-            )
-        )
+        self._order(orders.Begin(request=1, pipeline=last, slot=slot, due_from=due_from, sampling=GREEDY, logits=True))
 
     def step(self, segments: Sequence[Segment], ids: Sequence[int]) -> dict[int, Scores]:
         """One step through all stages; the scores of each slot that was due."""

@@ -62,9 +62,7 @@ class Said:
         return all(self.ids[slot][at] == int(row.argmax()) for (slot, at), row in scores.items())
 
 
-async def said(
-    workers: Workers, home: Home, entry: Entry, cuts: Cuts, both: Prompts | None = None
-) -> Said:
+async def said(workers: Workers, home: Home, entry: Entry, cuts: Cuts, both: Prompts | None = None) -> Said:
     """Two answers at once, by the driver: both prompts in chunks, then greedy steps."""
     both = both or prompts(entry.model.n_vocab)
     layers = runs(entry.model.n_layers, cuts)
@@ -203,9 +201,7 @@ async def prove(
                 largest = max(largest, difference(known[key], told.scores))
                 equal = equal and told.same(known[key])
     model = entry.model
-    return Verdict(
-        model.name, model.architecture, tuple(cuts), largest, equal, must_be_exact(model)
-    )
+    return Verdict(model.name, model.architecture, tuple(cuts), largest, equal, must_be_exact(model))
 
 
 def difference(one: dict[tuple[int, int], Scores], two: dict[tuple[int, int], Scores]) -> float:

@@ -105,10 +105,7 @@ class Row:
     tokens_equal: bool = True
 
     def markdown(self) -> str:
-        figures = (
-            f"{self.largest:.1e}" if self.largest else "0",
-            "yes" if self.tokens_equal else "**no**",
-        )
+        figures = (f"{self.largest:.1e}" if self.largest else "0", "yes" if self.tokens_equal else "**no**")
         shown = (str(self.compared), *figures) if self.compared else ("", "", "")
         return f"| {' | '.join((self.name, self.architecture, self.verdict, self.legal, *shown))} |"
 
@@ -131,9 +128,7 @@ async def row_of(workers: Workers, name: str, seed: int) -> Row:
     verdict = "exact" if found.largest == 0 else "within noise"
     if not found.holds:
         verdict = "**fails**"
-    return Row(
-        name, model.architecture, verdict, legal, len(found.cuts), found.largest, found.tokens_equal
-    )
+    return Row(name, model.architecture, verdict, legal, len(found.cuts), found.largest, found.tokens_equal)
 
 
 def failure(error: AppError | TimeoutError) -> str:
@@ -174,9 +169,7 @@ def rows_with(python: str, names: Sequence[str], seed: int) -> list[Row]:
     """The same in another interpreter, which has another engine."""
     command = [python, "-m", "tests.families.report", "--json", "--seed", str(seed), *names]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run(
-        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
+    done = subprocess.run(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return [Row(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
@@ -198,8 +191,7 @@ def document(found: list[Row], seed: int) -> str:
 def differences(before: list[Row], after: list[Row]) -> list[str]:
     """One line for each figure that another engine changes."""
     return [
-        f"{old.name}: {field.name} {_shown(getattr(old, field.name))} -> "
-        f"{_shown(getattr(new, field.name))}"
+        f"{old.name}: {field.name} {_shown(getattr(old, field.name))} -> {_shown(getattr(new, field.name))}"
         for old, new in zip(before, after, strict=True)
         for field in fields(Row)
         if getattr(old, field.name) != getattr(new, field.name)

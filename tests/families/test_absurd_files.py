@@ -117,9 +117,7 @@ def check_stages(path: Path, chance: Random) -> int:
     runs = [run for one in cuts for run in proof.runs(model.n_layers, chance.choice(one))]
     for layers, role in runs:
         made = cut(model, header, hashes, layers, role)
-        write(
-            stage := path.with_name("stage.gguf"), made.manifest.header, made.manifest.total_bytes
-        )
+        write(stage := path.with_name("stage.gguf"), made.manifest.header, made.manifest.total_bytes)
         check_stage(read_header(stage), model, layers, role)
     return len(runs)
 
@@ -155,9 +153,7 @@ def plausible(chance: Random, name: str, to: Path) -> str:
     header = header_of(name)
     architecture = header.text("general.architecture")
     kinds = {key: one.kind for key, one in header.entries.items() if one.kind in COUNTED}
-    own = [
-        key for key in kinds if key.startswith(f"{architecture}.") and not key.endswith(AS_IT_IS)
-    ]
+    own = [key for key in kinds if key.startswith(f"{architecture}.") and not key.endswith(AS_IT_IS)]
     other = [f"{architecture}.{part}" for part in AFTER_PREFIX if part != "block_count"]
     keys = {chance.choice(chance.choice((own, own, other))) for _ in range(chance.choice((1, 2)))}
     more = []
@@ -178,9 +174,7 @@ def plausible(chance: Random, name: str, to: Path) -> str:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_the_engine_takes_is_cut_rightly_or_not_at_all(
-    workers: Workers, tmp_path: Path
-) -> None:
+async def test_what_the_engine_takes_is_cut_rightly_or_not_at_all(workers: Workers, tmp_path: Path) -> None:
     """Computed whole and in two, as a proved family is; most are refused by the pre-check or the engine."""
     path, ends = tmp_path / "odd.gguf", Counter[str]()
     names = [name for name, one in families().items() if one.layers <= 12]

@@ -97,9 +97,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_cannot_be_is_refused_in_one_sentence(what: str, tmp_path: Path) -> None:
     name, gone, more, code = REFUSED[what]
-    path = rewritten(
-        families()[name].path, tmp_path / "odd.gguf", without=gone.split(), more=[more]
-    )
+    path = rewritten(families()[name].path, tmp_path / "odd.gguf", without=gone.split(), more=[more])
     with pytest.raises(BadInput) as error:
         proof.home(tmp_path).shelf.import_file(path)
     assert error.value.reason.code == code
@@ -116,9 +114,7 @@ def test_a_list_that_nobody_knows_keeps_a_model_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["hy-v3", "qwen3-moe"])
-def test_a_list_that_differs_where_none_was_proved_to_keeps_a_model_whole(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_list_that_differs_where_none_was_proved_to_keeps_a_model_whole(name: str, tmp_path: Path) -> None:
     """The engine takes the first layer's number of experts for all layers, of a stage its own first one's."""
     family = families()[name]
     key = f"{family.architecture}.expert_used_count"
@@ -135,9 +131,7 @@ def test_a_list_that_differs_where_none_was_proved_to_keeps_a_model_whole(
 @pytest.mark.parametrize("name", ["gpt-oss", "gemma3", "llama4"])
 def test_a_window_of_nothing_keeps_a_model_whole(name: str, tmp_path: Path) -> None:
     key = f"{families()[name].architecture}.attention.sliding_window"
-    path = rewritten(
-        families()[name].path, tmp_path / "new.gguf", without=[key], more=[u32_entry(key, 0)]
-    )
+    path = rewritten(families()[name].path, tmp_path / "new.gguf", without=[key], more=[u32_entry(key, 0)])
     model = proof.home(tmp_path).shelf.import_file(path).model
     assert model.boundaries == ()
     assert model.whole_reason
@@ -159,10 +153,7 @@ async def test_one_number_may_be_listed_for_each_layer(workers: Workers, tmp_pat
 
 
 # family, list, one value of it: which ends with a block that predicts a further token
-LISTED = {
-    "qwen3-5-mtp": f"{QWEN}.attention.recurrent_layers",
-    "glm4-moe-mtp": "glm4moe.attention.head_count_kv",
-}
+LISTED = {"qwen3-5-mtp": f"{QWEN}.attention.recurrent_layers", "glm4-moe-mtp": "glm4moe.attention.head_count_kv"}
 
 
 def listed(name: str, missing: int, to: Path) -> Path:
@@ -176,9 +167,7 @@ def listed(name: str, missing: int, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", LISTED)
-def test_a_list_has_a_value_for_each_block_those_that_predict_among_them(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_list_has_a_value_for_each_block_those_that_predict_among_them(name: str, tmp_path: Path) -> None:
     """llama.cpp itself takes no other number, although a token passes one layer less."""
     short = listed(name, 1, tmp_path / "short.gguf")
     with pytest.raises(BadInput) as error:
@@ -190,9 +179,7 @@ def test_a_list_has_a_value_for_each_block_those_that_predict_among_them(
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", LISTED)
-async def test_a_list_for_each_block_is_cut_like_the_layers(
-    name: str, workers: Workers, tmp_path: Path
-) -> None:
+async def test_a_list_for_each_block_is_cut_like_the_layers(name: str, workers: Workers, tmp_path: Path) -> None:
     home = proof.home(tmp_path)
     whole = home.shelf.import_file(listed(name, 0, tmp_path / "whole.gguf"))
     verdict = await proof.prove(workers, home, whole, proof.twos(whole.model)[-1:])
@@ -200,57 +187,41 @@ async def test_a_list_for_each_block_is_cut_like_the_layers(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_list_that_contradicts_the_tensors_never_becomes_a_stage(
-    workers: Workers, tmp_path: Path
-) -> None:
+async def test_a_list_that_contradicts_the_tensors_never_becomes_a_stage(workers: Workers, tmp_path: Path) -> None:
     """Which layers are recurrent is said otherwise than the tensors are."""
     key = f"{QWEN}.attention.recurrent_layers"
     kinds = [False, True, True, True] * 2
-    path = rewritten(
-        families()["qwen3-5"].path, tmp_path / "odd.gguf", without=[key], more=[bools(key, *kinds)]
-    )
+    path = rewritten(families()["qwen3-5"].path, tmp_path / "odd.gguf", without=[key], more=[bools(key, *kinds)])
     await _refused(workers, path, tmp_path)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_layers_that_lack_a_tensor_never_become_a_stage(
-    workers: Workers, tmp_path: Path
-) -> None:
+async def test_layers_that_lack_a_tensor_never_become_a_stage(workers: Workers, tmp_path: Path) -> None:
     """Dense layers where the metadata says experts."""
     key = "glm4moe.leading_dense_block_count"
-    path = rewritten(
-        families()["glm4-moe"].path, tmp_path / "odd.gguf", without=[key], more=[u32_entry(key, 0)]
-    )
+    path = rewritten(families()["glm4-moe"].path, tmp_path / "odd.gguf", without=[key], more=[u32_entry(key, 0)])
     await _refused(workers, path, tmp_path)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_tensor_that_nobody_knows_never_becomes_a_stage(
-    workers: Workers, tmp_path: Path
-) -> None:
+async def test_a_tensor_that_nobody_knows_never_becomes_a_stage(workers: Workers, tmp_path: Path) -> None:
     again = {"blk.0.new_kind.weight": "blk.0.attn_norm.weight"}
     path = rewritten(families()["llama"].path, tmp_path / "odd.gguf", again=again)
     assert "wrong number of tensors" in await _refused(workers, path, tmp_path)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_the_engine_does_not_survive_is_told_in_its_words(
-    workers: Workers, tmp_path: Path
-) -> None:
+async def test_what_the_engine_does_not_survive_is_told_in_its_words(workers: Workers, tmp_path: Path) -> None:
     """Its own reason, not where it was compiled, nor what a debugger has to say; and the next worker is sound."""
     path = rewritten(
         families()["qwen3-5"].path, tmp_path / "odd.gguf",
         without=[f"{QWEN}.ssm.inner_size"], more=[u32_entry(f"{QWEN}.ssm.inner_size", 1)],
     )  # fmt: skip
     told = await _refused(workers, path, tmp_path, StageLost)
-    assert re.search(
-        r"and stopped\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\. Use another file", told
-    )
+    assert re.search(r"and stopped\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\. Use another file", told)
 
 
-async def _refused(
-    workers: Workers, path: Path, folder: Path, kind: type[AppError] = BadInput
-) -> str:
+async def _refused(workers: Workers, path: Path, folder: Path, kind: type[AppError] = BadInput) -> str:
     """By the worker, in one sentence, which this returns; and another model is opened afterwards."""
     home, told = proof.home(folder), ""
     for file, sound in ((path, False), (families()["llama"].path, True)):

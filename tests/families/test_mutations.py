@@ -46,9 +46,7 @@ def file_of(what: str, folder: Path) -> Path:
             return rewritten(path, folder / "m.gguf", without=["qwen35.attention.recurrent_layers"])
         case "of 62 layers":
             return rewritten(path, folder / "m.gguf", n_layers=62)
-        case (
-            "of several head counts"
-        ):  # as the released ones: fewer where all positions are looked at
+        case "of several head counts":  # as the released ones: fewer where all positions are looked at
             return fewer_heads(path, folder / "m.gguf", (0, 4), 2)
     return path
 
@@ -97,7 +95,5 @@ async def test_a_rule_that_is_left_out_is_noticed(
 @pytest.mark.many(keep=2)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("what", VARIANTS)
-async def test_the_variants_hold_with_all_rules(
-    what: str, workers: Workers, tmp_path: Path
-) -> None:
+async def test_the_variants_hold_with_all_rules(what: str, workers: Workers, tmp_path: Path) -> None:
     assert await holds(file_of(what, tmp_path), workers, tmp_path)

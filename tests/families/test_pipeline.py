@@ -41,14 +41,10 @@ def test_hybrids_of_each_kind_are_among_them() -> None:
 
 
 @asynccontextmanager
-async def pipeline(
-    workers: Workers, home: Home, entry: Entry, cuts: tuple[int, ...]
-) -> AsyncIterator[Pipeline]:
+async def pipeline(workers: Workers, home: Home, entry: Entry, cuts: tuple[int, ...]) -> AsyncIterator[Pipeline]:
     """The host's runs in its worker, a lender's in one that it starts; one run is the whole model."""
     model = entry.model
-    form = PipelineConfig(
-        SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.later.recurrent
-    )
+    form = PipelineConfig(SLOTS, CELLS, CONTEXT, model.n_vocab, ROWS, recurrent=model.later.recurrent)
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(asyncio.TaskGroup())
         lender = await stack.enter_async_context(StageHost(lambda: MANY, "lender"))

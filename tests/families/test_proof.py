@@ -27,9 +27,7 @@ PLENTY_MIB = 1 << 20
 @pytest.mark.timeout(300)  # one has 29 cuts
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", families())
-async def test_every_legal_cut_says_what_the_whole_says(
-    name: str, workers: Workers, tmp_path: Path
-) -> None:
+async def test_every_legal_cut_says_what_the_whole_says(name: str, workers: Workers, tmp_path: Path) -> None:
     """In worker processes, by the driver: two answers at once."""
     home = proof.home(tmp_path)
     tasks = proof.tasks(home, families()[name].path, tmp_path)
@@ -76,10 +74,7 @@ def _check_offer(model: Model, chance: Random) -> None:
     """Whatever the household, and however little of it was measured."""
     layers_mib = sum(model.layer_bytes) / MIB
     known = chance.random() < 0.5
-    room = [
-        70 * 2 + layers_mib * chance.random(),
-        *(70 + layers_mib * chance.random() for _ in "ab"),
-    ]
+    room = [70 * 2 + layers_mib * chance.random(), *(70 + layers_mib * chance.random() for _ in "ab")]
     host = machine("m0", room[0], some_speed(chance) if known else None)
     lenders = [machine(f"m{n}", room[n], some_speed(chance), some_link(chance)) for n in (1, 2)]
     try:

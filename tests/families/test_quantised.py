@@ -14,16 +14,7 @@ from tests.families.driven import Workers
 from tests.families.fixtures import families
 
 # one of each way in which a cut changes tensors, or what stands beside them
-KINDS = (
-    "llama-tied",
-    "gemma2",
-    "olmo2",
-    "glm4",
-    "glm4-moe-mtp",
-    "deepseek-v3",
-    "qwen3-5-moe",
-    "nemotron-h",
-)
+KINDS = ("llama-tied", "gemma2", "olmo2", "glm4", "glm4-moe-mtp", "deepseek-v3", "qwen3-5-moe", "nemotron-h")
 Q8_0 = 8  # ggml_type
 
 
@@ -39,9 +30,7 @@ def quantised(path: Path, to: Path) -> Path:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", KINDS)
-async def test_a_quantised_file_is_cut_like_its_original(
-    name: str, workers: Workers, tmp_path: Path
-) -> None:
+async def test_a_quantised_file_is_cut_like_its_original(name: str, workers: Workers, tmp_path: Path) -> None:
     path = quantised(families()[name].path, tmp_path / "small-Q8_0.gguf")
     kinds = [tensor.kind for tensor in read_header(path).tensors.values()]
     assert kinds.count(Q8_0) > len(kinds) // 4

@@ -41,9 +41,7 @@ def test_heads_of_less_than_a_block_are_kept_exactly(tmp_path: Path) -> None:
 def said(home: Home, entry: Entry, cuts: proof.Cuts, kv: KvType) -> list[Scores]:
     """The scores after a prompt in two chunks, and after each of some greedy tokens."""
     prompt, _ = proof.prompts(entry.model.n_vocab)
-    configs = [
-        home.config(entry, *run, apart=False) for run in proof.runs(entry.model.n_layers, cuts)
-    ]
+    configs = [home.config(entry, *run, apart=False) for run in proof.runs(entry.model.n_layers, cuts)]
     with Line([replace(config, kv=kv) for config in configs]) as line:
         line.begin(0, len(prompt))
         first, second = CHUNKS

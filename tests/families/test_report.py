@@ -27,16 +27,10 @@ def test_the_document_is_of_the_table_as_it_is() -> None:
 
 
 def test_what_another_engine_changes_is_named() -> None:
-    rows = [
-        report.Row("a", "llama", "exact", "any", 3),
-        report.Row("b", "qwen2", "exact", "any", 3),
-    ]
+    rows = [report.Row("a", "llama", "exact", "any", 3), report.Row("b", "qwen2", "exact", "any", 3)]
     other = [rows[0], replace(rows[1], verdict="**fails**", largest=0.5)]
     assert report.differences(rows, rows) == []
-    assert report.differences(rows, other) == [
-        "b: verdict exact -> **fails**",
-        "b: largest 0.0e+00 -> 5.0e-01",
-    ]
+    assert report.differences(rows, other) == ["b: verdict exact -> **fails**", "b: largest 0.0e+00 -> 5.0e-01"]
 
 
 def test_the_comparison_counts_and_lists() -> None:
@@ -84,9 +78,7 @@ async def test_a_proof_is_a_row(workers: Workers) -> None:
 
 @pytest.mark.long
 def test_another_interpreter_tells_its_rows() -> None:
-    row = report.Row(
-        "lfm2", "lfm2", "exact", "an attention and a recurrent layer in each run", compared=7
-    )
+    row = report.Row("lfm2", "lfm2", "exact", "an attention and a recurrent layer in each run", compared=7)
     told = report.compare(sys.executable, ["lfm2"], proof.SEED, [row])
     assert "No difference." in told
     assert f"{report.engine_of(sys.executable)}: 1 exact" in told

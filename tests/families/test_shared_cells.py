@@ -19,9 +19,7 @@ N_STEPS, EMPTIED_AT = 8, 3
 OTHER, OWN = range(90, 90 + proof.FIRST), range(30, 30 + proof.SECOND)
 
 
-def said(
-    name: str, folder: Path, cut: Sequence[int], *, apart: bool, emptied: bool = True
-) -> list[Scores]:
+def said(name: str, folder: Path, cut: Sequence[int], *, apart: bool, emptied: bool = True) -> list[Scores]:
     """What slot 1 says, while slot 0, which came first, is emptied between two of its tokens."""
     home = proof.home(folder)
     entry = home.shelf.import_file(families()[name].path)
@@ -42,9 +40,7 @@ def said(
 
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("name", KINDS)
-def test_the_cut_model_says_what_the_whole_says_when_a_slot_was_emptied(
-    name: str, apart: bool, tmp_path: Path
-) -> None:
+def test_the_cut_model_says_what_the_whole_says_when_a_slot_was_emptied(name: str, apart: bool, tmp_path: Path) -> None:
     model = proof.home(tmp_path).shelf.import_file(families()[name].path).model
     whole = said(name, tmp_path, (), apart=apart)
     assert np.array_equal(said(name, tmp_path, proof.twos(model)[0], apart=apart), whole)

@@ -52,13 +52,7 @@ class Matrix:
     """The book, and how much of the matrix is to be done until when. `names`: words that a run's name has."""
 
     def __init__(
-        self,
-        book: Book,
-        n: int,
-        seconds: float,
-        rows: Collection[str] = (),
-        names: Collection[str] = (),
-        seed: int = 0,
+        self, book: Book, n: int, seconds: float, rows: Collection[str] = (), names: Collection[str] = (), seed: int = 0
     ) -> None:
         self._book, self._n, self._ends_at = book, n, monotonic() + seconds
         self._rows, self._names = frozenset(rows), frozenset(names)  # none: all
@@ -129,9 +123,7 @@ class Matrix:
         named = not self._names or any(name in kind[1] for name in self._names)
         return named and (not self._rows or kind[0] in self._rows)
 
-    def share(
-        self, parts: Sequence[wanted.Part[wanted.K]]
-    ) -> tuple[Counter[Kind], dict[Kind, wanted.K]]:
+    def share(self, parts: Sequence[wanted.Part[wanted.K]]) -> tuple[Counter[Kind], dict[Kind, wanted.K]]:
         """How many runs of each kind of these parts, and what each kind is."""
         rows = Counter[Kind]()
         for part in parts:
@@ -224,30 +216,16 @@ async def soaked(matrix: Matrix, minutes: float, every_s: float) -> None:
 
 def main() -> None:
     words = argparse.ArgumentParser(prog="make faults", description=__doc__)
-    words.add_argument(
-        "--n", type=int, default=FULL, help="runs of F1; the other rows in proportion"
-    )
+    words.add_argument("--n", type=int, default=FULL, help="runs of F1; the other rows in proportion")
     words.add_argument("--only", choices=PARTS, action="append", help="this part; can be repeated")
     words.add_argument("--row", action="append", help="this row, as F3; can be repeated")
     words.add_argument("--name", action="append", help="runs whose name has this; can be repeated")
-    words.add_argument(
-        "--minutes", type=float, default=math.inf, help="begin nothing after so many"
-    )
-    words.add_argument(
-        "--soak", type=float, default=0.0, help="F13 for so many minutes, and nothing else"
-    )
-    words.add_argument(
-        "--every", type=float, default=soak.EVERY_SECONDS, help="seconds between the soak's faults"
-    )
-    words.add_argument(
-        "--resume", action="store_true", help="only what the book lacks; else all of it once more"
-    )
-    words.add_argument(
-        "--page", action="store_true", help="run nothing: only write the page, from the book"
-    )
-    words.add_argument(
-        "--seed", type=int, default=random.randrange(SEEDS), help="of the first run, from its line"
-    )
+    words.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after so many")
+    words.add_argument("--soak", type=float, default=0.0, help="F13 for so many minutes, and nothing else")
+    words.add_argument("--every", type=float, default=soak.EVERY_SECONDS, help="seconds between the soak's faults")
+    words.add_argument("--resume", action="store_true", help="only what the book lacks; else all of it once more")
+    words.add_argument("--page", action="store_true", help="run nothing: only write the page, from the book")
+    words.add_argument("--seed", type=int, default=random.randrange(SEEDS), help="of the first run, from its line")
     given = words.parse_args()
     print(f"seed {given.seed}", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # namespaces and nodes end with us

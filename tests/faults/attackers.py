@@ -108,11 +108,7 @@ async def slow_member(order: Json) -> Json:
             found.append(await _held(port, start, order.get("drip", False), context))
 
         late_s = await _with_lateness(_many(order["n"], one, order["n"]))
-        return {
-            "seconds": found,
-            "late_s": late_s,
-            "still_linked": victim in network.links,
-        }
+        return {"seconds": found, "late_s": late_s, "still_linked": victim in network.links}
 
 
 async def _with_lateness(work: Coroutine[Any, Any, None]) -> float:
@@ -127,9 +123,7 @@ async def _with_lateness(work: Coroutine[Any, Any, None]) -> float:
     return late_s
 
 
-async def _held(
-    port: int, start: bytes, drip: bool, context: ssl.SSLContext | None = None
-) -> float:
+async def _held(port: int, start: bytes, drip: bool, context: ssl.SSLContext | None = None) -> float:
     """Seconds until the other side ends the connection."""
     began = time.monotonic()
     with contextlib.suppress(OSError):

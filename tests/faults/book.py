@@ -18,9 +18,10 @@ from app.machine.hardware.devices import processor_name
 from tests.faults.outcome import Kind, Outcome, commit
 
 DIGITS = 4  # of each figure: no run is as exact as that
-DEFAULTS: dict[str, Any] = {
-    one.name: one.default for one in fields(Outcome) if one.default is not MISSING
-} | {"facts": {}, "passed": True}
+DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Outcome) if one.default is not MISSING} | {
+    "facts": {},
+    "passed": True,
+}
 
 
 class Book:
@@ -59,9 +60,7 @@ class Book:
 
     def holds_siege(self, kind: Kind, n: int) -> bool:
         """Whether so many tries were withstood in one siege. One that was not withstood is made again."""
-        return any(
-            one.passed and one.facts.get("n", 0) >= n for one in self._counted if one.kind == kind
-        )
+        return any(one.passed and one.facts.get("n", 0) >= n for one in self._counted if one.kind == kind)
 
     def missed_in_a_row(self, kind: Kind) -> int:
         """How often, after its last real run, a kind struck nobody."""
@@ -72,9 +71,7 @@ class Book:
 def written(found: Outcome) -> str:
     """One line: what is as usual is left out, and figures are as long as they say something."""
     told = {
-        name: _short(value)
-        for name, value in asdict(found).items()
-        if name not in DEFAULTS or value != DEFAULTS[name]
+        name: _short(value) for name, value in asdict(found).items() if name not in DEFAULTS or value != DEFAULTS[name]
     }
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 

@@ -128,9 +128,7 @@ def _is_time(phase: str, heard: Heard, middle: int) -> bool:
             return len(heard.ids) >= N_TOKENS - 2
 
 
-def judged(
-    kind: tuple[str, str, str], bars: tuple[float, float], heard: Heard, right: list[int], why: str
-) -> Outcome:
+def judged(kind: tuple[str, str, str], bars: tuple[float, float], heard: Heard, right: list[int], why: str) -> Outcome:
     """The tokens of the undisturbed answer and no others; told and gone on in time."""
     told = [at - heard.struck_at for at, _ in heard.notices if at > heard.struck_at]
     said = min(told, default=None)

@@ -67,10 +67,7 @@ class Clocks:
     def _since(self, name: str) -> dict[str, Callable[[], Any]]:
         """Such a clock in seconds, and in whole nanoseconds."""
         true, true_ns = getattr(time, name), getattr(time, f"{name}_ns")
-        return {
-            name: lambda: true() + self.since_s,
-            f"{name}_ns": lambda: true_ns() + int(self.since_s * NS),
-        }
+        return {name: lambda: true() + self.since_s, f"{name}_ns": lambda: true_ns() + int(self.since_s * NS)}
 
 
 def main() -> None:

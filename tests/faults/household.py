@@ -118,9 +118,7 @@ class Household:
         gaps = sorted(b - a for a, b in pairwise(times))
         self.usual_gap_s = gaps[int(0.95 * len(gaps))]
 
-    async def ask(
-        self, strike: Callable[[], None], when: Callable[[Heard], bool], order: Json = ORDER
-    ) -> Heard:
+    async def ask(self, strike: Callable[[], None], when: Callable[[Heard], bool], order: Json = ORDER) -> Heard:
         """One answer, and the fault as soon as `when` says so: asked at the start and after each line."""
         heard = Heard()
 

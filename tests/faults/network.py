@@ -68,9 +68,7 @@ def silences() -> list[Trouble]:
             found.append(Trouble("F3", name, dead, whom, seconds, may_lose=lost))
     for seconds in (2.0, 10.0):
         lost, name = seconds >= RESUMED_WITHIN, f"cable out for {seconds:g} s"
-        found.append(
-            Trouble("F3", name, CLEAN, "1st lender", seconds, deed="pulled", may_lose=lost)
-        )
+        found.append(Trouble("F3", name, CLEAN, "1st lender", seconds, deed="pulled", may_lose=lost))
     return found
 
 
@@ -83,9 +81,7 @@ def bad_lines() -> list[Trouble]:
         "5 % of packets out of order": Faults(0.002, reorder=0.05),
         "3 ± 5 ms and 1 % lost": Faults(0.003, jitter_s=0.005, loss=0.01),
     }
-    found = [
-        Trouble("F4", name, faults, may_lose=faults.loss > 0.05) for name, faults in kinds.items()
-    ]
+    found = [Trouble("F4", name, faults, may_lose=faults.loss > 0.05) for name, faults in kinds.items()]
     for seconds in (0.2, 2.0):
         name = f"two spikes of {seconds:g} s"
         found.append(Trouble("F4", name, Faults(seconds), spikes=True))
@@ -94,9 +90,7 @@ def bad_lines() -> list[Trouble]:
 
 def slow_lines() -> list[Trouble]:
     rates = (10, 30, 50, 100)
-    return [
-        Trouble("F5", f"{rate} Mbit/s", Faults(MS, rate_bits_per_s=rate * MBIT)) for rate in rates
-    ]
+    return [Trouble("F5", f"{rate} Mbit/s", Faults(MS, rate_bits_per_s=rate * MBIT)) for rate in rates]
 
 
 def moved() -> list[Trouble]:
@@ -130,10 +124,7 @@ async def run(home: Cabled, case: Trouble) -> Outcome:
     try:
         async with asyncio.timeout(END_SECONDS):
             heard = await home.ask(strike, lambda heard: len(heard.ids) >= after)
-        moves = case.deed in (
-            "moved",
-            "changed over",
-        )  # such a one is called anew, and away for that moment
+        moves = case.deed in ("moved", "changed over")  # such a one is called anew, and away for that moment
         why = "" if case.may_lose else await home.lost(heard, may_be_away=moves)
         if case.deed == "tunnelled":
             await asyncio.sleep(TUNNEL_SECONDS)
@@ -181,9 +172,7 @@ def _disturb(home: Cabled, case: Trouble, names: list[str], heal: Callable[[], N
         loop.call_later(case.seconds, heal)
 
 
-def _with_gaps(
-    found: Outcome, case: Trouble, heard: Heard, usual_s: float, back_s: float | None
-) -> Outcome:
+def _with_gaps(found: Outcome, case: Trouble, heard: Heard, usual_s: float, back_s: float | None) -> Outcome:
     """With what the row measures beside: the gaps between tokens, and when all were there again."""
     times = heard.deltas_at
     gap_s = quantile((b - a for a, b in pairwise(times)), 0.95) or 0.0

@@ -144,11 +144,7 @@ async def run(proof: Proof) -> Outcome:
     why = f"nothing passed of {', '.join(unproved)}" if unproved else ""
     if process.returncode:
         why = " ".join(said.decode(errors="replace").split())[-300:] or "pytest failed"
-    facts = {
-        "n": float(passed + failed),
-        "passed": float(passed),
-        "took_s": time.monotonic() - began,
-    }
+    facts = {"n": float(passed + failed), "passed": float(passed), "took_s": time.monotonic() - began}
     return Outcome(*proof.kind, not why, why, in_time=not why, facts=facts)
 
 

@@ -21,9 +21,7 @@ is compared with the undisturbed greedy answer: none may be lost, doubled or cha
 {machines}0 failures in n runs bound the rate at 3/n (95 %). A quantile stands only where there are runs enough for
 it: p50 from 2 on, p90 from 10, p99 from 100. {missing}{missed}
 """
-MISSING = (
-    "**{n} of {all} kinds of runs were not made for this page; the last section names them.** "
-)
+MISSING = "**{n} of {all} kinds of runs were not made for this page; the last section names them.** "
 BEFORE = """Earlier runs, made before there was a book, stand in [{name}]({name})."""
 MISSED = "{n} more runs struck nobody, as the layers had gone to others, and do not count."
 TOLD = """
@@ -114,11 +112,7 @@ test. A test that is skipped where this was made is not counted.
 
 
 def written(
-    outcomes: Sequence[Outcome],
-    n_tokens: int,
-    wanted: Set[Kind],
-    simulated: str = "",
-    before: str = "",
+    outcomes: Sequence[Outcome], n_tokens: int, wanted: Set[Kind], simulated: str = "", before: str = ""
 ) -> str:
     """The page. `wanted`: all kinds that the whole matrix has; `simulated`: its part on the simulation; `before`: a
     page of runs that no book has."""
@@ -156,8 +150,7 @@ def written(
     if failed:
         text += "\n## What failed\n\n"
         text += "".join(
-            f"- {one.row}, {one.name}, {one.phase}: {one.why} (commit {one.commit or 'unknown'})\n"
-            for one in failed
+            f"- {one.row}, {one.name}, {one.phase}: {one.why} (commit {one.commit or 'unknown'})\n" for one in failed
         )
     if absent:
         text += "\n## Not run\n\n"
@@ -189,9 +182,7 @@ def _groups(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
 
 def _order(kind: Kind) -> tuple[object, ...]:
     """By row, then by name with its numbers as numbers."""
-    words = [
-        (0, float(word), "") if _is_number(word) else (1, 0.0, word) for word in kind[1].split()
-    ]
+    words = [(0, float(word), "") if _is_number(word) else (1, 0.0, word) for word in kind[1].split()]
     return kind[0], words, kind[2]
 
 
@@ -251,19 +242,12 @@ def _siege(ones: list[Outcome]) -> str:
     def most(name: str) -> float:
         return max(one.facts.get(name, 0.0) for one in ones)
 
-    memory = " → ".join(
-        f"{most(f'{when}_bytes') / (1 << 20):.0f}" for when in ("before", "tenth", "after")
-    )
+    memory = " → ".join(f"{most(f'{when}_bytes') / (1 << 20):.0f}" for when in ("before", "tenth", "after"))
     tries = sum(one.facts.get("n", 0.0) for one in ones)
-    stalls = " / ".join(
-        f"{1000 * most(name):.0f} ms" for name in ("usual_p99_s", "p99_s", "worst_s")
-    )
+    stalls = " / ".join(f"{1000 * most(name):.0f} ms" for name in ("usual_p99_s", "p99_s", "worst_s"))
     seconds = sum(one.facts.get("took_s", 0.0) for one in ones) or 1.0
     good = sum(one.passed and one.in_time for one in ones)
-    return (
-        f"| {_named(ones)} | {tries:.0f} | {good} of {len(ones)} | {stalls} | {memory} "
-        f"| {tries / seconds:.0f} |\n"
-    )
+    return f"| {_named(ones)} | {tries:.0f} | {good} of {len(ones)} | {stalls} | {memory} | {tries / seconds:.0f} |\n"
 
 
 def _slow(ones: list[Outcome]) -> str:
@@ -290,9 +274,7 @@ def _soak_line(one: Outcome) -> str:
 def _proof(ones: list[Outcome]) -> str:
     last = ones[-1]
     facts = last.facts
-    where = (
-        proofs.BY_NAME[last.kind].where if last.kind in proofs.BY_NAME else ()
-    )  # of an older book
+    where = proofs.BY_NAME[last.kind].where if last.kind in proofs.BY_NAME else ()  # of an older book
     files = ", ".join(dict.fromkeys(f"`{one.partition('::')[0]}`" for one in where))
     return (
         f"| {_named(ones)} | {facts.get('n', 0):.0f} | {facts.get('passed', 0):.0f} "
@@ -329,9 +311,7 @@ def _times(ones: Sequence[Outcome], value: Value, shares: Sequence[float]) -> st
     known = [one for one in map(value, ones) if one is not None]
     alone = len(shares) == 1  # of one run, it is what there is to say
     found = [
-        quantile(known, share)
-        if alone or round(len(known) * (1 - share), 6) >= (share < 1)
-        else None
+        quantile(known, share) if alone or round(len(known) * (1 - share), 6) >= (share < 1) else None
         for share in shares
     ]
     return " / ".join("–" if one is None else f"{one:.2f} s" for one in found)

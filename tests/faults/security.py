@@ -219,9 +219,7 @@ async def unpaired(hold: Stronghold, n: int) -> Outcome:
     return replace(found, in_time=found.in_time and soon)
 
 
-async def _sieged(
-    hold: Stronghold, row: str, name: str, n: int, attack: Callable[[int], Any]
-) -> Outcome:
+async def _sieged(hold: Stronghold, row: str, name: str, n: int, attack: Callable[[int], Any]) -> Outcome:
     """A tenth of it, then the rest: what the answer, the memory and the processes say to that."""
     async with hold.answering():
         await asyncio.sleep(QUIET_SECONDS)

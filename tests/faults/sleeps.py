@@ -41,11 +41,7 @@ class Sleep:
 
 
 def kinds() -> list[Sleep]:
-    return [
-        Sleep("put to sleep", "PrepareForSleep"),
-        Sleep("shut down", "PrepareForShutdown"),
-        Sleep("signed out"),
-    ]
+    return [Sleep("put to sleep", "PrepareForSleep"), Sleep("shut down", "PrepareForShutdown"), Sleep("signed out")]
 
 
 def can_be() -> bool:

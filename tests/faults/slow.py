@@ -11,9 +11,7 @@ from tests.faults.security import HOST, PORTS, Stronghold, ports
 SLOW_BAR_S = 10.0  # SAFETY.md 5; a byte a second may have 30 s there, and has 10 here
 MANY = 1 << 20
 OF_ONE_MEMBER = 48  # connections; more are refused at once
-OF_OWN_KEY = (
-    24  # requests; 32 at once are heard, and who asks for an answer meanwhile shows the same key
-)
+OF_OWN_KEY = 24  # requests; 32 at once are heard, and who asks for an answer meanwhile shows the same key
 BODY = "Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
 TO_MEMBERS = "PUT /stage/" + "0" * 32 + " HTTP/1.1\r\nHost: x\r\n"
 TO_PROGRAMS = "POST $path HTTP/1.1\r\nHost: 127.0.0.1:$port\r\nAuthorization: Bearer $key\r\n"

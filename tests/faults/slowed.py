@@ -71,9 +71,7 @@ async def run(home: Household, case: Slowed) -> Outcome:
     with quota.quotas([case.share], PERIOD_US) as (group,):
         try:
             async with asyncio.timeout(END_SECONDS):
-                heard = await home.ask(
-                    lambda: _put(group, slow), lambda heard: len(heard.ids) >= AFTER
-                )
+                heard = await home.ask(lambda: _put(group, slow), lambda heard: len(heard.ids) >= AFTER)
             why = await home.lost(heard)
             if case.moves and not why:
                 moved_s = await _moved(home, name)
@@ -91,9 +89,7 @@ async def run(home: Household, case: Slowed) -> Outcome:
     return _judged(home, case, heard, moved_s, why)
 
 
-def _judged(
-    home: Household, case: Slowed, heard: Heard, moved_s: float | None, why: str
-) -> Outcome:
+def _judged(home: Household, case: Slowed, heard: Heard, moved_s: float | None, why: str) -> Outcome:
     gaps = [b - a for a, b in pairwise(heard.deltas_at) if a > heard.struck_at]
     found = judged(case.kind, (0.0, GAP_BAR_S), heard, home.expected, why)
     facts = {
@@ -102,9 +98,7 @@ def _judged(
     }  # fmt: skip
     facts |= {} if moved_s is None else {"moved_s": moved_s}
     in_time = found.passed and facts["gap_worst_s"] <= GAP_BAR_S
-    return Outcome(
-        *case.kind, found.passed, found.why, None, None, found.recoveries, in_time, facts
-    )
+    return Outcome(*case.kind, found.passed, found.why, None, None, found.recoveries, in_time, facts)
 
 
 def _became_slow(home: Household, heard: Heard) -> bool:

@@ -16,9 +16,7 @@ from tests.faults.outcome import Outcome
 KIND = ("F13", "a random fault every 30 s", "soak")
 EVERY_SECONDS = 30.0
 WARM_SHARE = 1 / 3  # of the faults: until then caches fill
-FULL_AFTER = (
-    240  # faults at least: the journal keeps 200 answers, and until then the heap grows with it
-)
+FULL_AFTER = 240  # faults at least: the journal keeps 200 answers, and until then the heap grows with it
 SLOPE_BAR_BYTES_PER_HOUR, LEAST_HOURS = 1e6, 1.0  # fewer warm ones say nothing of a slope
 MORE_HANDLES = 8  # than when it was warm: links that come and go
 Sample = tuple[float, int, int]  # seconds at a fault every 30 s, bytes, open files and sockets

@@ -36,14 +36,7 @@ Contexts = dict[str, Callable[[], ssl.SSLContext]]
 class Strangers:
     """The victim, and in how many ways it is knocked at its port."""
 
-    def __init__(
-        self,
-        victim: Member,
-        address: Address,
-        contexts: Contexts,
-        lender: Node,
-        closed_s: float,
-    ) -> None:
+    def __init__(self, victim: Member, address: Address, contexts: Contexts, lender: Node, closed_s: float) -> None:
         self._victim, self._address, self._contexts = victim, address, contexts
         self._lender = lender  # a member that may not host
         self.closed_s = closed_s  # how long the link of the removed one stayed

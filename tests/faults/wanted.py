@@ -7,18 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tests.faults import (
-    cases,
-    clocks,
-    host,
-    network,
-    proofs,
-    sieges,
-    sleeps,
-    slowed,
-    soak,
-    wiretap,
-)
+from tests.faults import cases, clocks, host, network, proofs, sieges, sleeps, slowed, soak, wiretap
 from tests.faults.outcome import Kind
 
 K = TypeVar("K", cases.Case, clocks.Jump, network.Trouble, slowed.Slowed, sleeps.Sleep)

@@ -23,9 +23,7 @@ KIND = ("S10", "captured on every cable", "pair, load and answer")
 ALL_PROTOCOLS = 0x0003  # linux/if_ether.h
 SECRET = "The zanzibar cupboard is opened by quetzalcoatl. How do I add a computer?"
 WORDS = ("zanzibar", "quetzalcoatl", "cupboard")
-MARK = (
-    b"seen by whoever listens on this cable"  # sent in plain: a tap that misses it proves nothing
-)
+MARK = b"seen by whoever listens on this cable"  # sent in plain: a tap that misses it proves nothing
 N_TOKENS, N_PROMPT_IDS = 48, 24
 FIRST_ID, ID_END = 300, 2000  # ids that every vocabulary here has, and none that is a sign
 WINDOW = 4  # ids in a row: fewer are met by chance
@@ -124,9 +122,7 @@ def _tapped(to: list[bytes]) -> Iterator[None]:
     over = threading.Event()
     with ExitStack() as stack:
         for name in LENDERS:
-            tap = stack.enter_context(
-                socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ALL_PROTOCOLS))
-            )
+            tap = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ALL_PROTOCOLS)))
             tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
             tap.bind((f"to-{space(name)}"[:15], ALL_PROTOCOLS))
             tap.settimeout(0.1)

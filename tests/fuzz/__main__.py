@@ -20,19 +20,7 @@ LONGEST_S = 1.0
 MOST_BYTES = 4096
 MOST_KEPT = 80  # for each parser
 BITS = (0, 1, 0x7F, 0x80, 0xFF)
-WORDS = (
-    b"\xff" * 4,
-    b"\0" * 8,
-    b"\xff" * 8,
-    b"{",
-    b"[",
-    b'"',
-    b"\\u0000",
-    b"-1",
-    b"1e999",
-    b"null",
-    b"\xc3\x28",
-)
+WORDS = (b"\xff" * 4, b"\0" * 8, b"\xff" * 8, b"{", b"[", b'"', b"\\u0000", b"-1", b"1e999", b"null", b"\xc3\x28")
 Arc = tuple[str, int, int]
 
 
@@ -130,9 +118,7 @@ def main() -> None:
             continue
         n, why = fuzz(target, given.seconds, chance)
         kept = len(read(target))
-        print(
-            f"{target.name}: {n} inputs, {kept} kept. {why or 'All read or refused.'}", flush=True
-        )
+        print(f"{target.name}: {n} inputs, {kept} kept. {why or 'All read or refused.'}", flush=True)
         failed = failed or bool(why)
     raise SystemExit(failed)
 

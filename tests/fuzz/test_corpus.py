@@ -33,9 +33,7 @@ def test_fresh_changes_of_it_too(target: Target) -> None:
         target.outcome(changed(chance, kept))
 
 
-def test_a_bug_is_found_and_its_input_kept(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_is_found_and_its_input_kept(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     def fragile(data: bytes) -> None:
         if data[:1] == b"{" and len(data) > 3:
             raise KeyError("x")

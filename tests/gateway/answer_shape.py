@@ -21,18 +21,14 @@ def shape_of(body: bytes, always: bool = False) -> Shape:
         return "nothing"
     if not text.lstrip().startswith(("data:", "event:")):
         return _shape(json.loads(text), named)
-    data = [
-        line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")
-    ]
+    data = [line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:")]
     events = [json.loads(one) for one in data if one != "[DONE]"]
     ends = {"ends": "[DONE]" if data[-1] == "[DONE]" else "otherwise"}
     if "type" not in events[0]:
         order = {"order": _order(events)} if always else {}
         return {"events": _together(events, named), **order, **ends}
     types = [event["type"] for event in events]
-    each = {
-        name: _together([one for one in events if one["type"] == name], named) for name in types
-    }
+    each = {name: _together([one for one in events if one["type"] == name], named) for name in types}
     return {"events": each, "order": " ".join(name for name, _ in groupby(types)), **ends}
 
 

@@ -22,9 +22,7 @@ from tests.gateway.described_answers import check
 from tests.gateway.system_cases import MODEL, system_cases
 from tests.gateway.tool_cases import tool_cases
 
-RECORD: dict[str, Any] = json.loads(
-    Path(__file__).with_name("llama_server.json").read_text("utf-8")
-)["cases"]
+RECORD: dict[str, Any] = json.loads(Path(__file__).with_name("llama_server.json").read_text("utf-8"))["cases"]
 GUIDES = cases() | ollama_cases() | system_cases("guide")
 EVERY = GUIDES | vector_cases() | tool_cases() | call_cases() | system_cases(MODEL)
 BEGUN, ENDED = "message_start ", "message_delta message_stop"

@@ -49,9 +49,7 @@ USUAL: dict[str, Json] = {
     RESPONSES: {"input": CALL["content"], "tools": [flat("clock")], "max_output_tokens": 60},
 }
 OF_EACH = {CHAT: OF_CHAT, MESSAGES: OF_MESSAGES, RESPONSES: OF_RESPONSES}
-STREAMED = frozenset(
-    {"one, if it likes", "one that must be", "several", "cut short", "beside a form"}
-)
+STREAMED = frozenset({"one, if it likes", "one that must be", "several", "cut short", "beside a form"})
 
 
 def call_cases() -> dict[str, Case]:

@@ -41,7 +41,4 @@ def pieces_of(path: str, body: bytes) -> list[bytes] | None:
 
 def is_exact(kind: Any) -> bool:
     """Whether a kind names all that an object may have."""
-    return (
-        bool(getattr(kind, "__struct_config__", None))
-        and kind.__struct_config__.forbid_unknown_fields
-    )
+    return bool(getattr(kind, "__struct_config__", None)) and kind.__struct_config__.forbid_unknown_fields

@@ -21,9 +21,7 @@ async def status_of(
 ) -> tuple[int, Json]:
     async with (
         aiohttp.ClientSession() as session,
-        session.request(
-            method, base + path, headers=headers, data=data, allow_redirects=False
-        ) as answer,
+        session.request(method, base + path, headers=headers, data=data, allow_redirects=False) as answer,
     ):
         assert not [name for name in answer.headers if name.lower().startswith("access-control")]
         assert answer.headers["X-Request-Id"]

@@ -18,10 +18,7 @@ LLAMA3 = HERMES.replace("<tool_call>", "<|python_tag|>").replace("</tool_call>",
     "{% if m.role == 'system' and not loop.first %}{{ raise_exception('system first') }}{% endif %}"
     "{% for c in",
 )  # fmt: skip
-KIND, BRIEF = (
-    {"role": "system", "content": "Be kind."},
-    {"role": "system", "content": "Be brief."},
-)
+KIND, BRIEF = ({"role": "system", "content": "Be kind."}, {"role": "system", "content": "Be brief."})
 DEVELOPER = {"role": "developer", "content": "You may not write files."}
 ASKS, SAYS, AGAIN = (
     {"role": "user", "content": "Hello"},

@@ -32,11 +32,7 @@ def told(parts: list[tuple[str, bytes]], stop: str | None = None) -> list[tuple[
 
 
 def test_with_each_text_its_token() -> None:
-    assert told([("a", b"a"), ("", b""), ("b", b"b")]) == [
-        ("a", [b"a"]),
-        ("", [b""]),
-        ("b", [b"b"]),
-    ]
+    assert told([("a", b"a"), ("", b""), ("b", b"b")]) == [("a", [b"a"]), ("", [b""]), ("b", [b"b"])]
 
 
 def test_a_token_waits_for_its_text() -> None:
@@ -51,11 +47,7 @@ def test_at_the_end_come_those_that_were_never_whole() -> None:
 
 def test_what_a_stop_took_away_was_never_told() -> None:
     assert told([("a", b"a"), ("", b"E"), ("", b"ND.")], stop="END") == [("a", [b"a"])]
-    assert told([("a", b"a"), ("b", b"bE"), ("", b"ND")], stop="END") == [
-        ("a", [b"a"]),
-        ("b", []),
-        ("", [b"bE"]),
-    ]
+    assert told([("a", b"a"), ("b", b"bE"), ("", b"ND")], stop="END") == [("a", [b"a"]), ("b", []), ("", [b"bE"])]
 
 
 def written(style: str, *zones: str) -> str:
@@ -73,9 +65,7 @@ def written(style: str, *zones: str) -> str:
     return "; ".join(calls)  # llama3
 
 
-async def called(
-    style: str, text: str, *, many: bool, reason: str = "stop"
-) -> tuple[list[str], str, int]:
+async def called(style: str, text: str, *, many: bool, reason: str = "stop") -> tuple[list[str], str, int]:
     """The arguments of each call that is told of such an answer, why it ended, and its tokens."""
     talk = Talk(ApiRequest("m", (), tools=(Tool("clock", "", {}),), many_calls=many), 0)
     await talk.hear(cast("Placement", SimpleNamespace(answerer=Answerer(style))))
@@ -93,9 +83,7 @@ STYLES = ["hermes", "qwen_coder", "ministral", "llama3"]
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_only_the_first_of_several_calls_is_told_where_one_at_once_is_wanted(
-    style: str,
-) -> None:
+async def test_only_the_first_of_several_calls_is_told_where_one_at_once_is_wanted(style: str) -> None:
     text = written(style, "UTC", "CET", "EST")
     n = len(text)
     one, others = '{"zone": "UTC"}', ['{"zone": "CET"}', '{"zone": "EST"}']
@@ -104,9 +92,7 @@ async def test_only_the_first_of_several_calls_is_told_where_one_at_once_is_want
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_an_answer_that_is_cut_in_a_call_which_nobody_hears_of_is_a_whole_one(
-    style: str,
-) -> None:
+async def test_an_answer_that_is_cut_in_a_call_which_nobody_hears_of_is_a_whole_one(style: str) -> None:
     text = written(style, "UTC", "CET")
     text = text[: text.index("CET") + 1]
     many, reason, _ = await called(style, text, many=True, reason="length")

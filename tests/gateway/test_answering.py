@@ -59,9 +59,7 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
     pieces: list[Any] = []
     for token, text in tokens:
         reader.push(token)
-        pieces += talk.heard(
-            {"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]}
-        )
+        pieces += talk.heard({"text": text + reader.deltas((token,), ())[0].text, "token_ids": [token]})
     return pieces + talk.ended(DONE, 0.5)
 
 
@@ -71,11 +69,7 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
         ("hermes", [(7, ""), (1, ARGUMENTS), (8, "")], {"tool_call": 7, "tool_call_end": 8}),
         ("hermes", [(7, "<tool_call>"), (1, ARGUMENTS), (8, "</tool_call>")], {}),
         ("mistral", [(9, ""), (1, f"[{ARGUMENTS}]")], {"tool_calls": 9}),
-        (
-            "ministral",
-            [(9, ""), (1, "clock"), (8, ""), (1, '{"zone": "UTC"}')],
-            {"tool_calls": 9, "args": 8},
-        ),
+        ("ministral", [(9, ""), (1, "clock"), (8, ""), (1, '{"zone": "UTC"}')], {"tool_calls": 9, "args": 8}),
         (
             "ministral",
             [(9, ""), (1, "clock"), (7, ""), (1, "a1b2c3d4e"), (8, ""), (1, '{"zone": "UTC"}')],
@@ -84,38 +78,13 @@ async def heard(style: str, tokens: list[tuple[int, str]], **control: int) -> li
         ("qwen_coder", [(7, ""), (1, QWEN), (8, "")], {"tool_call": 7, "tool_call_end": 8}),
         (
             "glm",
-            [
-                (7, ""),
-                (1, "clock"),
-                (3, ""),
-                (1, "zone"),
-                (4, ""),
-                (5, ""),
-                (1, "UTC"),
-                (6, ""),
-                (8, ""),
-            ],
-            {
-                "tool_call": 7,
-                "tool_call_end": 8,
-                "arg_key": 3,
-                "arg_key_end": 4,
-                "arg_value": 5,
-                "arg_value_end": 6,
-            },
+            [(7, ""), (1, "clock"), (3, ""), (1, "zone"), (4, ""), (5, ""), (1, "UTC"), (6, ""), (8, "")],
+            {"tool_call": 7, "tool_call_end": 8, "arg_key": 3, "arg_key_end": 4, "arg_value": 5, "arg_value_end": 6},
         ),
         ("llama3", [(9, ""), (1, ARGUMENTS)], {"|python_tag|": 9}),
         (
             "kimi",
-            [
-                (2, ""),
-                (3, ""),
-                (1, "functions.clock:0"),
-                (4, ""),
-                (1, '{"zone": "UTC"}'),
-                (5, ""),
-                (6, ""),
-            ],
+            [(2, ""), (3, ""), (1, "functions.clock:0"), (4, ""), (1, '{"zone": "UTC"}'), (5, ""), (6, "")],
             {
                 "|tool_calls_section_begin|": 2,
                 "|tool_call_begin|": 3,
@@ -164,10 +133,7 @@ def test_a_conversation_is_what_begins_alike_for_one_program() -> None:
 async def test_the_pool_is_told_one_system_message_and_an_upstream_what_was_asked() -> None:
     item = {"role": "developer", "content": "b"}, {"role": "user", "content": "c"}
     wish = Responses(instructions="a", input=list(item)).wish(0)
-    entry, answerer = (
-        SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)),
-        SimpleNamespace(call_format=None),
-    )
+    entry, answerer = (SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)), SimpleNamespace(call_format=None))
     running = SimpleNamespace(entry=entry, context=512, answerer=answerer)
     question = await Pool().answering._question(wish, Asker("", ""), 0, cast("Placement", running))
     assert question.messages == [{"role": "system", "content": "a\n\nb"}, item[1]]
@@ -180,30 +146,18 @@ class Pool:
 
     def __init__(self, fails: AppError | None = None) -> None:
         self.running = SimpleNamespace(
-            entry=SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)),
-            slots=1,
-            is_ready=True,
-            answerer=True,
+            entry=SimpleNamespace(name="m", model=SimpleNamespace(id="1" * 64)), slots=1, is_ready=True, answerer=True
         )
         self.loaded = LoadedModels()
         self.loaded.add(cast("Any", self.running))
         self.n_asks, self._fails, self._keys = 0, fails, count()
-        choice = {
-            "barn": Upstream(
-                "https://x/v1", {"m": "theirs", "only": "there", "man": "x"}, 100, on=True
-            )
-        }
+        choice = {"barn": Upstream("https://x/v1", {"m": "theirs", "only": "there", "man": "x"}, 100, on=True)}
         self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
         self.upstreams.answer = self._there  # type: ignore[method-assign]
         self.budget = Budget(lambda _: 9, lambda: 0.0)
         models = cast("Any", SimpleNamespace(named=self._unknown))
         self.answering = Answering(
-            lambda: cast("Any", self),
-            lambda: models,
-            lambda: False,
-            Figures(),
-            self.budget,
-            self.upstreams,
+            lambda: cast("Any", self), lambda: models, lambda: False, Figures(), self.budget, self.upstreams
         )
 
     async def _unknown(self, name: str, loaded: Collection[str] | None) -> None:
@@ -211,9 +165,7 @@ class Pool:
             raise BadInput("model_inexact", name=name, there="many")
         raise BadInput("model_unknown", name=name, there="m")
 
-    async def answered(
-        self, wanted: str, ask: object, *, brings: bool
-    ) -> AsyncGenerator[Json, None]:
+    async def answered(self, wanted: str, ask: object, *, brings: bool) -> AsyncGenerator[Json, None]:
         assert not brings
         yield {"delta": {"text": "here", "token_ids": [1]}}
         yield {"done": DONE | {"recoveries": 0, "guessed": 0, "guessed_right": 0}}
@@ -234,9 +186,7 @@ class Pool:
         finally:
             paid(9)
 
-    async def says(
-        self, wish: ApiRequest, *passed: str, asker: Asker | None = None
-    ) -> tuple[str, str]:
+    async def says(self, wish: ApiRequest, *passed: str, asker: Asker | None = None) -> tuple[str, str]:
         asker = asker or Asker(f"key {next(self._keys)}", "r", passed=passed)
         pieces = [piece async for piece in self.answering.answer(wish, asker)]
         return "".join(p.text for p in pieces if isinstance(p, Said)), asker.origin.upstream
@@ -259,8 +209,7 @@ async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so(
     pool.upstreams.spent["barn"] = 100
     async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
         asking = [
-            group.create_task(told(pool.says(wish, asker=Asker(key, "r"))), name=key)
-            for key in ("spends", "rests")
+            group.create_task(told(pool.says(wish, asker=Asker(key, "r"))), name=key) for key in ("spends", "rests")
         ]
         await all_had_a_turn()
         pool.budget.spend("spends", 9)
@@ -273,9 +222,7 @@ async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so(
 
 async def test_so_is_a_guest_s_own_window() -> None:
     pool = Pool()
-    routes = GuestRoutes(
-        pool.answering, pool.budget, lambda: cast("Any", pool), cast("Any", None), lambda: "den"
-    )
+    routes = GuestRoutes(pool.answering, pool.budget, lambda: cast("Any", pool), cast("Any", None), lambda: "den")
 
     async def ask() -> list[Json]:
         return [line async for line in routes._lines(Ask(prompt="x"), Asker("guest 1", "r"))]

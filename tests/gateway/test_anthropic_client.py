@@ -23,9 +23,7 @@ def client(api: Open) -> Iterator[Anthropic]:
 
 def asked(**changes: Any) -> Json:
     """What newer clients do not name goes as it is."""
-    named = {
-        name: changes.pop(name) for name in ("temperature", "top_k", "top_p") if name in changes
-    }
+    named = {name: changes.pop(name) for name in ("temperature", "top_k", "top_p") if name in changes}
     rest = {"temperature": 0} | named
     return {"model": "guide", "messages": HELLO, "max_tokens": 12, "extra_body": rest} | changes
 

@@ -23,9 +23,7 @@ JSON = {"Content-Type": "application/json"}
 WHOLE: Json = {"prompt": "Hello", "max_tokens": 3, "temperature": 0}
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/v1/models"), ("POST", CHAT), ("OPTIONS", CHAT), ("GET", "/")]
-)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/models"), ("POST", CHAT), ("OPTIONS", CHAT), ("GET", "/")])
 async def test_no_web_page_is_let_in_by_cors(api: Open, method: str, path: str) -> None:
     key = {"Authorization": f"Bearer {api.key}"}
     page = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
@@ -39,9 +37,7 @@ async def test_no_web_page_is_let_in_by_cors(api: Open, method: str, path: str) 
 
 
 @pytest.mark.parametrize("unit", ["[]", "{}", '{"a":0}'])
-@pytest.mark.parametrize(
-    "path", [CHAT, "/v1/responses", "/v1/messages", "/api/chat", "/v1/embeddings"]
-)
+@pytest.mark.parametrize("path", [CHAT, "/v1/responses", "/v1/messages", "/api/chat", "/v1/embeddings"])
 async def test_a_body_of_very_many_parts_is_refused_before_it_is_read(
     http: aiohttp.ClientSession, path: str, unit: str
 ) -> None:
@@ -52,9 +48,7 @@ async def test_a_body_of_very_many_parts_is_refused_before_it_is_read(
         assert (answer.status, "lists, objects and fields" in await answer.text()) == (400, True)
 
 
-async def test_a_text_may_have_as_many_signs_of_json_as_texts_have(
-    http: aiohttp.ClientSession,
-) -> None:
+async def test_a_text_may_have_as_many_signs_of_json_as_texts_have(http: aiohttp.ClientSession) -> None:
     text = '{"a": [1, "b"]}, ' * 60_000
     data = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
     async with http.post(CHAT, data=BytesIO(data), headers=JSON) as answer:
@@ -74,9 +68,7 @@ def looping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["loops", "grows"])
-async def test_a_template_without_an_end_is_said_and_others_are_answered(
-    looping: Open, name: str
-) -> None:
+async def test_a_template_without_an_end_is_said_and_others_are_answered(looping: Open, name: str) -> None:
     headers = {"Authorization": f"Bearer {looping.key}"}
     async with aiohttp.ClientSession(looping.base, headers=headers) as http:
 

@@ -21,9 +21,7 @@ from tests.gateway.gate_calls import ASK, CHAT, head, status_of
 from tests.node.pool import Json
 
 
-@pytest.mark.parametrize(
-    "kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""]
-)
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""])
 async def test_only_json_is_read(api: Open, kind: str) -> None:
     headers = {"Authorization": f"Bearer {api.key}", "Content-Type": kind}
     got, body = await status_of(api.base, "POST", CHAT, headers, json.dumps(ASK).encode())
@@ -36,9 +34,7 @@ GENERATE = {"model": "guide", "prompt": "Hello", "stream": False, "options": {"n
 
 
 @pytest.mark.long
-async def test_ollama_s_examples_for_curl_are_read_from_who_shows_a_key_and_from_no_web_page(
-    api: Open,
-) -> None:
+async def test_ollama_s_examples_for_curl_are_read_from_who_shows_a_key_and_from_no_web_page(api: Open) -> None:
     """A form of a web page carries no key in its header, wherever it comes from."""
     data, key = json.dumps(GENERATE).encode(), {"Authorization": f"Bearer {api.key}"}
 
@@ -69,17 +65,13 @@ async def test_ollama_s_examples_for_curl_are_read_from_who_shows_a_key_and_from
         await asyncio.to_thread(api.control, "POST", "/api", {"ollama_open": False})
 
 
-async def test_a_huge_body_is_refused_before_and_while_it_is_read(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_a_huge_body_is_refused_before_and_while_it_is_read(api: Open, http: aiohttp.ClientSession) -> None:
     headers = {"Content-Type": "application/json"}
     data = io.BytesIO(b" " * (MAX_BODY_BYTES + 1))
     async with http.post(CHAT, data=data, headers=headers) as answer:
         assert answer.status == 413
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(
-        head(api, "Content-Length: 10737418240")
-    )  # ten GiB are announced, and none is sent
+    writer.write(head(api, "Content-Length: 10737418240"))  # ten GiB are announced, and none is sent
     assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
     writer.close()
 
@@ -137,18 +129,14 @@ async def test_a_body_that_is_no_request_is_one_sentence(api: Open, data: bytes)
         ({"tool_choice": "always"}, "tool_choice"),
     ],
 )
-async def test_a_field_out_of_bounds_is_named(
-    http: aiohttp.ClientSession, change: Json, field: str
-) -> None:
+async def test_a_field_out_of_bounds_is_named(http: aiohttp.ClientSession, change: Json, field: str) -> None:
     async with http.post(CHAT, json=ASK | change) as answer:
         error = (await answer.json())["error"]
         assert (answer.status, error["param"]) == (400, field), error
 
 
 @pytest.mark.parametrize("path", [CHAT, "/api/chat"])
-async def test_who_asks_in_a_role_that_is_none_hears_which_there_are(
-    http: aiohttp.ClientSession, path: str
-) -> None:
+async def test_who_asks_in_a_role_that_is_none_hears_which_there_are(http: aiohttp.ClientSession, path: str) -> None:
     async with http.post(path, json={"messages": [{"role": "human", "content": "x"}]}) as answer:
         words = await answer.text()
     assert "there is no role human, but system, " in words
@@ -210,9 +198,7 @@ async def test_a_chat_that_is_too_long_is_so_to_programs_that_would_shorten_it(
         assert (answer.status, error["code"]) == (400, "context_length_exceeded")
 
 
-async def test_an_answer_ends_with_the_context_however_long_it_may_be(
-    http: aiohttp.ClientSession,
-) -> None:
+async def test_an_answer_ends_with_the_context_however_long_it_may_be(http: aiohttp.ClientSession) -> None:
     async with http.post(CHAT, json=ASK | {"max_tokens": 1 << 31, "stop": ["e"]}) as answer:
         assert answer.status == 200, await answer.text()
     async with http.post(CHAT, json=ASK | {"max_tokens": (1 << 31) + 1}) as answer:
@@ -220,9 +206,7 @@ async def test_an_answer_ends_with_the_context_however_long_it_may_be(
 
 
 @pytest.mark.parametrize(("path", "body", "field"), OTHERS)
-async def test_so_it_is_in_the_other_apis(
-    http: aiohttp.ClientSession, path: str, body: Json, field: str
-) -> None:
+async def test_so_it_is_in_the_other_apis(http: aiohttp.ClientSession, path: str, body: Json, field: str) -> None:
     async with http.post(path, json=body) as answer:
         assert answer.status == 400
         assert field in await answer.text()
@@ -241,9 +225,7 @@ async def test_so_it_is_in_the_other_apis(
          ""),
     ],
 )  # fmt: skip
-async def test_a_pathological_schema_is_refused_by_name(
-    http: aiohttp.ClientSession, schema: Json, why: str
-) -> None:
+async def test_a_pathological_schema_is_refused_by_name(http: aiohttp.ClientSession, schema: Json, why: str) -> None:
     """The last one becomes a short grammar: it is obeyed where the engine unfolds it, and harms nobody."""
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     async with http.post(CHAT, json=ASK | {"response_format": wanted}) as answer:
@@ -270,9 +252,7 @@ async def test_no_client_sends_a_template(http: aiohttp.ClientSession) -> None:
         assert (await answer.json())["choices"][0]["message"] == told["choices"][0]["message"]
 
 
-@pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "..\\..\\x", "C:\\x", "CON", "a" * 5000, "\x00", "guide/../x"]
-)
+@pytest.mark.parametrize("name", ["../../etc/passwd", "..\\..\\x", "C:\\x", "CON", "a" * 5000, "\x00", "guide/../x"])
 async def test_a_name_that_walks_is_no_model(http: aiohttp.ClientSession, name: str) -> None:
     async with http.post(CHAT, json=ASK | {"model": name}) as answer:
         error = (await answer.json())["error"]
@@ -309,9 +289,7 @@ def called(n: int) -> list[tuple[str, Json]]:
 
 
 @pytest.mark.parametrize(("path", "body"), called(129))
-async def test_a_message_has_so_many_calls_and_no_more(
-    http: aiohttp.ClientSession, path: str, body: Json
-) -> None:
+async def test_a_message_has_so_many_calls_and_no_more(http: aiohttp.ClientSession, path: str, body: Json) -> None:
     """Each result looks for its own: with tens of thousands the node stood still for seconds."""
     async with http.post(path, json=body) as answer:
         assert answer.status == 400
@@ -338,10 +316,7 @@ def test_some_calls_of_a_chat_may_have_been_cut_short(arguments: str, n: int, wo
     call = {"id": "c", "function": {"name": "f", "arguments": arguments}}
     said = {"role": "assistant", "tool_calls": [call]}
     item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments}
-    for asked in (
-        msgspec.convert({"messages": [said] * n}, Chat),
-        msgspec.convert({"input": [item] * n}, Responses),
-    ):
+    for asked in (msgspec.convert({"messages": [said] * n}, Chat), msgspec.convert({"input": [item] * n}, Responses)):
         if words:
             with pytest.raises(BadInput) as refused:
                 asked.wish(0)
@@ -361,15 +336,11 @@ async def test_a_chat_has_so_many_calls_and_no_more(http: aiohttp.ClientSession)
         assert "more than 4096 calls" in await answer.text()
 
 
-async def test_an_address_that_is_none_is_not_taken_for_a_model(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_an_address_that_is_none_is_not_taken_for_a_model(api: Open, http: aiohttp.ClientSession) -> None:
     async with http.get("/v1/modelz") as answer:
         error = (await answer.json())["error"]
         assert (answer.status, error["code"]) == (404, "unknown_url")
-        assert error["message"] == (
-            "There is nothing at GET /v1/modelz. GET /openapi.json lists what there is."
-        )
+        assert error["message"] == ("There is nothing at GET /v1/modelz. GET /openapi.json lists what there is.")
     base = " An address for OpenAI's clients ends with /v1, one for Anthropic's or Ollama's without it."
     for path, words in (
         ("/v1/models/", "/v1/models."),

@@ -70,9 +70,7 @@ def test_what_an_official_client_takes_for_something_else_is_seen(case: str) -> 
 
 def test_a_shape_that_lacks_something_is_seen() -> None:
     theirs = shape_of(b'{"a": [{"b": 1, "c": null}], "d": "x", "e": true}')
-    assert (
-        misses(theirs, shape_of(b'{"a": [{"b": 2, "c": "y"}], "d": "z", "e": false, "f": 1}')) == []
-    )
+    assert misses(theirs, shape_of(b'{"a": [{"b": 2, "c": "y"}], "d": "z", "e": false, "f": 1}')) == []
     ours = shape_of(b'{"a": [{"b": "1"}], "d": {"x": 1}}')
     assert misses(theirs, ours) == [".a[].b: number, text", ".a[].c", ".d: of another kind", ".e"]
     stream = shape_of(b'data: {"a": null}\n\ndata: {"a": 1, "b": []}\n\ndata: [DONE]\n\n')
@@ -84,9 +82,7 @@ def test_a_shape_that_lacks_something_is_seen() -> None:
     }  # fmt: skip
 
 
-def test_reasons_and_the_order_of_a_chats_parts_are_compared_where_nothing_is_left_to_chance() -> (
-    None
-):
+def test_reasons_and_the_order_of_a_chats_parts_are_compared_where_nothing_is_left_to_chance() -> None:
     begun = 'data: {"choices": [{"delta": {"role": "assistant"}, "finish_reason": null}]}'
     said = 'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": null}]}'
     called = 'data: {"choices": [{"delta": {"tool_calls": []}, "finish_reason": null}]}'

@@ -42,12 +42,8 @@ async def test_silent_and_half_said_connections_are_closed(api: Open) -> None:
     assert all(9 < seconds < 45 for seconds in found), found
 
 
-async def test_many_silent_connections_keep_nobody_out(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
-    many = await asyncio.gather(
-        *(asyncio.open_connection("127.0.0.1", api.port) for _ in range(MOST_SILENT + 20))
-    )
+async def test_many_silent_connections_keep_nobody_out(api: Open, http: aiohttp.ClientSession) -> None:
+    many = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", api.port) for _ in range(MOST_SILENT + 20)))
     async with http.get("/v1/models") as answer:
         assert answer.status == 200
     with suppress(ConnectionError):
@@ -64,9 +60,7 @@ async def test_many_connections_that_rest_take_no_files_from_others(api: Open) -
         writer.write(head(api).replace(f"POST {CHAT}".encode(), b"GET /v1/models"))
         assert b" 200 " in await asyncio.wait_for(reader.readline(), 30)
         held.append((reader, writer))
-    for reader, writer in held[
-        :20
-    ]:  # those that asked longest ago made room, and had been answered
+    for reader, writer in held[:20]:  # those that asked longest ago made room, and had been answered
         assert b"guide" in await asyncio.wait_for(reader.read(), 30)
         writer.close()
     for reader, writer in held[20:]:

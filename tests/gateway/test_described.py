@@ -25,9 +25,7 @@ OF_OLLAMA: dict[str, tuple[str, Json]] = {
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", OF_OLLAMA)
-async def test_ollamas_answers_are_as_described(
-    http: aiohttp.ClientSession, name: str, stream: bool
-) -> None:
+async def test_ollamas_answers_are_as_described(http: aiohttp.ClientSession, name: str, stream: bool) -> None:
     path, body = OF_OLLAMA[name]
     async with http.post(path, json={"model": "guide", "stream": stream, **body}) as answer:
         given = await answer.read()
@@ -37,14 +35,10 @@ async def test_ollamas_answers_are_as_described(
 
 
 @pytest.mark.parametrize("path", [path for path, (_, kind) in GETS.items() if is_exact(kind)])
-async def test_what_is_asked_for_by_name_is_as_described(
-    http: aiohttp.ClientSession, path: str
-) -> None:
+async def test_what_is_asked_for_by_name_is_as_described(http: aiohttp.ClientSession, path: str) -> None:
     async with http.get(path.replace("{name}", "guide")) as answer:
         check(path, answer.status, await answer.read())
-    async with http.get(
-        path.replace("{name}", "nobody"), headers={"Origin": "http://x.test"}
-    ) as answer:
+    async with http.get(path.replace("{name}", "nobody"), headers={"Origin": "http://x.test"}) as answer:
         assert answer.status == 403
         check(path, answer.status, await answer.read())
 

@@ -32,9 +32,7 @@ def snippets(language: str, page: Path = PAGE) -> list[str]:
 
 
 def ask(model: str, text: str) -> str:
-    return json.dumps(
-        {"model": model, "messages": [{"role": "user", "content": text}], "max_tokens": 1}
-    )
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": text}], "max_tokens": 1})
 
 
 def ours(text: str, api: Open) -> str:
@@ -74,9 +72,7 @@ def reranker(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 @pytest.mark.parametrize("number", range(6))
 def test_a_snippet_of_python(api: Open, number: int) -> None:
     text = ours(snippets("python")[number], api)
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
@@ -88,10 +84,7 @@ async def test_a_snippet_of_curl(api: Open, number: int) -> None:
     assert words[0] == "curl"
     headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
     body = words[words.index("-d") + 1]
-    async with (
-        aiohttp.ClientSession(headers=headers) as session,
-        session.post(words[1], data=body.encode()) as answer,
-    ):
+    async with aiohttp.ClientSession(headers=headers) as session, session.post(words[1], data=body.encode()) as answer:
         assert answer.status == 200
         told = json.loads(await answer.text())
         results = told["results"] if number == 1 else told["choices"]
@@ -141,8 +134,7 @@ async def test_what_the_page_says_you_see_is_what_is_said(api: Open) -> None:
     for status, words in quoted:
         pattern = ".+".join(map(re.escape, words.split("…")))
         assert any(
-            (got, bool(re.search(pattern, body["error"]["message"]))) == (int(status), True)
-            for got, body in said
+            (got, bool(re.search(pattern, body["error"]["message"]))) == (int(status), True) for got, body in said
         ), (words, said)
     api.control("DELETE", "/models/tiny")
 
@@ -171,13 +163,9 @@ def test_every_command_of_the_text_is_one_with_these_options() -> None:
 
 
 async def test_every_route_of_the_page_is_one(http: aiohttp.ClientSession) -> None:
-    table = [
-        line for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| `(GET|POST) ", line)
-    ]
+    table = [line for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| `(GET|POST) ", line)]
     routes = [
-        route
-        for line in table
-        for route in re.findall(r"/(?:v1|api|metrics|openapi)[\w/.]*", line.split("|")[1])
+        route for line in table for route in re.findall(r"/(?:v1|api|metrics|openapi)[\w/.]*", line.split("|")[1])
     ]
     assert len(routes) >= 10
     for route in routes:

@@ -48,9 +48,7 @@ def bert(api: Open, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 async def client(api: Open) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-    async with openai.AsyncOpenAI(
-        api_key=api.key, base_url=f"{api.base}/v1", max_retries=0
-    ) as made:
+    async with openai.AsyncOpenAI(api_key=api.key, base_url=f"{api.base}/v1", max_retries=0) as made:
         yield made
 
 
@@ -75,9 +73,7 @@ async def test_several_at_once_are_what_each_is(client: openai.AsyncOpenAI, bert
     assert ids.usage.prompt_tokens == 6
 
 
-async def test_fewer_dimensions_are_the_first_ones_at_length_one(
-    client: openai.AsyncOpenAI, bert: str
-) -> None:
+async def test_fewer_dimensions_are_the_first_ones_at_length_one(client: openai.AsyncOpenAI, bert: str) -> None:
     whole = (await client.embeddings.create(model=bert, input=IDS)).data[0].embedding
     less = (await client.embeddings.create(model=bert, input=IDS, dimensions=8)).data[0].embedding
     assert np.allclose(less, normalised(whole[:8]), atol=1e-6)
@@ -85,20 +81,14 @@ async def test_fewer_dimensions_are_the_first_ones_at_length_one(
         await client.embeddings.create(model=bert, input=IDS, dimensions=33)
 
 
-@pytest.mark.parametrize(
-    "given", [[], "", [""], [[]], ["a", 1], [-1], [[1 << 31]], ["x"] * 2049, 7, None]
-)
-async def test_an_odd_input_is_refused(
-    http: aiohttp.ClientSession, bert: str, given: object
-) -> None:
+@pytest.mark.parametrize("given", [[], "", [""], [[]], ["a", 1], [-1], [[1 << 31]], ["x"] * 2049, 7, None])
+async def test_an_odd_input_is_refused(http: aiohttp.ClientSession, bert: str, given: object) -> None:
     async with http.post("/v1/embeddings", json={"model": bert, "input": given}) as answer:
         error = (await answer.json())["error"]
         assert (answer.status, error["type"]) == (400, "invalid_request_error"), error
 
 
-async def test_ids_that_the_vocabulary_lacks_and_long_texts_are_refused(
-    client: openai.AsyncOpenAI, bert: str
-) -> None:
+async def test_ids_that_the_vocabulary_lacks_and_long_texts_are_refused(client: openai.AsyncOpenAI, bert: str) -> None:
     with pytest.raises(openai.BadRequestError, match="cannot be read"):
         await client.embeddings.create(model=bert, input=[tiny_bert.VOCAB])
     with pytest.raises(openai.BadRequestError, match="which is 64"):
@@ -106,16 +96,12 @@ async def test_ids_that_the_vocabulary_lacks_and_long_texts_are_refused(
 
 
 async def test_a_model_that_cannot_says_so(client: openai.AsyncOpenAI, bert: str) -> None:
-    with pytest.raises(
-        openai.BadRequestError, match=r"guide cannot turn texts into vectors.*: bert"
-    ):
+    with pytest.raises(openai.BadRequestError, match=r"guide cannot turn texts into vectors.*: bert"):
         await client.embeddings.create(model="guide", input="x")
     with pytest.raises(openai.NotFoundError, match=r"no embedding model called nothing.*: bert"):
         await client.embeddings.create(model="nothing", input="x")
     with pytest.raises(openai.BadRequestError, match="writes none"):
-        await client.chat.completions.create(
-            model=bert, messages=[{"role": "user", "content": "x"}]
-        )
+        await client.chat.completions.create(model=bert, messages=[{"role": "user", "content": "x"}])
 
 
 async def test_it_stands_beside_the_model_that_writes_and_takes_nothing_from_its_answer(
@@ -154,9 +140,7 @@ async def test_it_stands_beside_the_model_that_writes_and_takes_nothing_from_its
     assert "bert" in {one.id for one in (await client.models.list()).data}
 
 
-async def test_a_person_loads_it_and_unloads_it(
-    api: Open, client: openai.AsyncOpenAI, bert: str
-) -> None:
+async def test_a_person_loads_it_and_unloads_it(api: Open, client: openai.AsyncOpenAI, bert: str) -> None:
     run = api.node.run
     done = await asyncio.to_thread(run, "load", bert, "--context", "32")
     assert (done.returncode, "for programs" in done.stdout) == (0, True), done
@@ -220,9 +204,7 @@ async def test_ollamas_vectors_and_its_refusals_are_as_described(
     check(path, status, given)
 
 
-async def test_many_at_once_are_all_answered_and_each_gets_its_own(
-    client: openai.AsyncOpenAI, bert: str
-) -> None:
+async def test_many_at_once_are_all_answered_and_each_gets_its_own(client: openai.AsyncOpenAI, bert: str) -> None:
     texts = [[3 + number, 4 + number] for number in range(16)]
     made = await asyncio.gather(*(client.embeddings.create(model=bert, input=t) for t in texts))
     for ids, one in zip(texts, made, strict=True):
@@ -234,9 +216,7 @@ async def test_another_model_takes_the_place_and_no_name_means_the_only_one(
     api: Open, client: openai.AsyncOpenAI, bert: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert (await client.embeddings.create(model="default", input="x")).model == bert
-    path = tiny.llama(
-        tmp_path_factory.mktemp("last") / "l.gguf", layers=2, pooling=gguf.PoolingType.LAST
-    )
+    path = tiny.llama(tmp_path_factory.mktemp("last") / "l.gguf", layers=2, pooling=gguf.PoolingType.LAST)
     await asyncio.to_thread(api.node.run, "import", str(path), "--name", "causal")
     try:
         made = await client.embeddings.create(model="causal", input="x")

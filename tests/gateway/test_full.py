@@ -22,9 +22,7 @@ EVERYWHERE: list[tuple[str, Json]] = [
 ]  # fmt: skip
 
 
-async def test_the_owner_is_next_before_programs_that_came_earlier(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_the_owner_is_next_before_programs_that_came_earlier(api: Open, http: aiohttp.ClientSession) -> None:
     """Some of these have had their turn, and wait for room in the KV cache."""
     ends: list[str] = []
     while not ends:

@@ -38,9 +38,7 @@ def log_of(api: Open) -> str:
     return (Path(api.node.root) / "logs" / "node.log").read_text("utf-8")
 
 
-async def test_what_is_no_http_is_told_so_and_its_bytes_are_neither_kept_nor_sent_back(
-    api: Open,
-) -> None:
+async def test_what_is_no_http_is_told_so_and_its_bytes_are_neither_kept_nor_sent_back(api: Open) -> None:
     chunked = head(api, "Transfer-Encoding: chunked")
     cases = [
         head(api).replace(api.key.encode(), api.key.encode() + b"\x01"),

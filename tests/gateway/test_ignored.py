@@ -38,10 +38,7 @@ VALUES: Json = {  # where any text would not do
 OTHERS: Json = {  # what stands in the table without being a field of the body
     "custom": {"tools": [{"type": "custom", "name": "x"}]},
     "bash_20250124": {"tools": [{"type": "bash_20250124", "name": "bash"}]},
-    **{
-        kind: {"tools": [{"type": kind}]}
-        for kind in ("web_search", "image_generation", "tool_search")
-    },
+    **{kind: {"tools": [{"type": kind}]} for kind in ("web_search", "image_generation", "tool_search")},
     "messages.images": {"messages": [{"role": "user", "content": "x", "images": ["x"]}]},
 }
 
@@ -83,10 +80,7 @@ def test_the_page_says_what_is_ignored_and_what_is_refused(route: str) -> None:
 
 
 def test_thoughts_of_earlier_answers_are_left_out_and_one_prompt_is_answered() -> None:
-    thought = {
-        "role": "assistant",
-        "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"}],
-    }
+    thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"}]}
     wish = wish_of("/v1/messages", {"messages": [*HELLO["messages"], thought]})
     assert (wish.messages or ())[-1]["content"] == ""
     with pytest.raises(BadInput, match="api_one_prompt"):

@@ -36,8 +36,7 @@ class Pool:
         self.running: Any = Model()
         self.gone: list[str] = []
         hosting: Any = SimpleNamespace(
-            loaded=Held({"guide": self.running}),
-            give_back=lambda one: self.gone.append(one.entry.name),
+            loaded=Held({"guide": self.running}), give_back=lambda one: self.gone.append(one.entry.name)
         )
         self.queue = FairQueue(lambda _: room)
         answering: Any = SimpleNamespace(queue=self.queue)
@@ -48,9 +47,7 @@ class Pool:
     ("may_load", "brought", "goes"),
     [(True, True, True), (True, False, True), (False, True, True), (False, False, False)],
 )
-def test_what_was_there_before_stays_unless_programs_may_change_it(
-    may_load: bool, brought: bool, goes: bool
-) -> None:
+def test_what_was_there_before_stays_unless_programs_may_change_it(may_load: bool, brought: bool, goes: bool) -> None:
     pool = Pool(may_load=may_load)
     pool.going.after("guide", frozenset() if brought else frozenset({pool.running}))
     assert pool.gone == (["guide"] if goes else [])
@@ -112,10 +109,7 @@ def test_who_leaves_before_the_end_keeps_it_no_longer_either(
     end: type[BaseException] | None, lets_go: bool, goes: bool
 ) -> None:
     pool = Pool()
-    with (
-        suppress(GeneratorExit, asyncio.CancelledError, Gone),
-        pool.going.keeping("guide", lets_go=lets_go),
-    ):
+    with suppress(GeneratorExit, asyncio.CancelledError, Gone), pool.going.keeping("guide", lets_go=lets_go):
         assert not pool.gone
         if end is not None:
             raise end

@@ -29,16 +29,8 @@ ASKS: dict[str, tuple[str, Json, str]] = {  # path, the rest of the body, how th
     "anthropic": ("/v1/messages", {"messages": SAID}, "max_tokens"),
 }
 SHAPES: list[tuple[Any, Json, str]] = [
-    (
-        openai_requests.ChatAsked,
-        {"messages": [openai_requests.ChatMessage("user", "x")]},
-        "max_tokens",
-    ),
-    (
-        openai_requests.ChatAsked,
-        {"messages": [openai_requests.ChatMessage("user", "x")]},
-        "max_completion_tokens",
-    ),
+    (openai_requests.ChatAsked, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_tokens"),
+    (openai_requests.ChatAsked, {"messages": [openai_requests.ChatMessage("user", "x")]}, "max_completion_tokens"),
     (openai_requests.TextAsked, {"prompt": "x"}, "max_tokens"),
     (responses_requests.Asked, {"input": "x"}, "max_output_tokens"),
     (anthropic_dialect.Asked, {"messages": [anthropic_dialect.Message("user", "x")]}, "max_tokens"),
@@ -49,18 +41,12 @@ def tokens_of(told: Json) -> tuple[int, str]:
     """How many tokens an answer has, and why it ended."""
     usage = told["usage"]
     n = usage.get("completion_tokens", usage.get("output_tokens"))
-    why = (
-        told["choices"][0]["finish_reason"]
-        if "choices" in told
-        else told.get("stop_reason") or told["status"]
-    )
+    why = told["choices"][0]["finish_reason"] if "choices" in told else told.get("stop_reason") or told["status"]
     return n, why
 
 
 @pytest.mark.parametrize("api_name", ASKS)
-async def test_0_reads_the_prompt_and_writes_one_token(
-    http: aiohttp.ClientSession, api_name: str
-) -> None:
+async def test_0_reads_the_prompt_and_writes_one_token(http: aiohttp.ClientSession, api_name: str) -> None:
     path, rest, name = ASKS[api_name]
     async with http.post(path, json=rest | {name: 0, "temperature": 0}) as answer:
         assert answer.status == 200, await answer.text()
@@ -69,9 +55,7 @@ async def test_0_reads_the_prompt_and_writes_one_token(
 
 
 @pytest.mark.parametrize("api_name", ASKS)
-async def test_minus_1_ends_where_the_model_ends(
-    http: aiohttp.ClientSession, api_name: str
-) -> None:
+async def test_minus_1_ends_where_the_model_ends(http: aiohttp.ClientSession, api_name: str) -> None:
     path, rest, name = ASKS[api_name]
     async with http.post(path, json=rest | {name: -1, "temperature": 0}) as answer:
         assert answer.status == 200, await answer.text()
@@ -82,9 +66,7 @@ async def test_minus_1_ends_where_the_model_ends(
 
 @pytest.mark.parametrize("api_name", ASKS)
 @pytest.mark.parametrize("wrong", [-2, 1 << 40, 0.5, "x"])
-async def test_other_limits_are_refused_by_name(
-    http: aiohttp.ClientSession, api_name: str, wrong: object
-) -> None:
+async def test_other_limits_are_refused_by_name(http: aiohttp.ClientSession, api_name: str, wrong: object) -> None:
     path, rest, name = ASKS[api_name]
     async with http.post(path, json=rest | {name: wrong}) as answer:
         assert (answer.status, name in await answer.text()) == (400, True)
@@ -94,17 +76,10 @@ def test_a_limit_of_0_is_one_that_was_given() -> None:
     for kind, rest, name in SHAPES:
         assert kind(**rest, **{name: 0}).wish(0).max_tokens == 1
         assert kind(**rest, **{name: -1}).wish(0).max_tokens == NO_LIMIT
-    both = openai_requests.ChatAsked(
-        messages=SHAPES[0][1]["messages"], max_completion_tokens=0, max_tokens=50
-    )
+    both = openai_requests.ChatAsked(messages=SHAPES[0][1]["messages"], max_completion_tokens=0, max_tokens=50)
     assert both.wish(0).max_tokens == 1
     for wanted, limit in ((0, 1), (-1, NO_LIMIT), (-2, NO_LIMIT), (7, 7), (None, None)):
-        assert (
-            ollama_dialect.Asked(options=ollama_dialect.Options(num_predict=wanted))
-            .common(0)
-            .max_tokens
-            == limit
-        )
+        assert ollama_dialect.Asked(options=ollama_dialect.Options(num_predict=wanted)).common(0).max_tokens == limit
 
 
 @pytest.mark.parametrize(
@@ -127,9 +102,7 @@ async def test_a_temperature_has_the_range_of_its_api(
 async def test_ollama_s_temperature_has_no_such_bound(http: aiohttp.ClientSession) -> None:
     for heat, status in ((5, 200), (-1, 400)):
         options = {"num_predict": 1, "temperature": heat}
-        async with http.post(
-            "/api/chat", json={"messages": SAID, "options": options, "model": "guide"}
-        ) as answer:
+        async with http.post("/api/chat", json={"messages": SAID, "options": options, "model": "guide"}) as answer:
             assert answer.status == status
 
 

@@ -11,11 +11,7 @@ from tests.gateway.conftest import Open
 from tests.node.pool import Json
 
 EACH = 32
-ASK: Json = {
-    "messages": [{"role": "user", "content": "Hello. Who are you?"}],
-    "max_tokens": 8,
-    "temperature": 0,
-}
+ASK: Json = {"messages": [{"role": "user", "content": "Hello. Who are you?"}], "max_tokens": 8, "temperature": 0}
 
 
 @pytest.mark.long
@@ -33,19 +29,12 @@ async def test_sixty_four_at_once(api: Open) -> None:
 
     async def own() -> None:
         async with api.node.client() as client:
-            order = {
-                "prompt": ASK["messages"][0]["content"],
-                "max_tokens": 8,
-                "sampling": {"temperature": 0},
-            }
+            order = {"prompt": ASK["messages"][0]["content"], "max_tokens": 8, "sampling": {"temperature": 0}}
             texts.append((await client.work("POST", "/ask", order))["text"])
         done.append("owner")
 
     connector = aiohttp.TCPConnector(limit=0)
-    async with (
-        aiohttp.ClientSession(api.base, connector=connector) as session,
-        asyncio.TaskGroup() as group,
-    ):
+    async with aiohttp.ClientSession(api.base, connector=connector) as session, asyncio.TaskGroup() as group:
         for who, key in (("first", api.key), ("second", other)):
             for number in range(EACH):
                 group.create_task(ask(session, who, key), name=f"{who} {number}")

@@ -55,9 +55,7 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     assert samples(text, "link_bytes_total", direction="out")
 
 
-async def test_a_route_asked_by_another_method_is_counted_by_its_name(
-    http: aiohttp.ClientSession,
-) -> None:
+async def test_a_route_asked_by_another_method_is_counted_by_its_name(http: aiohttp.ClientSession) -> None:
     for path, status in (("/v1/models/guide", 405), ("/nobody/knows", 404)):
         async with http.delete(path) as answer:
             assert (answer.status, "nothing at" in await answer.text()) == (status, status == 404)
@@ -68,9 +66,7 @@ async def test_a_route_asked_by_another_method_is_counted_by_its_name(
     assert not samples(page, "requests_total", path="(none)", status="405")
 
 
-async def test_the_owner_s_own_answers_are_counted_too(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_the_owner_s_own_answers_are_counted_too(api: Open, http: aiohttp.ClientSession) -> None:
     before = await counted(http, "answer")
     ask = ("ask", "Hello", "--max-tokens", "3", "--json")
     told = json.loads((await asyncio.to_thread(api.node.run, *ask)).stdout)
@@ -82,14 +78,9 @@ async def counted(http: aiohttp.ClientSession, kind: str) -> float:
         return sum(samples(await page.text(), "tokens_total", kind=kind))
 
 
-async def test_what_was_read_and_written_counts_also_of_who_left(
-    http: aiohttp.ClientSession,
-) -> None:
+async def test_what_was_read_and_written_counts_also_of_who_left(http: aiohttp.ClientSession) -> None:
     begun = [await counted(http, kind) for kind in ("prompt", "answer")]
-    question = {
-        "role": "user",
-        "content": f"Which of all these words is the last one? {'maybe ' * 60}",
-    }
+    question = {"role": "user", "content": f"Which of all these words is the last one? {'maybe ' * 60}"}
     ask = {"messages": [question], "max_tokens": 500, "stream": True}
     async with http.post("/v1/chat/completions", json=ask) as answer:
         await answer.content.readuntil(b"content")
@@ -122,9 +113,7 @@ def test_buckets_add_up() -> None:
     for measure in (0.5, 1, 1.5, 900):
         figures.rate.observe(measure)
     page = figures.page().decode()
-    counts = [
-        samples(page, "decode_tokens_per_second_bucket", le=le) for le in ("1.0", "2.0", "+Inf")
-    ]
+    counts = [samples(page, "decode_tokens_per_second_bucket", le=le) for le in ("1.0", "2.0", "+Inf")]
     assert counts == [[2], [3], [4]]
     assert samples(page, "decode_tokens_per_second_sum") == [903]
     assert samples(page, "decode_tokens_per_second_count") == [4]

@@ -41,19 +41,11 @@ def test_responses_name_the_namespace_of_a_tool(tooled: Open, stream: bool) -> N
             added = events["response.output_item.added"]
             done = events["response.function_call_arguments.done"]
             answer = events["response.completed"].response
-            assert (added.item.namespace, added.item.name, done.name) == (
-                "mcp__wall__",
-                "clock",
-                "clock",
-            )
+            assert (added.item.namespace, added.item.name, done.name) == ("mcp__wall__", "clock", "clock")
         else:
             answer = client.responses.create(**asked)
         (called,) = answer.output
-        assert (called.namespace, called.name, answer.status) == (
-            "mcp__wall__",
-            "clock",
-            "completed",
-        )
+        assert (called.namespace, called.name, answer.status) == ("mcp__wall__", "clock", "completed")
         assert answer.tools[0].tools[0].name == "clock"
         result = {"type": "function_call_output", "call_id": called.call_id, "output": "noon"}
         asked["input"] = [USER, called.model_dump(exclude_none=True), result]
@@ -61,21 +53,11 @@ def test_responses_name_the_namespace_of_a_tool(tooled: Open, stream: bool) -> N
 
 
 def space(name: str, *tools: str) -> Json:
-    return {
-        "type": "namespace",
-        "name": name,
-        "tools": [{"type": "function", "name": one} for one in tools],
-    }
+    return {"type": "namespace", "name": name, "tools": [{"type": "function", "name": one} for one in tools]}
 
 
 def test_a_tool_of_a_namespace_is_called_by_both_names() -> None:
-    call = {
-        "type": "function_call",
-        "call_id": "a",
-        "name": "clock",
-        "namespace": "mcp__wall",
-        "arguments": "{}",
-    }
+    call = {"type": "function_call", "call_id": "a", "name": "clock", "namespace": "mcp__wall", "arguments": "{}"}
     given: Json = {
         "input": [USER, call], "tools": [space("mcp__wall", "clock", "date"), {"type": "function", "name": "clock"}],
     }  # fmt: skip

@@ -72,9 +72,7 @@ async def test_what_is_packed_is_not_unpacked(api: Open, http: aiohttp.ClientSes
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
         packed = zlib.compress(WORD + b"\n" + DONE)
-        writer.write(
-            b"HTTP/1.1 200 X\r\nContent-Encoding: deflate\r\nConnection: close\r\n\r\n" + packed
-        )
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Encoding: deflate\r\nConnection: close\r\n\r\n" + packed)
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -103,10 +101,7 @@ def call(index: int | None = None, **more: object) -> Json:
 
 def test_an_answer_has_so_much_text_and_no_more() -> None:
     """All of it is gathered here, and a token is counted for each piece, however long it is."""
-    for piece in (
-        said(content="x" * (1 << 20)),
-        said(tool_calls=[call(0, arguments="x" * (1 << 20))]),
-    ):
+    for piece in (said(content="x" * (1 << 20)), said(tool_calls=[call(0, arguments="x" * (1 << 20))])):
         heard = Heard(0)
         for _ in range(MOST_CHARS >> 20):
             heard.pieces(piece)

@@ -77,9 +77,7 @@ def test_streams_say_what_the_whole_says(client: Any, plain: str) -> None:
     assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True]
     whole = client.generate(model="guide", prompt=HELLO[0]["content"], options=GREEDY)
     assert whole.response == plain
-    parts = list(
-        client.generate(model="guide", prompt=HELLO[0]["content"], options=GREEDY, stream=True)
-    )
+    parts = list(client.generate(model="guide", prompt=HELLO[0]["content"], options=GREEDY, stream=True))
     assert "".join(part.response for part in parts) == plain
     raw = client.generate(model="guide", prompt="Once", raw=True, options=GREEDY)
     assert raw.prompt_eval_count < whole.prompt_eval_count
@@ -127,15 +125,9 @@ def test_what_a_question_brought_goes_with_its_answer(api: Open, client: Any, pl
     assert gone.done_reason == "unload"
 
 
-async def test_so_it_does_with_who_leaves_before_the_end(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_so_it_does_with_who_leaves_before_the_end(api: Open, http: aiohttp.ClientSession) -> None:
     await asyncio.to_thread(api.control, "POST", "/unload")
-    ask = {
-        "model": "guide",
-        "messages": [{"role": "user", "content": "Tell me all."}],
-        "keep_alive": 0,
-    }
+    ask = {"model": "guide", "messages": [{"role": "user", "content": "Tell me all."}], "keep_alive": 0}
     async with http.post("/api/chat", json=ask | {"options": {"num_predict": 500}}) as answer:
         await answer.content.readline()
         answer.close()
@@ -186,10 +178,7 @@ def test_what_a_file_can_do_is_shown_before_it_is_loaded(
 ) -> None:
     folder = tmp_path_factory.mktemp("shown")
     files = {
-        "tools": (
-            tiny.llama(folder / "t.gguf", layers=2, template=HERMES),
-            ["completion", "tools"],
-        ),
+        "tools": (tiny.llama(folder / "t.gguf", layers=2, template=HERMES), ["completion", "tools"]),
         "vectors": (tiny_bert.bert(folder / "v.gguf"), ["embedding"]),
         "judge": (tiny_bert.bert(folder / "j.gguf", gguf.PoolingType.RANK), []),
     }

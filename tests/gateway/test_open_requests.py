@@ -14,9 +14,7 @@ from app.gateway.open_requests import UnderWay
 from app.gateway.writing import BEGUN
 
 
-@pytest.mark.parametrize(
-    ("request_", "ends"), [({}, StageLost), ({BEGUN: True}, asyncio.CancelledError)]
-)
+@pytest.mark.parametrize(("request_", "ends"), [({}, StageLost), ({BEGUN: True}, asyncio.CancelledError)])
 async def test_nothing_is_said_twice(request_: Any, ends: type[BaseException]) -> None:
     door, no_app = UnderWay(), cast("web.Application", None)
 
@@ -40,9 +38,7 @@ async def test_a_key_that_is_taken_away_ends_what_was_asked_with_it_and_no_more(
             await asyncio.sleep(60)
 
     async with asyncio.TaskGroup() as group:
-        its, other = (
-            group.create_task(caught(under_way(key)), name=key) for key in ("its", "other")
-        )
+        its, other = (group.create_task(caught(under_way(key)), name=key) for key in ("its", "other"))
         await asyncio.sleep(0)
         door.end_of("its")
         assert isinstance(await its, Refused)

@@ -50,11 +50,7 @@ def reason(answer: Any) -> str:
 
 def is_date(answer: Any) -> bool:
     date = json.loads(content(answer))
-    return (
-        set(date) == {"day", "month"}
-        and date["month"] in ("May", "June")
-        and reason(answer) == "stop"
-    )
+    return set(date) == {"day", "month"} and date["month"] in ("May", "June") and reason(answer) == "stop"
 
 
 def has_logprobs(answer: Any) -> bool:
@@ -62,18 +58,10 @@ def has_logprobs(answer: Any) -> bool:
     chosen = bytes(byte for one in tokens for byte in one.bytes).decode()
     best = all(one.top_logprobs[0].logprob >= one.top_logprobs[-1].logprob for one in tokens)
     sums = all(sum(math.exp(top.logprob) for top in one.top_logprobs) <= 1.001 for one in tokens)
-    return (
-        best
-        and sums
-        and chosen == content(answer)
-        and {len(one.top_logprobs) for one in tokens} == {5}
-    )
+    return best and sums and chosen == content(answer) and {len(one.top_logprobs) for one in tokens} == {5}
 
 
-JSON_SCHEMA = {
-    "type": "json_schema",
-    "json_schema": {"name": "date", "strict": True, "schema": DATE},
-}
+JSON_SCHEMA = {"type": "json_schema", "json_schema": {"name": "date", "strict": True, "schema": DATE}}
 CHATS: dict[str, tuple[Json, Callable[[Any, str], bool]]] = {
     "greedy twice is the same": ({}, lambda a, plain: content(a) == plain),
     "its shape": (
@@ -193,9 +181,7 @@ def test_a_penalty_ends_what_repeats_itself(client: OpenAI, api: Open, name: str
     def said(bias: int, **more: int) -> str:
         return content(chat(client, max_tokens=2, logit_bias={first: bias}, **more))
 
-    bias = next(
-        bias for bias in range(101) if said(bias) == "II"
-    )  # so that a little less is not enough
+    bias = next(bias for bias in range(101) if said(bias) == "II")  # so that a little less is not enough
     assert bias > 0
     assert said(bias, **{name: 2}) != "II"
     assert said(bias - 1) != "II"
@@ -219,9 +205,7 @@ STREAMS: dict[str, Json] = {
 @pytest.mark.parametrize("case", STREAMS)
 def test_a_stream_says_what_the_whole_says(client: OpenAI, case: str) -> None:
     changes = STREAMS[case]
-    whole = chat(
-        client, **{name: value for name, value in changes.items() if name != "stream_options"}
-    )
+    whole = chat(client, **{name: value for name, value in changes.items() if name != "stream_options"})
     texts: dict[int, str] = {}
     reasons: dict[int, str | None] = {}
     usage, likely = None, 0
@@ -241,9 +225,7 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, case: str) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_tokens_that_a_stop_took_away_are_told_with_no_likelihood(
-    client: OpenAI, stream: bool
-) -> None:
+def test_tokens_that_a_stop_took_away_are_told_with_no_likelihood(client: OpenAI, stream: bool) -> None:
     """Also where the stop begins in the middle of one."""
     whole = content(chat(client, max_tokens=20))
     for stop in (whole[6:12], whole[3:9], whole[8]):
@@ -284,9 +266,7 @@ TEXTS: dict[str, tuple[Json, Callable[[Any], bool]]] = {
 @pytest.mark.parametrize("case", TEXTS)
 def test_a_text(client: OpenAI, case: str) -> None:
     changes, holds = TEXTS[case]
-    answer = client.completions.create(
-        **{"model": "guide", "prompt": BEGUN, "temperature": 0} | changes
-    )
+    answer = client.completions.create(**{"model": "guide", "prompt": BEGUN, "temperature": 0} | changes)
     assert holds(answer), answer
 
 
@@ -295,9 +275,7 @@ def test_a_text_as_a_stream(client: OpenAI) -> None:
     whole = client.completions.create(**asked)
     chunks = [chunk for chunk in client.completions.create(**asked, stream=True) if chunk.choices]
     assert "".join(chunk.choices[0].text for chunk in chunks) == whole.choices[0].text
-    offsets = [
-        at for chunk in chunks if (likely := chunk.choices[0].logprobs) for at in likely.text_offset
-    ]
+    offsets = [at for chunk in chunks if (likely := chunk.choices[0].logprobs) for at in likely.text_offset]
     assert offsets == whole.choices[0].logprobs.text_offset
 
 
@@ -370,11 +348,7 @@ def test_a_wrong_key(api: Open) -> None:
 def test_a_later_turn_is_quicker_for_the_same_program_only(client: OpenAI, api: Open) -> None:
     first = [{"role": "user", "content": "How do I add a computer to the household of mine?"}]
     said = content(chat(client, messages=first))
-    later = [
-        *first,
-        {"role": "assistant", "content": said},
-        {"role": "user", "content": "And then?"},
-    ]
+    later = [*first, {"role": "assistant", "content": said}, {"role": "user", "content": "And then?"}]
     own = chat(client, messages=later).usage.prompt_tokens_details.cached_tokens
     assert own > 15
     key = api.control("POST", "/api/keys", {"name": "another"})["key"]

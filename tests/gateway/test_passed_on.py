@@ -176,12 +176,8 @@ def test_as_many_bytes_as_a_server_likes_are_not_made_of_its_number() -> None:
         Heard(0).pieces({"choices": [{"logprobs": {"content": [token]}}]})
 
 
-async def test_what_ollama_s_tools_answered_names_its_call_there(
-    http: aiohttp.ClientSession, there: There
-) -> None:
-    calls: list[Json] = [
-        {"function": {"name": name, "arguments": {}}} for name in ("clock", "door")
-    ]
+async def test_what_ollama_s_tools_answered_names_its_call_there(http: aiohttp.ClientSession, there: There) -> None:
+    calls: list[Json] = [{"function": {"name": name, "arguments": {}}} for name in ("clock", "door")]
     answers = [{"role": "tool", "content": name, "tool_name": name} for name in ("door", "clock")]
     chat = [{"role": "assistant", "content": "", "tool_calls": calls}, *answers]
     told = await sent(http, there, "/api/chat", {"messages": [*chat, *chat]})
@@ -210,11 +206,7 @@ async def test_what_cannot_be_passed_on_is_refused(
 
 
 def test_how_likely_tokens_of_a_text_were_is_read_too() -> None:
-    told = {
-        "tokens": ["a", "b"],
-        "token_logprobs": [-1, -2],
-        "top_logprobs": [{"a": -1, "c": -3}, None],
-    }
+    told = {"tokens": ["a", "b"], "token_logprobs": [-1, -2], "top_logprobs": [{"a": -1, "c": -3}, None]}
     (said,) = Heard(0).pieces({"choices": [{"text": "ab", "logprobs": told}]})
     first, second = [(b"a", -1.0), (b"a", -1.0), (b"c", -3.0)], [(b"b", -2.0)]
     assert said == Said(0, "ab", (first, second))
@@ -230,11 +222,7 @@ def test_a_token_without_a_text_yet_is_told_in_a_stream_as_well() -> None:
 def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
     """llama.cpp's server tells it so when an answer is cut short: what is no whole JSON was a bug of ours to some."""
     heard = Heard(0)
-    call = {
-        "index": 0,
-        "id": "c",
-        "function": {"name": "clock", "arguments": '{"zone": "UTC", "wh'},
-    }
+    call = {"index": 0, "id": "c", "function": {"name": "clock", "arguments": '{"zone": "UTC", "wh'}}
     assert heard.pieces({"choices": [{"delta": {"tool_calls": [call]}}]}) == []
     assert heard.pieces({"choices": [{"delta": {}, "finish_reason": "length"}]}) == []
     called, end = heard.end(1.0, 0.5)

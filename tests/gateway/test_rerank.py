@@ -41,10 +41,7 @@ async def test_without_one_it_says_so_and_how_to_get_one(http: aiohttp.ClientSes
     got, told = await asked(http, PATHS[0], query=QUERY, documents=TEXTS)
     assert (got, "There is no reranker here" in told["error"]["message"]) == (404, True)
     got, told = await asked(http, PATHS[0], model="guide", query=QUERY, documents=TEXTS)
-    assert (got, "guide is not a reranker, and there is none here" in told["error"]["message"]) == (
-        400,
-        True,
-    )
+    assert (got, "guide is not a reranker, and there is none here" in told["error"]["message"]) == (400, True)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -56,23 +53,16 @@ async def test_the_scores_are_the_model_s_and_the_best_one_is_first(
     order = sorted(range(len(TEXTS)), key=lambda index: -scores[index])
     assert [one["index"] for one in told["results"]] == order
     for one in told["results"]:
-        assert one == {
-            "index": one["index"],
-            "relevance_score": pytest.approx(scores[one["index"]], abs=1e-3),
-        }
+        assert one == {"index": one["index"], "relevance_score": pytest.approx(scores[one["index"]], abs=1e-3)}
     assert told["usage"]["prompt_tokens"] == told["usage"]["total_tokens"] > len(TEXTS)
     held = api.control("GET", "/status")["embeds"]
     assert (held["model"], held["ranks"]) == ("judge", True), "what is told to the window"
 
 
-async def test_as_jina_s_and_as_tei_s_clients_ask(
-    http: aiohttp.ClientSession, scores: list[float]
-) -> None:
+async def test_as_jina_s_and_as_tei_s_clients_ask(http: aiohttp.ClientSession, scores: list[float]) -> None:
     best = max(range(len(TEXTS)), key=lambda index: scores[index])
     documents = [{"text": TEXTS[0]}, *TEXTS[1:]]
-    _, told = await asked(
-        http, PATHS[0], query=QUERY, documents=documents, top_n=1, return_documents=True
-    )
+    _, told = await asked(http, PATHS[0], query=QUERY, documents=documents, top_n=1, return_documents=True)
     (one,) = told["results"]
     assert (one["index"], one["document"]) == (best, {"text": TEXTS[best]})
     _, found = await asked(http, "/rerank", query=QUERY, texts=TEXTS, return_text=True)

@@ -13,12 +13,7 @@ from app.gateway.responses.responses_requests import Asked
 from tests.gateway.conftest import Open
 
 Json = dict[str, Any]
-ASK: Json = {
-    "model": "guide",
-    "input": "Hello. Who are you?",
-    "temperature": 0,
-    "max_output_tokens": 12,
-}
+ASK: Json = {"model": "guide", "input": "Hello. Who are you?", "temperature": 0, "max_output_tokens": 12}
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +73,7 @@ def test_a_stream_says_what_the_whole_says(client: OpenAI, tokens: int) -> None:
     told = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     assert told == whole.output_text == events[-1].response.output_text
     assert events[-1].response.status == whole.status
-    with client.responses.stream(
-        **ASK | {"max_output_tokens": 300}
-    ) as stream:  # the client's own gathering agrees
+    with client.responses.stream(**ASK | {"max_output_tokens": 300}) as stream:  # the client's own gathering agrees
         stream.until_done()
         assert stream.get_final_response().output_text
 
@@ -96,9 +89,7 @@ def test_tokens_are_counted_before(client: OpenAI, case: str) -> None:
 
 
 def test_calls_of_one_turn_are_one_message() -> None:
-    calls = [
-        {"type": "function_call", "call_id": one, "name": "f", "arguments": "{}"} for one in "ab"
-    ]
+    calls = [{"type": "function_call", "call_id": one, "name": "f", "arguments": "{}"} for one in "ab"]
     outputs = [{"type": "function_call_output", "call_id": one, "output": "7"} for one in "ab"]
     messages = Asked(input=[*PARTS, *calls, *outputs, *calls[:1]]).wish(0).messages
     assert messages is not None

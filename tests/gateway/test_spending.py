@@ -83,19 +83,12 @@ async def until(there: There, count: int) -> None:
         await there.heard.wait_for(lambda: len(there.asked) >= count)
 
 
-async def test_many_at_once_stay_within_the_cap_together(
-    upstreams: Upstreams, there: There
-) -> None:
+async def test_many_at_once_stay_within_the_cap_together(upstreams: Upstreams, there: There) -> None:
     many = ApiRequest("m", WISH.messages, max_tokens=300)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(answered(upstreams, many), name=f"{n}") for n in range(4)]
         await until(there, 4)
-        assert [one["max_tokens"] for one in there.asked] == [
-            300,
-            300,
-            300,
-            1000 - 3 * (GUESS + 300) - GUESS,
-        ]
+        assert [one["max_tokens"] for one in there.asked] == [300, 300, 300, 1000 - 3 * (GUESS + 300) - GUESS]
         assert upstreams.serving("m") is None
         with pytest.raises(Busy, match="upstream_busy"):  # nothing is spent yet
             upstreams.check_lacked("m", BadInput("model_unknown"))
@@ -108,9 +101,7 @@ async def test_many_at_once_stay_within_the_cap_together(
         upstreams.check_lacked("m", BadInput("model_unknown"))
 
 
-async def test_too_little_for_one_request_is_not_called_spent(
-    upstreams: Upstreams, there: There
-) -> None:
+async def test_too_little_for_one_request_is_not_called_spent(upstreams: Upstreams, there: There) -> None:
     """A shorter one is still answered; and where answers under way hold what is left, it may come back."""
     upstreams.spent["barn"] = 1000 - GUESS
     with pytest.raises(BadInput) as refused:
@@ -128,9 +119,7 @@ async def test_too_little_for_one_request_is_not_called_spent(
     assert there.asked[0]["max_tokens"] == 1
 
 
-async def test_an_answer_of_no_said_length_is_not_promised_all_there_is(
-    upstreams: Upstreams, there: There
-) -> None:
+async def test_an_answer_of_no_said_length_is_not_promised_all_there_is(upstreams: Upstreams, there: There) -> None:
     upstreams.spent["barn"] = 1000 - 40 * USUAL_MOST
     there.go.set()
     await answered(upstreams, WISH)
@@ -164,9 +153,7 @@ async def test_no_server_says_that_it_cost_less_than_it_must_have(
     assert (end.reason == "length") == (len(says) == 400)
 
 
-async def test_tools_and_the_form_of_an_answer_are_read_there_too(
-    upstreams: Upstreams, there: There
-) -> None:
+async def test_tools_and_the_form_of_an_answer_are_read_there_too(upstreams: Upstreams, there: There) -> None:
     """An agent's are longer than its chat: who leaves has had them read, and what is left must hold them."""
     there.go.set()
     long: Json = {"type": "object", "description": "x" * 600}
@@ -211,9 +198,7 @@ async def test_who_leaves_before_the_first_word_has_had_the_prompt_read(
     await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff", b'{"barn": -5000}', b'{"barn": "1"}', b"[" * 9999]
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"barn": -5000}', b'{"barn": "1"}', b"[" * 9999])
 async def test_a_damaged_count_closes_the_cap_until_the_owner_has_it_counted_anew(
     upstreams: Upstreams, tmp_path: Path, content: bytes
 ) -> None:

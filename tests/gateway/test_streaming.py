@@ -86,9 +86,7 @@ async def parts() -> Parts:
 
 
 @pytest.fixture
-async def url(
-    parts: Parts, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[str, str]]:
+async def url(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, str]]:
     port = [0]
     keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
     key = (await keys.all())[FIRST]
@@ -109,13 +107,7 @@ async def url(
     async def deep(request: web.Request) -> web.StreamResponse:
         raise RecursionError
 
-    paths = {
-        "/v1/x": answer,
-        "/v1/messages": answer,
-        "/api/x": answer,
-        "/v1/whole": whole,
-        "/v1/deep": deep,
-    }
+    paths = {"/v1/x": answer, "/v1/messages": answer, "/api/x": answer, "/v1/whole": whole, "/v1/deep": deep}
     app.add_routes([web.get(path, handler) for path, handler in paths.items()])
     app.add_routes([web.post(path, answer) for path in ("/v1/x", "/v1/messages", "/api/x")])
     app.add_routes(ResponsesRoutes(cast("Any", parts)).routes())
@@ -138,9 +130,7 @@ async def http(url: tuple[str, str]) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def test_an_error_before_the_first_part_has_its_status(
-    http: aiohttp.ClientSession, parts: Parts
-) -> None:
+async def test_an_error_before_the_first_part_has_its_status(http: aiohttp.ClientSession, parts: Parts) -> None:
     parts.error = Busy("queue_full", waiting=9, seconds=7)
     async with http.get("/v1/x") as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (429, "7")
@@ -188,11 +178,7 @@ async def test_who_sends_no_body_is_told_so_and_parted_at_once(
 )
 @pytest.mark.parametrize(
     ("path", "begins"),
-    [
-        ("/v1/x", 'data: {"error":'),
-        ("/v1/messages", "event: error\ndata: {"),
-        ("/api/x", '{"error":"'),
-    ],
+    [("/v1/x", 'data: {"error":'), ("/v1/messages", "event: error\ndata: {"), ("/api/x", '{"error":"')],
 )
 async def test_a_later_error_ends_the_stream_in_its_shape(
     http: aiohttp.ClientSession, parts: Parts, error: Exception, path: str, begins: str
@@ -210,8 +196,7 @@ async def test_a_later_error_ends_the_stream_in_its_shape(
 
 
 @pytest.mark.parametrize(
-    ("path", "sign"),
-    [("/v1/x", b": waits\n\n"), ("/v1/messages", b'event: ping\ndata: {"type":"ping"}\n\n')],
+    ("path", "sign"), [("/v1/x", b": waits\n\n"), ("/v1/messages", b'event: ping\ndata: {"type":"ping"}\n\n')]
 )
 async def test_a_silent_stream_says_that_it_lives(
     http: aiohttp.ClientSession, parts: Parts, path: str, sign: bytes
@@ -233,9 +218,7 @@ async def test_a_silent_stream_says_that_it_lives(
     assert last.startswith((b'data: {"error":', b"event: error\ndata: {"))
 
 
-async def test_an_error_after_a_sign_ends_the_stream_in_its_shape(
-    http: aiohttp.ClientSession, parts: Parts
-) -> None:
+async def test_an_error_after_a_sign_ends_the_stream_in_its_shape(http: aiohttp.ClientSession, parts: Parts) -> None:
     parts.error, parts.silent_s = Busy("queue_full", waiting=9, seconds=7), 0.02
     parts.first.clear()
     async with asyncio.timeout(60), http.get("/v1/x") as answer:
@@ -321,11 +304,7 @@ async def test_who_leaves_a_silent_stream_ends_it(url: tuple[str, str], parts: P
 
 @pytest.mark.parametrize("waits", [False, True])
 async def test_who_leaves_with_the_last_part_was_answered(
-    url: tuple[str, str],
-    parts: Parts,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    waits: bool,
+    url: tuple[str, str], parts: Parts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, waits: bool
 ) -> None:
     async def end(answer: web.StreamResponse, data: bytes = b"") -> None:
         await asyncio.sleep(LINGER_SECONDS if waits else 0)
@@ -342,9 +321,7 @@ async def test_who_leaves_with_the_last_part_was_answered(
     writer.close()
 
 
-async def test_who_reads_nothing_is_left(
-    url: tuple[str, str], parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_reads_nothing_is_left(url: tuple[str, str], parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "UNREAD_SECONDS", 0.3)
     parts.endless = True
     writer = await asked(url, "/v1/x")

@@ -42,9 +42,7 @@ def test_openai(thinks: Open, stream: bool) -> None:
     with openai.OpenAI(api_key=thinks.key, base_url=f"{thinks.base}/v1", max_retries=0) as client:
         if stream:
             usage = {"include_usage": True}
-            chunks = list(
-                client.chat.completions.create(**asked, stream=True, stream_options=usage)
-            )
+            chunks = list(client.chat.completions.create(**asked, stream=True, stream_options=usage))
             deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
             thoughts = [getattr(delta, "reasoning_content", None) or "" for delta in deltas]
             thought, told = "".join(thoughts), "".join(delta.content or "" for delta in deltas)
@@ -139,9 +137,7 @@ def test_a_thought_is_bounded(thinks: Open) -> None:
 
 def test_how_likely_tokens_were_is_told_of_the_answers(thinks: Open) -> None:
     with openai.OpenAI(api_key=thinks.key, base_url=f"{thinks.base}/v1", max_retries=0) as client:
-        whole = client.chat.completions.create(
-            model="thinker", messages=HELLO, temperature=0, logprobs=True
-        )
+        whole = client.chat.completions.create(model="thinker", messages=HELLO, temperature=0, logprobs=True)
     likely = whole.choices[0].logprobs
     assert likely is not None
     assert [one.token for one in likely.content or ()] == ["\n\nYes,", " it ", "is."]

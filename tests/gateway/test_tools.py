@@ -20,18 +20,7 @@ from tests.gateway.call_cases import call_cases
 from tests.gateway.conftest import Open, opened
 from tests.gateway.described_answers import check
 from tests.gateway.system_cases import LLAMA3, system_cases
-from tests.gateway.tool_cases import (
-    GIVEN,
-    HERMES,
-    MODEL,
-    SCHEMA,
-    USER,
-    flat,
-    hermes,
-    tool,
-    tool_cases,
-    used,
-)
+from tests.gateway.tool_cases import GIVEN, HERMES, MODEL, SCHEMA, USER, flat, hermes, tool, tool_cases, used
 from tests.node.pool import node
 
 Json = dict[str, Any]
@@ -40,20 +29,14 @@ MISTRAL = HERMES.replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", 
 
 
 @pytest.fixture(
-    scope="module",
-    params=[("hermes", HERMES), ("llama3", LLAMA3), ("mistral", MISTRAL)],
-    ids=lambda p: p[0],
+    scope="module", params=[("hermes", HERMES), ("llama3", LLAMA3), ("mistral", MISTRAL)], ids=lambda p: p[0]
 )
-def tooled(
-    request: pytest.FixtureRequest, house: Open, tmp_path_factory: pytest.TempPathFactory
-) -> Open:
+def tooled(request: pytest.FixtureRequest, house: Open, tmp_path_factory: pytest.TempPathFactory) -> Open:
     """The API with a model of this family on the shelf; asking for it loads it."""
     name, template = request.param
     folder = tmp_path_factory.mktemp(name)
     path = (
-        hermes(folder)
-        if name == MODEL
-        else tiny.llama(folder / f"{name}.gguf", layers=2, vocab=300, template=template)
+        hermes(folder) if name == MODEL else tiny.llama(folder / f"{name}.gguf", layers=2, vocab=300, template=template)
     )
     house.node.run("import", str(path), "--name", name)
     return Open(house.node, house.port, house.key, model=name)
@@ -78,9 +61,7 @@ def test_openai_calls_what_is_forced(tooled: Open, stream: bool) -> None:
             "tool_choice": {"type": "function", "function": {"name": "clock"}}, "parallel_tool_calls": False,
         }  # fmt: skip
         if stream:
-            chunks = [
-                chunk.choices[0] for chunk in client.chat.completions.create(**asked, stream=True)
-            ]
+            chunks = [chunk.choices[0] for chunk in client.chat.completions.create(**asked, stream=True)]
             pieces = [call for chunk in chunks for call in chunk.delta.tool_calls or ()]
             calls = [call for call in pieces if call.id]
             for call, piece in product(calls, pieces):
@@ -94,19 +75,11 @@ def test_openai_calls_what_is_forced(tooled: Open, stream: bool) -> None:
         (call,) = calls
         assert (call.function.name, reason, call.id[:5]) == ("clock", "tool_calls", "call_")
         assert right(json.loads(call.function.arguments))
-        told = {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": "clock", "arguments": call.function.arguments},
-        }
+        told = {"id": call.id, "type": "function", "function": {"name": "clock", "arguments": call.function.arguments}}
         later = [USER, {"role": "assistant", "content": None, "tool_calls": [told]},
                  {"role": "tool", "tool_call_id": call.id, "content": "noon"}]  # fmt: skip
         after = client.chat.completions.create(
-            model=tooled.model,
-            messages=later,
-            tools=[tool("clock")],
-            tool_choice="auto",
-            max_tokens=5,
+            model=tooled.model, messages=later, tools=[tool("clock")], tool_choice="auto", max_tokens=5
         )
         assert after.usage.prompt_tokens > 100  # the tool and the call are in the prompt
 
@@ -122,21 +95,13 @@ def test_any_tool_may_be_called_and_several_at_once(tooled: Open) -> None:
     assert len({call.id for call in choice.message.tool_calls}) == len(choice.message.tool_calls)
 
 
-def test_what_came_of_several_calls_is_told_to_a_model_whose_template_takes_one(
-    tooled: Open,
-) -> None:
-    calls = [
-        {"id": name, "type": "function", "function": {"name": "clock", "arguments": "{}"}}
-        for name in ("a", "b")
-    ]
+def test_what_came_of_several_calls_is_told_to_a_model_whose_template_takes_one(tooled: Open) -> None:
+    calls = [{"id": name, "type": "function", "function": {"name": "clock", "arguments": "{}"}} for name in ("a", "b")]
     came = [{"role": "tool", "tool_call_id": call["id"], "content": "noon"} for call in calls]
     said = {"role": "assistant", "content": None, "tool_calls": calls}
     with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
         after = client.chat.completions.create(
-            model=tooled.model,
-            messages=[USER, said, *came],
-            tools=[tool("clock")],
-            max_tokens=2,
+            model=tooled.model, messages=[USER, said, *came], tools=[tool("clock")], max_tokens=2
         )
     assert after.choices[0].finish_reason in ("stop", "length", "tool_calls")
 
@@ -218,12 +183,7 @@ async def test_ollama_gets_a_call_as_described(tooled: Open, stream: bool) -> No
     """Its API forces no call; but the form of an answer may be that of one. Beside it the model may call several."""
     call = {"type": "object", "properties": {"name": {"const": "clock"}, "parameters": SCHEMA},
             "required": ["name", "parameters"]}  # fmt: skip
-    asked: Json = {
-        "model": tooled.model,
-        "messages": [USER],
-        "tools": [tool("clock")],
-        "format": call,
-    }
+    asked: Json = {"model": tooled.model, "messages": [USER], "tools": [tool("clock")], "format": call}
     headers = {"Authorization": f"Bearer {tooled.key}"}
     async with (
         aiohttp.ClientSession(tooled.base, headers=headers) as http,
@@ -284,9 +244,7 @@ def test_half_a_call_is_told_as_half_of_one(tooled: Open) -> None:
             messages=[asked, said, came], tools=[tool("clock")], max_tokens=2, **common
         )
         assert again.choices
-        answer = client.responses.create(
-            input=asked["content"], tools=[flat("clock")], max_output_tokens=few, **common
-        )
+        answer = client.responses.create(input=asked["content"], tools=[flat("clock")], max_output_tokens=few, **common)
         (called,) = answer.output
         assert (called.name, called.arguments, called.status) == (*half, "incomplete")
         assert answer.status == "incomplete"
@@ -327,17 +285,13 @@ def test_a_model_may_call_though_its_answer_has_a_form(tooled: Open) -> None:
         assert [json.loads(one.function.arguments)["zone"] for one in choice.message.tool_calls] == [
             "UTC", "CET",
         ]  # fmt: skip
-        answer = client.chat.completions.create(
-            **common | {"tool_choice": "none", "max_tokens": 400}
-        ).choices[0]
+        answer = client.chat.completions.create(**common | {"tool_choice": "none", "max_tokens": 400}).choices[0]
     assert (answer.finish_reason, right(json.loads(answer.message.content))) == ("stop", True)
 
 
 @pytest.mark.parametrize("tooled", [("hermes", HERMES)], indirect=True, ids=lambda p: p[0])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(
-    tooled: Open, stream: bool
-) -> None:
+def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(tooled: Open, stream: bool) -> None:
     """In every API that can ask for it, and with the reason that a single call has."""
     asked, common = {"role": "user", "content": "Call the clock!"}, {"model": tooled.model}
     choice: Any
@@ -376,9 +330,7 @@ def test_a_model_that_calls_twice_at_once_is_heard_once_where_that_is_asked(
 def test_a_model_is_swapped_only_where_that_is_allowed(tooled: Open) -> None:
     tooled.control("POST", "/api", {"may_load": False})
     try:
-        with openai.OpenAI(
-            api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0
-        ) as client:
+        with openai.OpenAI(api_key=tooled.key, base_url=f"{tooled.base}/v1", max_retries=0) as client:
             assert tooled.model in [model.id for model in client.models.list()]
             with pytest.raises(openai.NotFoundError, match="guide is not loaded"):
                 client.chat.completions.create(model="guide", messages=[USER])

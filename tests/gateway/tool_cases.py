@@ -38,10 +38,7 @@ AS_TEXT = '{"zone": "UTC", "exact": true}'
 
 
 def tool(name: str) -> Json:
-    return {
-        "type": "function",
-        "function": {"name": name, "description": "x", "parameters": SCHEMA},
-    }
+    return {"type": "function", "function": {"name": name, "description": "x", "parameters": SCHEMA}}
 
 
 def used(name: str) -> Json:
@@ -58,9 +55,7 @@ FEW: Json = {"max_tokens": 4}  # so many no call has
 CALLED = {
     "role": "assistant",
     "content": None,
-    "tool_calls": [
-        {"id": "call_1", "type": "function", "function": {"name": "clock", "arguments": AS_TEXT}}
-    ],
+    "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "clock", "arguments": AS_TEXT}}],
 }
 CAME = {"role": "tool", "tool_call_id": "call_1", "content": "noon"}
 OF_CHAT: dict[str, Json] = {
@@ -100,13 +95,7 @@ USUAL: dict[str, Json] = {
     COUNT: {"messages": [USER], "tools": [used("clock")]},
     READ: {"input": USER["content"], "tools": [flat("clock")]},
 }  # fmt: skip
-OF_EACH = {
-    CHAT: OF_CHAT,
-    MESSAGES: OF_MESSAGES,
-    RESPONSES: OF_RESPONSES,
-    COUNT: OF_COUNT,
-    READ: OF_COUNT,
-}
+OF_EACH = {CHAT: OF_CHAT, MESSAGES: OF_MESSAGES, RESPONSES: OF_RESPONSES, COUNT: OF_COUNT, READ: OF_COUNT}
 STREAMED = ((CHAT, "auto"),)
 
 
@@ -124,9 +113,5 @@ def tool_cases() -> dict[str, Case]:
             body = ALIKE | USUAL[path] | change
             found[f"{KINDS[path]} with tools: {name}"] = ("POST", path, body)
             if (path, name) in STREAMED:
-                found[f"{KINDS[path]} with tools, streamed: {name}"] = (
-                    "POST",
-                    path,
-                    body | {"stream": True},
-                )
+                found[f"{KINDS[path]} with tools, streamed: {name}"] = ("POST", path, body | {"stream": True})
     return found

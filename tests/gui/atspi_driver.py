@@ -33,10 +33,7 @@ def showing(node: Any) -> Any:
             continue
         try:
             states = child.getState()
-            if states.contains(pyatspi.STATE_SHOWING) or child.getRoleName() in (
-                "application",
-                "filler",
-            ):
+            if states.contains(pyatspi.STATE_SHOWING) or child.getRoleName() in ("application", "filler"):
                 yield child
                 yield from showing(child)
         except Exception:  # noqa: BLE001, S112  an object that went away meanwhile

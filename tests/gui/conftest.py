@@ -17,9 +17,7 @@ from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import TestNode, node
 
 FOLLOWS = 5  # a layout that changes another, which changes a third
-PATIENCE_MS = (
-    90_000  # of whatever comes in the end: on a loaded computer two nodes are measured for a minute
-)
+PATIENCE_MS = 90_000  # of whatever comes in the end: on a loaded computer two nodes are measured for a minute
 
 
 class Patient(QtBot):

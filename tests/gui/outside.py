@@ -68,9 +68,7 @@ class Outside:
         """
         for _ in range(TRAY_TRIES):
             self._click(TRAY_PLACE, 3)
-            first = (
-                {"do": "where", "name": names[0], "role": "menu item", "within": 4} if names else {}
-            )
+            first = {"do": "where", "name": names[0], "role": "menu item", "within": 4} if names else {}
             if not names or "error" not in self._sent(first):
                 break
         for name in names:
@@ -101,9 +99,7 @@ class Outside:
 
 
 @contextmanager
-def opened(
-    home: Path, folder: Path, before: Sequence[str] = ()
-) -> Iterator[tuple[Outside, subprocess.Popen[bytes]]]:
+def opened(home: Path, folder: Path, before: Sequence[str] = ()) -> Iterator[tuple[Outside, subprocess.Popen[bytes]]]:
     """`poolhouse --home home` on a screen of its own until the end of the block.
 
     before: words in front of every command, as of `ip netns exec`: the screen stands there too.
@@ -114,10 +110,7 @@ def opened(
         environment = desktop(stack, folder, before)
         with (folder / "window.txt").open("wb") as log:
             program = subprocess.Popen(
-                [*before, sys.executable, "-m", "app", "--home", str(home)],
-                stdout=log,
-                stderr=log,
-                env=environment,
+                [*before, sys.executable, "-m", "app", "--home", str(home)], stdout=log, stderr=log, env=environment
             )
         stack.callback(end, program)
         driver = subprocess.Popen(

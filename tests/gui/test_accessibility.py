@@ -57,9 +57,7 @@ def everywhere(
 
 @pytest.mark.many(keep=2)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_can_be_used_by_everybody(
-    qtbot: QtBot, window: Window, at_lone: Desk, name: str
-) -> None:
+def test_a_page_can_be_used_by_everybody(qtbot: QtBot, window: Window, at_lone: Desk, name: str) -> None:
     def look(root: QWidget) -> list[str]:
         return [
             *(f"no name: {one}" for one in walk.nameless(root)),

@@ -40,9 +40,7 @@ def test_without_a_node_every_page_says_what_to_press(qtbot: QtBot, away: Desk, 
         assert not incomplete(window), tab
 
 
-def test_a_machine_alone_is_offered_another(
-    qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_alone_is_offered_another(qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
     monkeypatch.setattr(PoolPage, "add_machine", lambda _: asked.append(True))
     page = PoolPage(at_lone.services)

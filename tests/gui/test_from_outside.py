@@ -26,9 +26,7 @@ pytestmark = [
 # Beside what an engine takes the model wants 4,096 tokens of KV at 24 KiB and 23 MiB of weights: the first
 # computer cannot hold it alone, and together with either of the others it can. Without chance this one goes
 # on as long as it may.
-SHAPE = tiny.Shape(
-    layers=12, width=512, heads=8, kv_heads=8, ffn=512, context=4096, quant="Q8_0", seed=3
-)
+SHAPE = tiny.Shape(layers=12, width=512, heads=8, kv_heads=8, ffn=512, context=4096, quant="Q8_0", seed=3)
 ANSWER = ("Answer: ", "evening: ")  # while it comes; and then, whose it is
 BUSY = 90  # seconds that a load may take where the processor is shared with much else
 OWN, LENT = "185MiB", "185MiB"
@@ -74,11 +72,7 @@ def first_run(evening: Evening) -> None:
     """Five steps, and the Guide answers."""
     screen = evening.screen
     screen.write("Name of this computer", "study", role="text", within=30)
-    for title in (
-        "What this computer has",
-        "What is this computer for?",
-        "Do you have another computer?",
-    ):
+    for title in ("What this computer has", "What is this computer for?", "Do you have another computer?"):
         screen.press("Next")
         screen.read(title)
     screen.press("Next")
@@ -136,9 +130,7 @@ def lose_a_machine(evening: Evening) -> None:
     """The text that came stays, the window stays usable, and the next question is answered."""
     screen = evening.screen
     stages = evening.host.ask("GET", "/status")["loaded"]["stages"]
-    lost = next(
-        one for one in evening.lenders if one.name in {stage["machine"] for stage in stages}
-    )
+    lost = next(one for one in evening.lenders if one.name in {stage["machine"] for stage in stages})
     before = answer(screen)
     lost.kill()
     screen.read(lost.name, within=20)

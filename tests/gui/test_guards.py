@@ -121,9 +121,7 @@ def test_only_the_allowed_parts_of_qt_are_used() -> None:
     odd = {name: extra for name, tree in sources(WINDOW) if (extra := qt_modules(tree) - ALLOWED)}
     assert not odd
     tests = {
-        name: extra
-        for name, tree in sources(PROJECT / "tests")
-        if (extra := qt_modules(tree) - ALLOWED - {"QtTest"})
+        name: extra for name, tree in sources(PROJECT / "tests") if (extra := qt_modules(tree) - ALLOWED - {"QtTest"})
     }
     assert not tests
 
@@ -143,9 +141,7 @@ def test_nothing_is_looked_for_below_what_stays() -> None:
 def docstrings(tree: ast.Module) -> set[int]:
     """Strings that nobody sees on a screen."""
     return {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
 
 

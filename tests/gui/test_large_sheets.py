@@ -121,9 +121,7 @@ def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
 ) -> None:
     services = away.services
     presets, chat = Presets(services.preferences), Chat(ChatId("a"))
-    dialog = ChatSettings(
-        services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, narrow
-    )
+    dialog = ChatSettings(services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, narrow)
     dialog.show()
     qtbot.wait(20)
     assert dialog.width() <= NARROW
@@ -134,9 +132,7 @@ def test_the_settings_of_a_chat_have_room_and_leave_their_buttons_in_sight(
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_a_code_and_the_address_below_it_are_whole(
-    qtbot: QtBot, at_lone: Desk, spoken: str, scale: float
-) -> None:
+def test_a_code_and_the_address_below_it_are_whole(qtbot: QtBot, at_lone: Desk, spoken: str, scale: float) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, scale)
     window = QWidget()
     qtbot.addWidget(window)
@@ -153,9 +149,7 @@ def test_a_code_and_the_address_below_it_are_whole(
     assert not found, f"in {spoken}: " + "\n".join(found)
 
 
-def test_a_notice_with_two_buttons_has_room(
-    qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str
-) -> None:
+def test_a_notice_with_two_buttons_has_room(qtbot: QtBot, away: Desk, narrow: QWidget, spoken: str) -> None:
     notice = Notice(away.services.theme)
     narrow.setLayout(column(notice, None))
     words = "Traffic to attic-pc goes through a VPN (wg0). Poolhouse can use eth0 instead. " * 2
@@ -170,9 +164,7 @@ def test_a_notice_with_two_buttons_has_room(
         assert not found, f"{width} wide in {spoken}: " + "\n".join(found)
 
 
-def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(
-    qtbot: QtBot, narrow: QWidget
-) -> None:
+def test_a_button_too_long_for_its_line_goes_on_in_the_next_one(qtbot: QtBot, narrow: QWidget) -> None:
     words = "Die ältesten Nachrichten auslassen"
     one = wrapping(words, nothing)
     narrow.setLayout(column(held(Flow(one)), None))
@@ -211,9 +203,7 @@ def diagnostics(services: AppContext, parent: QWidget) -> QDialog:
 def settings(services: AppContext, parent: QWidget) -> QDialog:
     chat = Chat(ChatId("a"))
     presets = Presets(services.preferences)
-    return ChatSettings(
-        services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, parent
-    )
+    return ChatSettings(services.theme, presets, chat, chat, ["guide"], lambda _: Reads(), nothing, parent)
 
 
 def removal(services: AppContext, parent: QWidget) -> QDialog:
@@ -229,17 +219,11 @@ OTHERS: dict[str, Opens] = {
     "diagnostics": diagnostics,
     "settings": settings,
     "removal": removal,
-    "name": lambda services, parent: NameDialog(
-        services.theme, "Keep as preset", "Name", nothing, parent
-    ),
-    "licence": lambda services, parent: TextDialog(
-        services, "Licence", "All rights. " * 999, parent
-    ),
+    "name": lambda services, parent: NameDialog(services.theme, "Keep as preset", "Name", nothing, parent),
+    "licence": lambda services, parent: TextDialog(services, "Licence", "All rights. " * 999, parent),
     "text": lambda services, parent: TextWindow(services.theme, "A long text. " * 999, parent),
     "turning": lambda services, parent: TurningDialog(services.lock, parent, on=True),
-    "locked": lambda services, parent: LockedChats(
-        services.lock, services.theme, QWidget(), parent
-    ).ask_anew(),
+    "locked": lambda services, parent: LockedChats(services.lock, services.theme, QWidget(), parent).ask_anew(),
     "link": lambda services, parent: ask_link(services.theme, parent, ANSWER, nothing),
     "quit": lambda services, parent: QuitSheet(services, ["Chat", "Models"], nothing, parent),
 }

@@ -60,9 +60,7 @@ def chat_of(window: Window) -> ChatPage:
 
 @pytest.mark.many(keep=7)
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_room_for_large_text(
-    qtbot: QtBot, at_lone: Desk, scale: float, name: str
-) -> None:
+def test_a_page_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float, name: str) -> None:
     window = window_over(qtbot, at_lone.services, name)
     qtbot.wait(SETTLE_MS)
     found = []
@@ -72,9 +70,7 @@ def test_a_page_has_room_for_large_text(
     assert not found, "\n".join(found)
 
 
-def test_the_settings_have_room_for_large_german(
-    qtbot: QtBot, qapp: QApplication, at_lone: Desk
-) -> None:
+def test_the_settings_have_room_for_large_german(qtbot: QtBot, qapp: QApplication, at_lone: Desk) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     found = []
     with speaking(qapp, "de"):
@@ -92,9 +88,7 @@ def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: floa
     page = chat_of(window)
     chat = page.history.begin()
     page.session.send(
-        chat,
-        "What is a pool?",
-        ({"name": "a long name of a file about a summer by the sea.txt", "text": "…"},),
+        chat, "What is a pool?", ({"name": "a long name of a file about a summer by the sea.txt", "text": "…"},)
     )
     qtbot.waitUntil(lambda: not page.session.running, timeout=WITHIN_MS)
     page.open_chat(chat.id)
@@ -108,9 +102,7 @@ def test_a_chat_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: floa
     assert not found, "\n".join(found)
 
 
-def test_a_message_is_edited_in_a_narrow_column(
-    qtbot: QtBot, qapp: QApplication, at_lone: Desk
-) -> None:
+def test_a_message_is_edited_in_a_narrow_column(qtbot: QtBot, qapp: QApplication, at_lone: Desk) -> None:
     at_lone.services.theme.choose(Scheme.LIGHT, 2.0)
     found = []
     with speaking(qapp, "de"):
@@ -259,9 +251,7 @@ def test_a_long_message_with_files_leaves_its_buttons_in_sight(
 
 
 @pytest.mark.parametrize(("text", "size"), [(1.0, SMALLEST), (1.5, USUAL), (2.0, USUAL)])
-def test_a_chat_has_most_of_the_window(
-    qtbot: QtBot, at_lone: Desk, text: float, size: QSize
-) -> None:
+def test_a_chat_has_most_of_the_window(qtbot: QtBot, at_lone: Desk, text: float, size: QSize) -> None:
     """And each of its lines some words."""
     at_lone.services.theme.choose(Scheme.LIGHT, text)
     window = window_over(qtbot, at_lone.services, page_names.CHAT, size=size)
@@ -313,9 +303,7 @@ def test_every_model_has_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale:
     assert not found, "\n".join(found)
 
 
-def test_the_first_steps_have_room_for_large_text(
-    qtbot: QtBot, at_lone: Desk, scale: float
-) -> None:
+def test_the_first_steps_have_room_for_large_text(qtbot: QtBot, at_lone: Desk, scale: float) -> None:
     window = window_over(qtbot, at_lone.services)
     steps = Welcome(at_lone.services, window)
     steps.begin()
@@ -343,9 +331,7 @@ def test_a_small_window_has_room_for_everything(qtbot: QtBot, at_lone: Desk, nam
 
 @pytest.mark.parametrize("text", SCALES)
 @pytest.mark.parametrize("view", [MAP, TABLE])
-def test_the_details_of_a_machine_have_room(
-    qtbot: QtBot, away: Desk, text: float, view: str
-) -> None:
+def test_the_details_of_a_machine_have_room(qtbot: QtBot, away: Desk, text: float, view: str) -> None:
     services = away.services
     services.theme.choose(Scheme.LIGHT, text)
     services.preferences.keep(VIEW, view)

@@ -45,9 +45,7 @@ def code() -> QLineEdit:
         lambda: button("Load"), lambda: button("Load", role="primary"), lambda: button("Load", role="link"),
     ],
 )  # fmt: skip
-def test_the_focus_makes_nothing_larger(
-    qtbot: QtBot, away: Desk, make: Callable[[], QWidget]
-) -> None:
+def test_the_focus_makes_nothing_larger(qtbot: QtBot, away: Desk, make: Callable[[], QWidget]) -> None:
     theme = away.services.theme
     for scale in SCALES:
         theme.choose(Scheme.LIGHT, scale)

@@ -28,9 +28,7 @@ FILE = {"name": "notes.txt", "text": "two words"}
 
 
 @pytest.fixture
-def app(
-    qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Application]:
+def app(qtbot: QtBot, qapp: QApplication, lone: TestNode, monkeypatch: pytest.MonkeyPatch) -> Iterator[Application]:
     """A window in English, at the first group of the settings."""
     monkeypatch.setattr(qapp, "exit", lambda: None)
     folder = lone.root / "window"
@@ -156,9 +154,7 @@ def test_nothing_of_the_window_before_stays(qtbot: QtBot, app: Application) -> N
     assert [one() for one in pages] == [None] * len(pages)
 
 
-def test_what_is_not_finished_keeps_the_window(
-    qtbot: QtBot, app: Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_finished_keeps_the_window(qtbot: QtBot, app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     before = app.window
     with monkeypatch.context() as patch:
         patch.setattr(SettingsPage, "is_busy", True)
@@ -170,9 +166,7 @@ def test_what_is_not_finished_keeps_the_window(
     qtbot.waitUntil(lambda: app.window is not before)
 
 
-def test_what_is_said_over_every_page_is_said_on_in_the_other_language(
-    qtbot: QtBot, app: Application
-) -> None:
+def test_what_is_said_over_every_page_is_said_on_in_the_other_language(qtbot: QtBot, app: Application) -> None:
     before = app.window
     app.services.pool.restarted.emit()
     choose(app, "de")

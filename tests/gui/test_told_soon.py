@@ -99,9 +99,7 @@ def test_a_loss_is_told_everywhere_within_a_second_and_stays_in_the_answers_deta
     pool = made.services.pool
     pool.changed.connect(lambda: told.hear(WINDOW, standing(pool).sentence))
     with ThreadPoolExecutor(2) as threads:
-        both = [
-            threads.submit(asyncio.run, one) for one in (ask(den, attic, told), look(den, told))
-        ]
+        both = [threads.submit(asyncio.run, one) for one in (ask(den, attic, told), look(den, told))]
         qtbot.waitUntil(lambda: all(one.done() for one in both))
         for one in both:
             one.result()

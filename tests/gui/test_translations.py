@@ -45,10 +45,7 @@ def test_everything_can_be_collected() -> None:
             "def g(t): return QCoreApplication.translate('C', t)\nprint(g('x'), g('y'))",
             [Said("C", "x"), Said("C", "y")],
         ),
-        (
-            "def f():\n t = 'x' if a else 'y'\n QCoreApplication.translate('C', t)",
-            [Said("C", "x"), Said("C", "y")],
-        ),
+        ("def f():\n t = 'x' if a else 'y'\n QCoreApplication.translate('C', t)", [Said("C", "x"), Said("C", "y")]),
     ],
 )
 def test_texts_are_found(source: str, expected: list[Said]) -> None:
@@ -103,9 +100,7 @@ def test_a_translation_reaches_the_window(speaks_long: None) -> None:
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in pages.ENTRIES])
-def test_nothing_is_cut_in_a_language_that_is_longer(
-    qtbot: QtBot, speaks_long: None, at_lone: Desk, name: str
-) -> None:
+def test_nothing_is_cut_in_a_language_that_is_longer(qtbot: QtBot, speaks_long: None, at_lone: Desk, name: str) -> None:
     window = window_over(qtbot, at_lone.services, name)
     qtbot.wait(SETTLE_MS)
     found = []
@@ -127,9 +122,7 @@ def messages(file: Path) -> Iterator[tuple[str, list[str]]]:
 PLACES = re.compile(r"\{\w*\}|%L?n|%[0-9]")
 
 
-@pytest.mark.parametrize(
-    "file", sorted(translations.FOLDER.glob("*.ts")), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", sorted(translations.FOLDER.glob("*.ts")), ids=lambda file: file.stem)
 def test_each_translation_fills_in_what_its_text_does(file: Path) -> None:
     odd = [
         f"{source} => {form}"

@@ -36,9 +36,7 @@ LAYERS = 8
 def focusable(root: QWidget) -> list[QWidget]:
     """What can be used now. Parts of a spin box or a table belong to it."""
     return [
-        widget
-        for widget in root.findChildren(QWidget)
-        if widget.isVisible() and widget.isEnabled() and _is_own(widget)
+        widget for widget in root.findChildren(QWidget) if widget.isVisible() and widget.isEnabled() and _is_own(widget)
     ]
 
 

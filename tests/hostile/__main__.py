@@ -37,9 +37,7 @@ def chosen(roles: Sequence[str], names: Sequence[str]) -> list[Kind]:
 class Runs:
     """So many of them, over all kinds evenly, in an order that the seed has."""
 
-    def __init__(
-        self, book: Book, page: Path, seed: int, seconds: float, only_seed: int | None = None
-    ) -> None:
+    def __init__(self, book: Book, page: Path, seed: int, seconds: float, only_seed: int | None = None) -> None:
         self._book, self._page = book, page
         self._chance, self._only_seed = random.Random(seed), only_seed
         self._ends_at = monotonic() + seconds
@@ -68,9 +66,7 @@ class Runs:
             again = [next(turns)] if number % RESTART_EVERY == 0 else []
             await self._one(made, kind, folder, lab.NAMES if number == len(todo) else again)
 
-    async def _one(
-        self, made: lab.Lab | None, kind: Kind, folder: Path, again: Sequence[str] = ()
-    ) -> None:
+    async def _one(self, made: lab.Lab | None, kind: Kind, folder: Path, again: Sequence[str] = ()) -> None:
         drawn, busy = self._chance.randrange(SEEDS), load()
         seed = drawn if self._only_seed is None else self._only_seed
         began = monotonic()
@@ -95,44 +91,23 @@ def write_page(book: Book, page: Path) -> None:
 
 def main() -> None:
     words = argparse.ArgumentParser(prog="make hostile", description=__doc__)
+    words.add_argument("--n", type=int, default=FULL, help="runs in all, spread evenly over the kinds")
+    words.add_argument("--role", choices=tuple(lab.ROLES), action="append", help="only of these; can be repeated")
+    words.add_argument("--name", action="append", help="only kinds whose name has this; can be repeated")
+    words.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after so many")
+    words.add_argument("--seed", type=int, default=random.randrange(SEEDS), help="of the order, and of each run")
+    words.add_argument("--page", action="store_true", help="run nothing: only write the page, from the book")
     words.add_argument(
-        "--n", type=int, default=FULL, help="runs in all, spread evenly over the kinds"
+        "--book", type=Path, default=BOOK, help="where runs are kept: two that run beside each other have two"
     )
     words.add_argument(
-        "--role", choices=tuple(lab.ROLES), action="append", help="only of these; can be repeated"
-    )
-    words.add_argument(
-        "--name", action="append", help="only kinds whose name has this; can be repeated"
-    )
-    words.add_argument(
-        "--minutes", type=float, default=math.inf, help="begin nothing after so many"
-    )
-    words.add_argument(
-        "--seed", type=int, default=random.randrange(SEEDS), help="of the order, and of each run"
-    )
-    words.add_argument(
-        "--page", action="store_true", help="run nothing: only write the page, from the book"
-    )
-    words.add_argument(
-        "--book",
-        type=Path,
-        default=BOOK,
-        help="where runs are kept: two that run beside each other have two",
-    )
-    words.add_argument(
-        "--merge",
-        type=Path,
-        nargs="+",
-        default=[],
-        help="run nothing: add these books to it, and write the page",
+        "--merge", type=Path, nargs="+", default=[], help="run nothing: add these books to it, and write the page"
     )
     words.add_argument("--one", type=int, help="one run with this seed, from its line")
     given = words.parse_args()
     book, page = Book(given.book, goes_on=True), given.book.with_suffix(".md")
     if given.page or given.merge:
-        book.take(
-            line for one in given.merge for line in one.read_text("utf-8").splitlines() if line
-        )
+        book.take(line for one in given.merge for line in one.read_text("utf-8").splitlines() if line)
         write_page(book, page)
         return
     os.environ["POOLHOUSE_KEYSTORE"] = "file"

@@ -55,9 +55,7 @@ class Admin:
         return encode(signed(self.bad.network._identity, body)).decode("ascii")
 
     def add(self, der: bytes, roles: tuple[Role, ...] = (Role.LENDER,), name: str = "x") -> str:
-        return self.line(
-            Add(self.household, MachineId(hashlib.sha256(der).hexdigest()), der, name, roles)
-        )
+        return self.line(Add(self.household, MachineId(hashlib.sha256(der).hexdigest()), der, name, roles))
 
     def key(self) -> Ed25519PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(self.chance.randbytes(32))
@@ -97,12 +95,8 @@ def _forged(admin: Admin) -> list[str]:
     founder = admin.others[0].network.id
     made = []
     for n in range(500):
-        true = signed(
-            admin.bad.network._identity, Rename(admin.household, admin.innocent, n + 1, "x")
-        )
-        made.append(
-            encode(type(true)(true.body, founder, admin.chance.randbytes(64))).decode("ascii")
-        )
+        true = signed(admin.bad.network._identity, Rename(admin.household, admin.innocent, n + 1, "x"))
+        made.append(encode(type(true)(true.body, founder, admin.chance.randbytes(64))).decode("ascii"))
     return made
 
 
@@ -111,21 +105,13 @@ def _elsewhere(admin: Admin) -> list[str]:
     key = admin.key()
     der = make_certificate(key)
     machine = MachineId(hashlib.sha256(der).hexdigest())
-    return [
-        admin.line(Add(other, machine, der, "x", ALL)),
-        admin.line(Remove(other, admin.innocent, ())),
-    ]
+    return [admin.line(Add(other, machine, der, "x", ALL)), admin.line(Remove(other, admin.innocent, ()))]
 
 
 def _otherwise(admin: Admin) -> list[str]:
     """The same line in another spelling."""
     line = json.loads(admin.line(Rename(admin.household, admin.innocent, 5, "y")))
-    return [
-        json.dumps(line),
-        json.dumps(line, indent=1),
-        json.dumps(line | {"more": 1}),
-        " " + json.dumps(line),
-    ] * 20
+    return [json.dumps(line), json.dumps(line, indent=1), json.dumps(line | {"more": 1}), " " + json.dumps(line)] * 20
 
 
 ATTACKS: dict[str, Lines] = {
@@ -148,16 +134,12 @@ ATTACKS: dict[str, Lines] = {
         admin.line(Rename(admin.household, admin.innocent, n + 1, f"name {n}")) for n in range(600)
     ],
     "the last name there can be": lambda admin: [
-        admin.line(Rename(admin.household, admin.innocent, MAX_TURN - n, "\u202e\u0007x" * 16))
-        for n in range(3)
+        admin.line(Rename(admin.household, admin.innocent, MAX_TURN - n, "\u202e\u0007x" * 16)) for n in range(3)
     ],
     "roles, again and again": lambda admin: [
-        admin.line(SetRoles(admin.household, admin.innocent, n + 1, (Role.LENDER,)))
-        for n in range(600)
+        admin.line(SetRoles(admin.household, admin.innocent, n + 1, (Role.LENDER,))) for n in range(600)
     ],
-    "machines that there are not": lambda admin: [
-        admin.add(make_certificate(admin.key()), ALL) for _ in range(150)
-    ],
+    "machines that there are not": lambda admin: [admin.add(make_certificate(admin.key()), ALL) for _ in range(150)],
     "names of machines that there are not": lambda admin: [
         admin.line(Rename(admin.household, admin.invented(), 1, "x")) for _ in range(600)
     ],
@@ -180,19 +162,9 @@ ATTACKS: dict[str, Lines] = {
         admin.line(Remove(admin.household, admin.bad.network.id, ())),
         *(admin.add(make_certificate(admin.key())) for _ in range(20)),
     ],
-    "lines that are no lines": lambda admin: (
-        ["", "{", "[" * 4000, "x" * 4096, "null", '{"op":"add"}', "\u0000"] * 30
-    ),
+    "lines that are no lines": lambda admin: ["", "{", "[" * 4000, "x" * 4096, "null", '{"op":"add"}', "\u0000"] * 30,
     "a machine that is there, as another": lambda admin: [
-        admin.line(
-            Add(
-                admin.household,
-                admin.innocent,
-                admin.others[1].network._identity.der,
-                "other",
-                (Role.GUEST,),
-            )
-        )
+        admin.line(Add(admin.household, admin.innocent, admin.others[1].network._identity.der, "other", (Role.GUEST,)))
     ],
 }
 
@@ -229,24 +201,15 @@ async def run(folder: Path, name: str, seed: int) -> Outcome:
         back_s = time.monotonic() - began
         why = why or await _removed(den, attic, bad.network.id)
     restarted = await _start_again(folder, ports, bad.network.id)
-    facts = {
-        "back_s": back_s,
-        "not_started": float(restarted is not None),
-        "named": 0.0,
-        "lost": 0.0,
-    }
+    facts = {"back_s": back_s, "not_started": float(restarted is not None), "named": 0.0, "lost": 0.0}
     why = why or restarted or ""
-    return Outcome(
-        "admin", name, "", not why, why, in_time=back_s <= BACK_BAR_S, facts=facts, seed=seed
-    )
+    return Outcome("admin", name, "", not why, why, in_time=back_s <= BACK_BAR_S, facts=facts, seed=seed)
 
 
 async def _said(bad: Node, lines: Sequence[str]) -> None:
     """To everybody, whatever they say to it; then once more when it is linked again."""
     batches = (
-        list(log_batches(list(lines)))
-        if all(line.isascii() for line in lines)
-        else [Log(operations=list(lines)[:100])]
+        list(log_batches(list(lines))) if all(line.isascii() for line in lines) else [Log(operations=list(lines)[:100])]
     )
     for link in list(bad.network.links.values()):
         with suppress(AppError):
@@ -283,9 +246,7 @@ async def _start_again(folder: Path, ports: Mapping[str, int], bad: MachineId) -
         except AssertionError:
             return "not all are linked after a new start"
         try:
-            await until(
-                lambda: len({frozenset(one.network.members) for one in again}) == 1, HEARD_SECONDS
-            )
+            await until(lambda: len({frozenset(one.network.members) for one in again}) == 1, HEARD_SECONDS)
         except AssertionError:
             return "the members do not agree on who there is after a new start"
         return "it is a member again" if any(bad in one.network.members for one in again) else None

@@ -26,12 +26,7 @@ Json = dict[str, Any]
 # So many of each take turns: who floods is cut off for a minute.
 ROLES = {"host": ("use_and_lend", 4), "guest": ("guest", 2)}
 TURN_SECONDS = 60.0
-EXPECTED = (
-    AppError,
-    AssertionError,
-    OSError,
-    TimeoutError,
-)  # the victim ended the link, as it should
+EXPECTED = (AppError, AssertionError, OSError, TimeoutError)  # the victim ended the link, as it should
 
 
 class LendsNothing(Node):

@@ -38,10 +38,7 @@ from tests.hostile import strangers
 from tests.hostile.attacker import LendsNothing
 from tests.network.nodes import an_identity, opened
 
-LINES, LINES_AT_ONCE = (
-    100,
-    4,
-)  # of one message: as many as it holds, and as few as are allowed for ever
+LINES, LINES_AT_ONCE = (100, 4)  # of one message: as many as it holds, and as few as are allowed for ever
 WORDS_AT_ONCE = 50  # between looks at whether it is over
 SHARE = 0.95  # of what is allowed: no flood yet
 SLICE_SECONDS = 0.02  # of computing and resting in turn
@@ -109,20 +106,12 @@ def lines(member: Member, first: int, n: int, *, about_nobody: bool) -> list[str
 
 
 def logs(member: Member, *, about_nobody: bool) -> list[Message]:
-    return [
-        messages.Log(operations=lines(member, n * LINES, LINES, about_nobody=about_nobody))
-        for n in range(4)
-    ]
+    return [messages.Log(operations=lines(member, n * LINES, LINES, about_nobody=about_nobody)) for n in range(4)]
 
 
 def status(n: int) -> Message:
     return messages.Status(
-        name="attic",
-        device="CPU",
-        total_bytes=1 << 34,
-        lendable_bytes=n,
-        used_bytes=0,
-        state="ready",
+        name="attic", device="CPU", total_bytes=1 << 34, lendable_bytes=n, used_bytes=0, state="ready"
     )
 
 
@@ -230,9 +219,7 @@ async def main() -> None:
             node.__class__ = LendsNothing
             async with node.network:
                 await joined(node, home, "lend")
-                (victim,) = (
-                    one for one, it in node.network.members.items() if Role.ADMIN in it.roles
-                )
+                (victim,) = (one for one, it in node.network.members.items() if Role.ADMIN in it.roles)
                 members.append(Member(node, victim, node.network.link(victim).address))  # type: ignore[arg-type]
         said({"ready": True})
         while line := await asyncio.to_thread(sys.stdin.readline):
@@ -240,17 +227,12 @@ async def main() -> None:
                 one.n_calls = one.n_links = one.n_words = 0
             began, spent = time.monotonic(), time.process_time()
             async with asyncio.TaskGroup() as tasks:
-                work = tasks.create_task(
-                    carried_out(json.loads(line), members, folder), name="flood"
-                )
+                work = tasks.create_task(carried_out(json.loads(line), members, folder), name="flood")
                 await asyncio.to_thread(sys.stdin.readline)
                 cost = {"wall_s": time.monotonic() - began, "cpu_s": time.process_time() - spent}
                 wrong = work.result() if work.done() else ""
                 work.cancel()
-            n = {
-                name: sum(getattr(one, name) for one in members)
-                for name in ("n_calls", "n_links", "n_words")
-            }
+            n = {name: sum(getattr(one, name) for one in members) for name in ("n_calls", "n_links", "n_words")}
             said({**cost, **n, "wrong": wrong})
 
 

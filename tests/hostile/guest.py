@@ -35,11 +35,7 @@ class Guest:
         network = self.mole.node.network
         await until(lambda: self.victim in network.links, LINK_SECONDS)
         link = network.link(self.victim)
-        data = (
-            body
-            if isinstance(body, bytes) or hasattr(body, "__aiter__")
-            else json.dumps(body).encode()
-        )
+        data = body if isinstance(body, bytes) or hasattr(body, "__aiter__") else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} | more.pop("headers", {})
         try:
             async with (
@@ -69,27 +65,17 @@ Attack = Callable[[Guest], Awaitable[None]]
 
 
 def chat(**more: Any) -> Json:
-    return {
-        "messages": [{"role": "user", "content": "Hello"}],
-        "max_tokens": 8,
-        "temperature": 0,
-    } | more
+    return {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8, "temperature": 0} | more
 
 
 def form(schema: Json) -> Json:
-    return chat(
-        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
-    )
+    return chat(response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
 
 
 def of_itself(width: int) -> Json:
     """Arrays of itself in several ways: a grammar's stacks grow with each bracket."""
     return {
-        "$defs": {
-            "a": {
-                "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/a"}} for _ in range(width)]
-            }
-        },
+        "$defs": {"a": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/a"}} for _ in range(width)]}},
         "$ref": "#/$defs/a",
     }
 
@@ -104,25 +90,16 @@ def nested(depth: int) -> Json:
 def deep_form(depth: int) -> bytes:
     """Deeper than what writes JSON here goes."""
     before, after = json.dumps(form({"type": "HERE"})).encode().split(b'{"type": "HERE"}')
-    return (
-        before + b'{"type":"array","items":' * depth + b'{"type":"string"}' + b"}" * depth + after
-    )
+    return before + b'{"type":"array","items":' * depth + b'{"type":"string"}' + b"}" * depth + after
 
 
 def wide(n: int) -> Json:
-    return {
-        "type": "object",
-        "properties": {f"p{k}": {"type": "string", "maxLength": 1000} for k in range(n)},
-    }
+    return {"type": "object", "properties": {f"p{k}": {"type": "string", "maxLength": 1000} for k in range(n)}}
 
 
 def picture(chance: random.Random) -> Json:
     url = "data:image/png;base64," + base64.b64encode(chance.randbytes(2000)).decode()
-    return {
-        "messages": [
-            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
-        ]
-    }
+    return {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}
 
 
 def _tool(parameters: Json, name: str = "f") -> Json:
@@ -147,18 +124,11 @@ async def _idle(guest: Guest) -> None:
     """All the connections that it may have, and nothing is said on them."""
     network = guest.mole.node.network
     await until(lambda: guest.victim in network.links, LINK_SECONDS)
-    link, context = (
-        network.link(guest.victim),
-        network.dialling_context(network.members[guest.victim]),
-    )
+    link, context = (network.link(guest.victim), network.dialling_context(network.members[guest.victim]))
     held = []
     for _ in range(70):
         with suppress(OSError):
-            held.append(
-                (await asyncio.open_connection(link.address.host, link.address.port, ssl=context))[
-                    1
-                ]
-            )
+            held.append((await asyncio.open_connection(link.address.host, link.address.port, ssl=context))[1])
     await asyncio.sleep(1)
     for writer in held:
         writer.transport.abort()
@@ -209,9 +179,7 @@ ATTACKS: dict[str, Attack] = {
     "tools whose arguments are hard": once(
         chat(tools=[_tool(of_itself(8), f"f{n}") for n in range(8)], tool_choice="required")
     ),
-    "a grammar of its own": once(
-        chat(grammar='root ::= root root | "a"'), chat(grammar="x" * 60_000)
-    ),
+    "a grammar of its own": once(chat(grammar='root ::= root root | "a"'), chat(grammar="x" * 60_000)),
     "numbers that are none": once(
         b'{"messages":[{"role":"user","content":"x"}],"temperature":NaN}',
         b'{"messages":[{"role":"user","content":"x"}],"top_p":1e999}',
@@ -228,12 +196,8 @@ ATTACKS: dict[str, Attack] = {
         path="/ask",
     ),
     "pictures that are none": once(picture, picture, picture),
-    "nesting without end": once(
-        b"[" * 1_000_000, b'{"messages":' + b'[{"x":' * 5000, b'{"a":' * 100_000
-    ),
-    "the longest body": once(
-        b'{"messages":[{"role":"user","content":"' + b"a" * (7 << 20) + b'"}]}'
-    ),
+    "nesting without end": once(b"[" * 1_000_000, b'{"messages":' + b'[{"x":' * 5000, b'{"a":' * 100_000),
+    "the longest body": once(b'{"messages":[{"role":"user","content":"' + b"a" * (7 << 20) + b'"}]}'),
     "letters that are none": once(
         b'{"messages":[{"role":"user","content":"\\ud800\\udfff\\udc00"}]}',
         b"\xff\xfe\x00",
@@ -246,19 +210,12 @@ ATTACKS: dict[str, Attack] = {
     "answers that nobody reads": _unread,
     "connections that say nothing": _idle,
     "paths that lead elsewhere": once(
-        *[
-            chat(model=name)
-            for name in ("../../etc/passwd", "/etc/passwd", "\x00", "x" * 10_000, "upstream/x")
-        ]
+        *[chat(model=name) for name in ("../../etc/passwd", "/etc/passwd", "\x00", "x" * 10_000, "upstream/x")]
     ),
     "thousands of messages": once(
         {"messages": [{"role": "user", "content": "x"}] * 4096, "max_tokens": 2},
         {"messages": [{"role": "user", "content": ""}] * 50_000},
     ),
-    "stops of every kind": once(
-        chat(stop=[""]), chat(stop=["a" * 256] * 8), chat(stop=["x"] * 5000)
-    ),
-    "requests that are none": once(
-        b"", b"null", b"[]", b'"x"', chat(), headers={"Content-Encoding": "gzip"}
-    ),
+    "stops of every kind": once(chat(stop=[""]), chat(stop=["a" * 256] * 8), chat(stop=["x"] * 5000)),
+    "requests that are none": once(b"", b"null", b"[]", b'"x"', chat(), headers={"Content-Encoding": "gzip"}),
 }

@@ -86,9 +86,7 @@ def attack(name: str) -> Callable[[Attack], Attack]:
 
 def step(agreed: Agreed, value: float = 0.0, seq: int = 1, pos: int = 0) -> bytes:
     row = struct.pack("<f", value) * agreed.width
-    return frame_of(
-        Frame(Kind.STEP, agreed.pipeline, 1, seq, Number.F32, (Segment(0, 1, pos),), row)
-    )
+    return frame_of(Frame(Kind.STEP, agreed.pipeline, 1, seq, Number.F32, (Segment(0, 1, pos),), row))
 
 
 @attack("frames that break the agreement")
@@ -107,21 +105,8 @@ async def bad_words(host: Host) -> None:
 @attack("orders for stages that nobody could hold")
 async def odd_orders(host: Host) -> None:
     def odd() -> dict[str, int | str]:
-        fields = (
-            "first",
-            "last",
-            "n_layers",
-            "width",
-            "slots",
-            "kv_cells",
-            "context",
-            "batch_rows",
-            "epoch",
-        )
-        return {
-            one: host.chance.choice([0, 1, 1 << 20, 1 << 31])
-            for one in host.chance.sample(fields, 4)
-        }
+        fields = ("first", "last", "n_layers", "width", "slots", "kv_cells", "context", "batch_rows", "epoch")
+        return {one: host.chance.choice([0, 1, 1 << 20, 1 << 31]) for one in host.chance.sample(fields, 4)}
 
     await host.say(*(host.order(**odd()) for _ in range(TRIES)))
 
@@ -129,21 +114,12 @@ async def odd_orders(host: Host) -> None:
 @attack("orders for more memory than there is")
 async def large_orders(host: Host) -> None:
     agreed = await host.laid()
-    await host.say(
-        *(host.order(kv_cells=1 << 31, context=1 << 24, width=agreed.width) for _ in range(TRIES))
-    )
+    await host.say(*(host.order(kv_cells=1 << 31, context=1 << 24, width=agreed.width) for _ in range(TRIES)))
 
 
 @attack("manifests that are none")
 async def bad_manifests(host: Host) -> None:
-    bodies = (
-        b"{}",
-        b"[]",
-        b"{",
-        b"[" * 50_000,
-        b"\xff" * 1000,
-        b'{"tensors":' + b"[" * 9 + b"]" * 9 + b"}",
-    )
+    bodies = (b"{}", b"[]", b"{", b"[" * 50_000, b"\xff" * 1000, b'{"tensors":' + b"[" * 9 + b"]" * 9 + b"}")
     for _ in range(40):
         with suppress(AppError):
             await (await host.link()).offer_stage(host.pipeline(), host.chance.choice(bodies))
@@ -233,12 +209,7 @@ async def left_open(host: Host) -> None:
 async def epochs(host: Host) -> None:
     agreed = await host.laid()
     name = bytes(agreed.pipeline).hex()
-    await host.say(
-        *(
-            host.order(pipeline=name, epoch=host.chance.choice([0, 1, 2, 1 << 31]))
-            for _ in range(TRIES)
-        )
-    )
+    await host.say(*(host.order(pipeline=name, epoch=host.chance.choice([0, 1, 2, 1 << 31])) for _ in range(TRIES)))
 
 
 @attack("a flood of forgets")
@@ -247,18 +218,13 @@ async def forgets(host: Host) -> None:
     channel = await host.channel(agreed)
     with suppress(AppError):
         for seq in range(FLOOD):
-            await channel.send(
-                frame_of(Frame(Kind.FORGET, agreed.pipeline, 1, seq, segments=(Segment(0, 0, 0),)))
-            )
+            await channel.send(frame_of(Frame(Kind.FORGET, agreed.pipeline, 1, seq, segments=(Segment(0, 0, 0),))))
     await channel.close()
 
 
 @attack("speeds asked for again and again")
 async def speeds(host: Host) -> None:
-    words = [
-        json.dumps({"type": "measure_speed", "request": n, "shape": {}, "batch_rows": 512})
-        for n in range(TRIES)
-    ]
+    words = [json.dumps({"type": "measure_speed", "request": n, "shape": {}, "batch_rows": 512}) for n in range(TRIES)]
     link = await host.link()
     with suppress(AppError, OSError):
         for word in words:
@@ -280,9 +246,7 @@ async def elsewhere(host: Host) -> None:
     others = [one for one in host.mole.node.network.members if one != host.mole.node.network.id]
     await host.say(
         *(
-            messages.Whereabouts(
-                machines={one: [f"127.0.0.1:{host.chance.randrange(1, 20)}"] for one in others}
-            )
+            messages.Whereabouts(machines={one: [f"127.0.0.1:{host.chance.randrange(1, 20)}"] for one in others})
             for _ in range(TRIES)
         )
     )
@@ -295,10 +259,7 @@ async def forged_lines(host: Host) -> None:
     for start in range(0, 600, 60):
         lines = [
             encode(
-                signed(
-                    network._identity,
-                    Rename(network.log.household, network.id, start + n + 1, f"n{n}"),
-                )
+                signed(network._identity, Rename(network.log.household, network.id, start + n + 1, f"n{n}"))
             ).decode()
             for n in range(60)
         ]
@@ -321,9 +282,7 @@ async def half_requests(host: Host) -> None:
                 link.address.host, link.address.port, ssl=network.dialling_context(member)
             )
             writer.write(
-                b"PUT /stage/"
-                + os.urandom(16).hex().encode()
-                + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n1"
+                b"PUT /stage/" + os.urandom(16).hex().encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n1"
             )
             held.append(writer)
     await asyncio.sleep(1)

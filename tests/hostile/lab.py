@@ -47,13 +47,7 @@ PORTS = 20_000, 30_000  # below those that systems give to outgoing connections
 GROWTH_BAR_BYTES = 256 << 20  # of all nodes together, from the first run on
 # What is said of a machine that is not at fault.
 NO_BLAME = frozenset(
-    {
-        "recovery_continued",
-        "recovery_reconnected",
-        "recovery_joining",
-        "recovery_better",
-        "recovery_moving",
-    }
+    {"recovery_continued", "recovery_reconnected", "recovery_joining", "recovery_better", "recovery_moving"}
 )
 ROLES: dict[str, tuple[str, ...]] = {
     "lender": tuple(lender.LIES), "host": tuple(host.ATTACKS), "guest": tuple(guest.ATTACKS),
@@ -75,9 +69,7 @@ class Lab:
     nodes: dict[str, TestNode] = field(default_factory=dict)
     expected: list[int] = field(default_factory=list)
     attacker: asyncio.subprocess.Process | None = None
-    ports: dict[str, int] = field(
-        default_factory=dict
-    )  # of members: whoever starts again keeps its own
+    ports: dict[str, int] = field(default_factory=dict)  # of members: whoever starts again keeps its own
     used_bytes: int = 0  # by the nodes when all began
     read: dict[str, int] = field(default_factory=dict)  # of each node's log
     others: list[str] = field(default_factory=list)  # ids of members that hold no layers
@@ -93,11 +85,7 @@ class Lab:
                 await joined(porch, self.nodes[HOST].root)
 
     def start(self, name: str) -> None:
-        launch = (
-            ()
-            if name != LIAR
-            else (sys.executable, "-m", "tests.hostile.lender", str(self._lie), "--")
-        )
+        launch = () if name != LIAR else (sys.executable, "-m", "tests.hostile.lender", str(self._lie), "--")
         port = self.ports.setdefault(name, free_port())
         made = self.stack.enter_context(node(self.folder / name, name, launch=launch, port=port))
         self.nodes[name] = replace(made, launch=())
@@ -122,9 +110,7 @@ class Lab:
     async def _pair(self, name: str) -> None:
         async with self.client() as admin_of, self.nodes[name].client() as other:
             window = await admin_of.post("/pairing", {"role": "use_and_lend"})
-            await other.post(
-                "/pairing/join", {"address": window["address"], "code": window["code"]}
-            )
+            await other.post("/pairing/join", {"address": window["address"], "code": window["code"]})
 
     async def tell(self, lie: str, seed: int) -> None:
         """The liar tells it from now on."""
@@ -307,10 +293,7 @@ class Lab:
             began = time.monotonic()
             async with back.network:
                 with suppress(AssertionError):
-                    await until(
-                        lambda: MachineId(self.nodes[HOST].ready["id"]) in back.network.links,
-                        BACK_SECONDS,
-                    )
+                    await until(lambda: MachineId(self.nodes[HOST].ready["id"]) in back.network.links, BACK_SECONDS)
                 return time.monotonic() - began
 
     async def _porch(self, nodes: Nodes) -> Node:
@@ -359,9 +342,7 @@ async def laboratory(folder: Path) -> AsyncIterator[Lab]:
             await lab.end()
 
 
-async def run(
-    lab: Lab | None, kind: Kind, seed: int, folder: Path, restarts: Sequence[str] = ()
-) -> Outcome:
+async def run(lab: Lab | None, kind: Kind, seed: int, folder: Path, restarts: Sequence[str] = ()) -> Outcome:
     """One seeded run, after which these nodes must start again, whatever it left on their disks.
 
     Only admins need no laboratory: each of theirs has a household of its own.
@@ -477,9 +458,7 @@ async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
     if name == strangers.PAIRING:
         async with lab.client() as asked:
             window = await asked.post("/pairing", {"role": "guest"})
-    port = (
-        int(window["address"].rpartition(":")[2]) if window else lab.nodes[HOST].ready["peer_port"]
-    )
+    port = int(window["address"].rpartition(":")[2]) if window else lab.nodes[HOST].ready["peer_port"]
     order = {
         "role": role, "name": name, "seed": seed, "victim": lab.nodes[victim].ready["id"], "port": port,
         "seconds": ATTACK_SECONDS,
@@ -508,11 +487,7 @@ async def _attacked(lab: Lab, kind: Kind, seed: int) -> Outcome:
             with suppress(AppError):
                 await asked.delete("/pairing")
     wrong = attack.result()
-    why = (
-        lost
-        or (f"{', '.join(sorted(named))} named" if named else "")
-        or (f"the attacker: {wrong}" if wrong else "")
-    )
+    why = lost or (f"{', '.join(sorted(named))} named" if named else "") or (f"the attacker: {wrong}" if wrong else "")
     if not why and back_s >= BACK_SECONDS:
         why = "a member did not come back"
     return _outcome(

@@ -129,9 +129,7 @@ FRAMES: dict[str, Change] = {
     "lost, and an innocent machine is named": lambda data, _: [
         _lost(data, _naming("stage_silent", machine=INNOCENT, seconds=3))
     ],
-    "lost, for a reason nobody knows": lambda data, _: [
-        _lost(data, _naming("no_such_reason", machine=INNOCENT))
-    ],
+    "lost, for a reason nobody knows": lambda data, _: [_lost(data, _naming("no_such_reason", machine=INNOCENT))],
     "lost, with facts without end": lambda data, _: [
         _lost(data, b'{"code":"worker_died","facts":' + b'{"x":' * 3000 + b"1" + b"}" * 3001)
     ],
@@ -143,9 +141,7 @@ FRAMES: dict[str, Change] = {
 
 def _need_from(data: bytes) -> bytes:
     frame = decode(data)
-    return encode(
-        Frame(Kind.NEED_FROM, frame.pipeline, frame.epoch, frame.seq, segments=frame.segments)
-    )
+    return encode(Frame(Kind.NEED_FROM, frame.pipeline, frame.epoch, frame.seq, segments=frame.segments))
 
 
 def _more_rows(data: bytes) -> bytes:
@@ -155,9 +151,7 @@ def _more_rows(data: bytes) -> bytes:
     first = segments[0]
     longer = (type(first)(first.slot, first.n_tokens + 1, first.pos), *segments[1:])
     payload = bytes(frame.payload) + bytes(width)
-    return encode(
-        Frame(frame.kind, frame.pipeline, frame.epoch, frame.seq, frame.number, longer, payload)
-    )
+    return encode(Frame(frame.kind, frame.pipeline, frame.epoch, frame.seq, frame.number, longer, payload))
 
 
 MODEL_ERRORS = ("numbers_not_finite", "worker_crashed", "engine_gave_up")  # said of the model
@@ -206,19 +200,13 @@ def _statuses(network: Network) -> Sequence[messages.Message]:
     words: dict[str, Sequence[messages.Message]] = {
         "a flood of status": [status] * FLOOD,
         "a flood of pings": [messages.Ping(n=n) for n in range(FLOOD)],
-        "pongs that nobody asked for": [
-            messages.Pong(n=n, steps_done=0, busy_seconds=1e9) for n in range(FLOOD)
-        ],
+        "pongs that nobody asked for": [messages.Pong(n=n, steps_done=0, busy_seconds=1e9) for n in range(FLOOD)],
         "others lost, it says": [
-            messages.StageLost(
-                pipeline=f"{n:032x}", code="stage_silent", facts={"machine": INNOCENT}
-            )
+            messages.StageLost(pipeline=f"{n:032x}", code="stage_silent", facts={"machine": INNOCENT})
             for n in range(200)
         ],
         "goodbyes, and it stays": [messages.Leaving(reason="shutting_down")] * 50,
-        "others live elsewhere, it says": [
-            messages.Whereabouts(machines={one: ["127.0.0.1:9"] * 4 for one in others})
-        ]
+        "others live elsewhere, it says": [messages.Whereabouts(machines={one: ["127.0.0.1:9"] * 4 for one in others})]
         * 200,
         "links of others, it says": [
             messages.LinksMeasured(
@@ -249,15 +237,7 @@ LOADING = (
     "layers refused, and an innocent machine is named", "layers not loaded, and an innocent machine is named",
 )  # fmt: skip
 BLAMES_MODEL = "layers not loaded, and the model is blamed"
-LIES = (
-    *FRAMES,
-    "silence",
-    "each answer late",
-    "hung up at each answer",
-    *WORDS,
-    *LOADING,
-    BLAMES_MODEL,
-)
+LIES = (*FRAMES, "silence", "each answer late", "hung up at each answer", *WORDS, *LOADING, BLAMES_MODEL)
 
 
 async def say_all(network: Network) -> None:

@@ -37,8 +37,7 @@ def written(outcomes: Sequence[Outcome], kinds: Iterable[Kind]) -> str:
     failed = [one for one in counted if not one.passed]
     if failed:
         lines = [
-            f"- {one.row}: *{one.name}*, seed {one.seed}, at {one.commit}: {one.why[:200]}"
-            for one in failed[-40:]
+            f"- {one.row}: *{one.name}*, seed {one.seed}, at {one.commit}: {one.why[:200]}" for one in failed[-40:]
         ]
         parts.append("## What failed, the latest last\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)

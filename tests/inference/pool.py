@@ -31,9 +31,7 @@ Wrap = Callable[[FrameChannel], FrameChannel]
 
 
 def shape(**changes: Any) -> PipelineConfig:
-    return PipelineConfig(
-        **{"slots": 4, "kv_cells": 4096, "context": 1024, "n_vocab": N_VOCAB, **changes}
-    )
+    return PipelineConfig(**{"slots": 4, "kv_cells": 4096, "context": 1024, "n_vocab": N_VOCAB, **changes})
 
 
 @dataclass
@@ -57,29 +55,13 @@ def cuts(*sizes: int) -> list[tuple[Role, Layers]]:
         return [(Role.WHOLE, Layers(0, sizes[0]))]
     roles = [Role.FIRST, *[Role.MIDDLE] * (len(sizes) - 2), Role.LAST]
     firsts = [sum(sizes[:index]) for index in range(len(sizes))]
-    return [
-        (role, Layers(first, first + size))
-        for role, first, size in zip(roles, firsts, sizes, strict=True)
-    ]
+    return [(role, Layers(first, first + size)) for role, first, size in zip(roles, firsts, sizes, strict=True)]
 
 
-def fake(
-    role: Role, layers: Layers, form: PipelineConfig, path: str = "fake:", width: int = WIDTH
-) -> StageConfig:
+def fake(role: Role, layers: Layers, form: PipelineConfig, path: str = "fake:", width: int = WIDTH) -> StageConfig:
     traits = Traits(recurrent=form.recurrent)
     return StageConfig(
-        "fake",
-        path,
-        "",
-        role,
-        layers,
-        width,
-        form.slots,
-        form.kv_cells,
-        512,
-        1,
-        traits=traits,
-        keep=form.keep,
+        "fake", path, "", role, layers, width, form.slots, form.kv_cells, 512, 1, traits=traits, keep=form.keep
     )
 
 

@@ -29,20 +29,9 @@ SIZES = tiny.Shape(layers=4)
 FORM = PipelineConfig(slots=4, kv_cells=1024, context=512, n_vocab=SIZES.vocab)
 LIKELY = replace(GREEDY, likely=5)
 QUESTIONS = [
-    GenerationRequest(
-        prompt="Once upon a time there was a pool of computers. " * 3,
-        max_tokens=24,
-        sampling=LIKELY,
-    ),
-    GenerationRequest(
-        messages=[{"role": "user", "content": "Hello"}], max_tokens=24, sampling=LIKELY
-    ),
-    GenerationRequest(
-        prompt="Once",
-        max_tokens=24,
-        ignore_end=True,
-        sampling=replace(LIKELY, temperature=2, seed=3),
-    ),
+    GenerationRequest(prompt="Once upon a time there was a pool of computers. " * 3, max_tokens=24, sampling=LIKELY),
+    GenerationRequest(messages=[{"role": "user", "content": "Hello"}], max_tokens=24, sampling=LIKELY),
+    GenerationRequest(prompt="Once", max_tokens=24, ignore_end=True, sampling=replace(LIKELY, temperature=2, seed=3)),
 ]
 
 
@@ -86,17 +75,13 @@ async def said(answerer: Completer, question: GenerationRequest) -> tuple[Said, 
         if isinstance(item, Delta):
             likely.append(item.likely)
         if isinstance(item, Summary):
-            return Said(
-                (await answerer._prompt(question)).ids, item.token_ids, likely
-            ), item.guessed
+            return Said((await answerer._prompt(question)).ids, item.token_ids, likely), item.guessed
     raise AssertionError("an answer without its summary")
 
 
 @pytest.mark.many(keep=1)
 @pytest.mark.parametrize("cuts", [(2,), (1, 3), (1, 2, 3)])
-async def test_split_equals_whole(
-    cuts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_split_equals_whole(cuts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens and scores, also where machines compute ahead for guesses that are right or wrong."""
     model = tiny.llama(tmp_path / "tiny.gguf", SIZES)
     (whole, none), (split, _) = await answers(model, ()), await answers(model, cuts)

@@ -27,9 +27,7 @@ from backends.contract import Role, Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import Pool, answer, pool, request, shape
 
-QUICK = Deadlines(
-    decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8, first_s=1.0, dead_s=0.5
-)
+QUICK = Deadlines(decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8, first_s=1.0, dead_s=0.5)
 SLOW = "fake:seconds_per_layer=0.002"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
@@ -37,8 +35,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 async def told(built: Pool, n_answers: int = 3) -> list[StageLost]:
     """How several answers end that are under way when something happens."""
     ended = await asyncio.gather(
-        *(answer(built.pipeline, request("x" * 100, 900)) for _ in range(n_answers)),
-        return_exceptions=True,
+        *(answer(built.pipeline, request("x" * 100, 900)) for _ in range(n_answers)), return_exceptions=True
     )
     return [error for error in ended if isinstance(error, StageLost)]
 
@@ -54,9 +51,7 @@ async def soon(what: Callable[[], object]) -> float:
 @posix
 @pytest.mark.parametrize("whose", ["host", "lender"])
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(
-    whose: str, sign: signal.Signals
-) -> None:
+async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(whose: str, sign: signal.Signals) -> None:
     async with pool(2, 4, 2, paths=[SLOW], deadlines=QUICK, form=shape(slots=2)) as built:
         worker = built.host if whose == "host" else built.lent_worker()
         errors, done_at = await asyncio.gather(told(built), soon(lambda: os.kill(worker.pid, sign)))
@@ -76,8 +71,7 @@ async def test_a_stage_that_dies_or_hangs_ends_its_answers_explained(
 
 
 @pytest.mark.parametrize(
-    ("option", "words"),
-    [("error_at=5", "asked to fail"), ("die_at=5", "crashed"), ("hang_at=5", "nothing for")],
+    ("option", "words"), [("error_at=5", "asked to fail"), ("die_at=5", "crashed"), ("hang_at=5", "nothing for")]
 )
 async def test_a_lender_that_fails_says_why(option: str, words: str) -> None:
     paths = ["fake:", f"fake:{option}", "fake:"]
@@ -96,8 +90,7 @@ def deadlines_for(option: str) -> Deadlines:
 
 @pytest.mark.many(keep=1)
 @pytest.mark.parametrize(
-    ("option", "code"),
-    [("error_at=5", "stage_failed"), ("die_at=5", "worker_crashed"), ("hang_at=5", "worker_hung")],
+    ("option", "code"), [("error_at=5", "stage_failed"), ("die_at=5", "worker_crashed"), ("hang_at=5", "worker_hung")]
 )
 async def test_a_run_of_the_host_that_fails_says_why(option: str, code: str) -> None:
     paths = [f"fake:{option}", "fake:"]
@@ -194,12 +187,7 @@ def changed(**fields: object) -> Callable[[Frame], bytes]:
     [
         (lambda _: b"nonsense", "stage_garbled"),
         (changed(pipeline=bytes(16)), "stage_garbled"),
-        (
-            changed(
-                pipeline=bytes(16), kind=Kind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'
-            ),
-            "stage_garbled",
-        ),
+        (changed(pipeline=bytes(16), kind=Kind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'), "stage_garbled"),
         (changed(seq=99), "stage_garbled"),
         (changed(epoch=7), "stage_garbled"),
         (changed(payload=b"short"), "stage_garbled"),
@@ -212,9 +200,7 @@ def changed(**fields: object) -> Callable[[Frame], bytes]:
         (changed(kind=Kind.LOST, payload=b'{"code":"worker_hung","facts":{}}'), "stage_lost"),
     ],
 )
-async def test_a_lender_that_answers_nonsense_is_dropped(
-    twist: Callable[[Frame], bytes], code: str
-) -> None:
+async def test_a_lender_that_answers_nonsense_is_dropped(twist: Callable[[Frame], bytes], code: str) -> None:
     async with pool(2, 4, 2, wrap=lambda channel: Twisted(channel, twist)) as built:
         [error] = await told(built, 1)
         assert error.reason.code == code
@@ -244,17 +230,13 @@ async def test_what_comes_late_or_twice_changes_nothing() -> None:
     [
         changed(kind=Kind.STALE, epoch=0, segments=(), payload=b""),  # as if to the frame under way
         changed(kind=Kind.STALE, epoch=0, seq=9_000, segments=(), payload=b""),
-        changed(
-            kind=Kind.STALE, seq=9_000, segments=(), payload=b""
-        ),  # as lenders of before say it
+        changed(kind=Kind.STALE, seq=9_000, segments=(), payload=b""),  # as lenders of before say it
         changed(kind=Kind.STALE, seq=0, segments=(), payload=b""),
         changed(epoch=0),
         changed(epoch=0, seq=9_000),
     ],
 )
-async def test_a_frame_of_an_earlier_epoch_that_arrives_late_costs_no_recovery(
-    late: Callable[[Frame], bytes],
-) -> None:
+async def test_a_frame_of_an_earlier_epoch_that_arrives_late_costs_no_recovery(late: Callable[[Frame], bytes]) -> None:
     """Its lender says that it changed nothing, or what it computed then: no answer of ours."""
 
     class Late(Twisted):
@@ -293,9 +275,7 @@ class Flapping:
         return False
 
 
-async def test_a_channel_that_opens_and_breaks_each_time_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_channel_that_opens_and_breaks_each_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_link, "RECONNECT_S", 0.4)
     peer = Flapping()
     run = Run(os.urandom(16), Role.MIDDLE, 8)

@@ -56,9 +56,7 @@ def begins(built: Pool) -> None:
 @pytest.mark.many(keep=2)
 @pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(
-    place: int, number: Number
-) -> None:
+async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(place: int, number: Number) -> None:
     """On the first run, on a lender, and where tokens are chosen."""
     expected = await undisturbed()
     paths = [f"fake:{SLOW}"] * 3
@@ -238,11 +236,7 @@ async def test_a_frame_of_ours_that_a_lender_refuses_is_not_called_its_loss() ->
     async with pool(2, 4, 2, rebuilds=True, peers=True) as built:
         lent = built.lenders[0]._open[built.lent[0]]
         lent.agreed = type(lent.agreed)(
-            lent.agreed.pipeline,
-            lent.agreed.width + 1,
-            lent.agreed.number,
-            lent.agreed.slots,
-            lent.agreed.context,
+            lent.agreed.pipeline, lent.agreed.width + 1, lent.agreed.number, lent.agreed.slots, lent.agreed.context
         )  # fmt: skip  as if both sides had agreed on something else
         _, _, error = await hear(built.pipeline, request("x", 5))
         assert isinstance(error, StageLost)
@@ -278,9 +272,7 @@ class Odd:
 async def test_who_sends_numbers_that_cannot_be_used_is_left_out_and_not_who_got_them() -> None:
     expected = await undisturbed()
     after = [7]
-    async with pool(
-        2, 2, 2, 2, number=Number.F32, rebuilds=True, wrap=lambda one: Odd(one, after)
-    ) as built:
+    async with pool(2, 2, 2, 2, number=Number.F32, rebuilds=True, wrap=lambda one: Odd(one, after)) as built:
         for place, stage in enumerate(built.pipeline._stages[1:3], 1):
             stage.key = f"id-{place}"
         ids, notices, error = await hear(built.pipeline, request("x", SHORT))
@@ -346,14 +338,10 @@ async def test_who_refuses_numbers_that_can_be_used_is_left_out_and_not_who_sent
         ("model_not_loaded", {"name": "kitchen", "cause": "kitchen"}),
     ],
 )
-async def test_a_lender_ends_no_answer_and_names_no_machine_by_a_word(
-    code: str, facts: dict[str, object]
-) -> None:
+async def test_a_lender_ends_no_answer_and_names_no_machine_by_a_word(code: str, facts: dict[str, object]) -> None:
     expected = await undisturbed()
     after = [7]
-    async with pool(
-        2, 4, 2, rebuilds=True, wrap=lambda one: Says(one, after, code, **facts)
-    ) as built:
+    async with pool(2, 4, 2, rebuilds=True, wrap=lambda one: Says(one, after, code, **facts)) as built:
         ids, notices, error = await hear(built.pipeline, request("x", SHORT))
         assert (ids, error) == (expected, None)
         assert "kitchen" not in "".join(said(one.reason) for one in notices)
@@ -378,9 +366,7 @@ async def test_a_lender_ends_no_answer_that_it_does_not_compute() -> None:
 class Another:
     """A channel by which one answer of a lender comes changed."""
 
-    def __init__(
-        self, inner: FrameChannel, after: list[int], kind: Kind, change: Callable[[bytes], bytes]
-    ) -> None:
+    def __init__(self, inner: FrameChannel, after: list[int], kind: Kind, change: Callable[[bytes], bytes]) -> None:
         self._inner, self._after, self._kind, self._change = inner, after, kind, change
 
     async def send(self, frame: bytes) -> None:
@@ -420,15 +406,9 @@ async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -
 
 @pytest.mark.parametrize(
     ("payload", "is_left"),
-    [
-        (struct.pack("<if", N_VOCAB, -1.0), False),
-        (struct.pack("<if", 4, float("nan")), False),
-        (b"\0" * 7, True),
-    ],
+    [(struct.pack("<if", N_VOCAB, -1.0), False), (struct.pack("<if", 4, float("nan")), False), (b"\0" * 7, True)],
 )
-async def test_how_likely_a_token_was_is_not_taken_from_anybody(
-    payload: bytes, is_left: bool
-) -> None:
+async def test_how_likely_a_token_was_is_not_taken_from_anybody(payload: bytes, is_left: bool) -> None:
     what, after = request("x", SHORT, sampling=replace(GREEDY, likely=2)), [9]
     async with pool(
         8, away=True, rebuilds=True,

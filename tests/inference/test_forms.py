@@ -39,23 +39,17 @@ PROMPT = tuple(range(40, 60))
 PLAIN = Request(PROMPT, GREEDY, 60)
 # It writes `[` wherever it may: each one doubles the ways on that are to be remembered.
 POISON = replace(
-    PLAIN,
-    sampling=replace(GREEDY, grammar=json_grammar(OF_ITSELF), logit_bias=((OPENS, 100.0),)),
-    max_tokens=200,
+    PLAIN, sampling=replace(GREEDY, grammar=json_grammar(OF_ITSELF), logit_bias=((OPENS, 100.0),)), max_tokens=200
 )
 DIGITS = replace(PLAIN, sampling=replace(GREEDY, grammar='root ::= [0-9]{30} "."'))
-within_reach = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="the node's deadline ends it there"
-)
+within_reach = pytest.mark.skipif(not hasattr(os, "fork"), reason="the node's deadline ends it there")
 
 
 @asynccontextmanager
 async def serving(model: Path, cuts: tuple[int, ...]) -> AsyncIterator[tuple[Pipeline, Worker]]:
     """The first and the last run in one worker that may read the model, and else nothing."""
     async with AsyncExitStack() as stack:
-        host = await stack.enter_async_context(
-            await Worker.start("host", reads=[model.parent], forms=True)
-        )
+        host = await stack.enter_async_context(await Worker.start("host", reads=[model.parent], forms=True))
         stages = []
         for layers, role in runs(SIZES.layers, cuts):
             run = Run(os.urandom(16), role, SIZES.width, Number.F32)
@@ -69,9 +63,7 @@ async def serving(model: Path, cuts: tuple[int, ...]) -> AsyncIterator[tuple[Pip
 @within_reach
 @pytest.mark.many(keep=1)
 @pytest.mark.parametrize("cuts", [(), (2,)])
-async def test_a_form_that_grows_without_bound_ends_its_own_answer_alone(
-    cuts: tuple[int, ...], tmp_path: Path
-) -> None:
+async def test_a_form_that_grows_without_bound_ends_its_own_answer_alone(cuts: tuple[int, ...], tmp_path: Path) -> None:
     model = tiny.llama(tmp_path / "tiny.gguf", SIZES)
     async with serving(model, cuts) as (pipeline, host):
         plain, _ = await answer(pipeline, PLAIN)

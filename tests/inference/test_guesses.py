@@ -24,9 +24,7 @@ N_TOKENS = 20
 SPLITS = ((2, 4, 2), (1, 2, 2, 2, 1))
 TRUTHS = (0.0, 0.5, 1.0)
 KNOWN = {
-    (text, how): undisturbed(request(text, 60, sampling=how), shape())
-    for text in TEXTS
-    for how in (GREEDY, CREATIVE)
+    (text, how): undisturbed(request(text, 60, sampling=how), shape()) for text in TEXTS for how in (GREEDY, CREATIVE)
 }
 
 
@@ -133,9 +131,7 @@ async def test_only_where_machines_would_stand_idle(oracle: Oracle) -> None:
         assert await guessed(built.pipeline, "hello") == 0
 
 
-async def test_a_text_that_repeats_is_guessed_and_any_other_hardly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_text_that_repeats_is_guessed_and_any_other_hardly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an oracle. What the fake says depends on all before, so that a text repeats by a bias alone."""
     loop = Sampling(temperature=0.0, logit_bias=((100, 100.0),))
     monkeypatch.setattr(Gain, "pays", lambda _self, chance: chance > 0.3)  # of no busy test machine

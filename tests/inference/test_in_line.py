@@ -16,9 +16,7 @@ async def test_who_waits_for_a_slot_meanwhile_is_not_ended_for_what_others_lost(
     last = request("y", 5)
     async with pool(2, 4, 2, paths=[SLOW], rebuilds=True, form=shape(slots=1)) as built:
         deeds = {n * 10: kill(built, "lender") for n in range(1, 5)}
-        first = asyncio.gather(
-            hear(built.pipeline, request("x", 90), deeds), return_exceptions=True
-        )
+        first = asyncio.gather(hear(built.pipeline, request("x", 90), deeds), return_exceptions=True)
         await asyncio.sleep(0)
         ids, notices, _ = await hear(built.pipeline, last)
         [told] = await first

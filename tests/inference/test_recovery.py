@@ -34,10 +34,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 
 async def hear(
-    pipeline: Pipeline,
-    what: Request,
-    at: dict[int, Callable[[], None]] | None = None,
-    into: list[int] | None = None,
+    pipeline: Pipeline, what: Request, at: dict[int, Callable[[], None]] | None = None, into: list[int] | None = None
 ) -> tuple[list[int], list[Notice], Finish]:
     """All that a reader gets; `at`: what to do when so many tokens are there; `into`: also after an error."""
     ids: list[int] = [] if into is None else into
@@ -376,9 +373,7 @@ async def test_a_channel_that_falls_silent_is_replaced_within_the_deadline() -> 
     expected = undisturbed(request("hello", 30), shape())
     quick = Deadlines(decode_least_s=0.3, decode_most_s=0.3, prefill_least_s=0.3, dead_s=30.0)
     after = itertools.chain([8], itertools.repeat(1000))
-    async with pool(
-        2, 4, 2, wrap=lambda c: Deaf(c, next(after)), peers=True, rebuilds=True, deadlines=quick
-    ) as built:
+    async with pool(2, 4, 2, wrap=lambda c: Deaf(c, next(after)), peers=True, rebuilds=True, deadlines=quick) as built:
         began = time.monotonic()
         ids, notices, _ = await hear(built.pipeline, request("hello", 30))
         assert ids == expected

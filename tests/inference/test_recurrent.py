@@ -38,9 +38,7 @@ async def test_a_second_turn_does_not_pay_for_the_first_again() -> None:
         assert said == await fresh(PROMPT)
         second = PROMPT + said + MORE
         again, reused = await turn(built.pipeline, second)
-        assert (
-            reused == len(PROMPT) + len(said) - 1
-        )  # its last token was sampled, and never entered
+        assert reused == len(PROMPT) + len(said) - 1  # its last token was sampled, and never entered
         assert again == await fresh(second)
 
 
@@ -65,9 +63,7 @@ async def test_a_changed_prompt_is_read_from_its_start() -> None:
 async def test_answers_of_several_at_once_are_those_of_each_alone() -> None:
     prompts = [PROMPT[n : n + 40 + n] for n in range(6)]
     async with pool(*SIZES, form=RECURRENT) as built:
-        together = await asyncio.gather(
-            *(answer(built.pipeline, request(one, 12)) for one in prompts)
-        )
+        together = await asyncio.gather(*(answer(built.pipeline, request(one, 12)) for one in prompts))
     assert [said for said, _ in together] == [await fresh(one, 12) for one in prompts]
 
 

@@ -14,9 +14,7 @@ LONG = "\U0001f600" * MAX_TEXT_CHARS  # a token for each of its bytes, which tak
 
 
 @pytest.mark.parametrize("renders", [True, False])
-async def test_a_text_that_takes_too_long_is_told_as_that(
-    renders: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_text_that_takes_too_long_is_told_as_that(renders: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async with await Text.open(str(guide_file())) as opened:
         monkeypatch.setattr(tokenizer, "TOKENIZE_S", 0.2)
         messages = [{"role": "user", "content": LONG[:-64]}]  # with what its template writes

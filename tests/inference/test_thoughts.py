@@ -53,9 +53,7 @@ class Says:
 
 
 @asynccontextmanager
-async def model(
-    folder: Path, template: str, *words: str
-) -> AsyncIterator[tuple[Completer, Says, Text]]:
+async def model(folder: Path, template: str, *words: str) -> AsyncIterator[tuple[Completer, Says, Text]]:
     file = tiny.llama(folder / "thinks.gguf", layers=1, vocab=300, template=template)
     async with await Text.open(str(file)) as text:
         says = Says(text, *words)
@@ -165,9 +163,7 @@ async def test_a_cut_thought_goes_on_with_the_tokens_it_has_left(tmp_path: Path)
         assert (whole.thought, whole.text, len(says.asked)) == ("", "Yes.", 3)
 
 
-async def test_the_marks_that_we_write_for_a_model_without_a_template_end_its_answer(
-    tmp_path: Path,
-) -> None:
+async def test_the_marks_that_we_write_for_a_model_without_a_template_end_its_answer(tmp_path: Path) -> None:
     words = "Paris.<|im_end|>\n<|im_start|>user\nWhy?"
     async with model(tmp_path, "", words, words, words) as (who, _, _):
         deltas, whole = await told(who, ASKED)
@@ -197,9 +193,7 @@ async def test_a_form_is_kept_to_behind_the_thought(tmp_path: Path) -> None:
     assert (whole.thought, whole.text) == ("Hm, {}?", "{}")
 
 
-async def test_a_form_is_kept_to_from_the_first_word_where_nothing_is_thought(
-    tmp_path: Path,
-) -> None:
+async def test_a_form_is_kept_to_from_the_first_word_where_nothing_is_thought(tmp_path: Path) -> None:
     formed = replace(ASKED, sampling=Sampling(grammar='root ::= "{}"'))
     async with model(tmp_path, LETS, "Yes, of course", "{}") as (who, says, _):
         deltas, whole = await told(who, formed)
@@ -212,9 +206,7 @@ async def test_a_form_is_kept_to_from_the_first_word_where_nothing_is_thought(
     assert (whole.text, len(says.asked)) == ("{}", 1)
 
 
-async def test_a_cut_thought_goes_on_as_a_thought_and_a_cut_answer_as_an_answer(
-    tmp_path: Path,
-) -> None:
+async def test_a_cut_thought_goes_on_as_a_thought_and_a_cut_answer_as_an_answer(tmp_path: Path) -> None:
     cut = {"role": "assistant", "content": "", THOUGHT: "Well,"}
     async with model(tmp_path, OPENS, " hm.</think>Yes.", " they say") as (who, _, _):
         _, whole = await told(who, replace(ASKED, messages=(*HELLO, cut)))

@@ -27,28 +27,14 @@ TWO = Threads(2, 2)
     ("most", "busy", "allowed"),
     [(2, 0.0, 2), (2, 0.3, 2), (2, 1.0, 1), (2, 2.0, 1), (8, 1.0, 7), (8, 3.7, 4), (8, 20.0, 1)],
 )
-def test_layers_of_others_make_room_for_what_the_owner_computes(
-    most: int, busy: float, allowed: int
-) -> None:
+def test_layers_of_others_make_room_for_what_the_owner_computes(most: int, busy: float, allowed: int) -> None:
     assert beside_others(most, busy) == allowed
 
 
 async def computed(worker: Worker) -> int:
     """Some steps of the engine that computes nothing; the threads told afterwards."""
     run = Run(os.urandom(16), Role.MIDDLE, WIDTH, Number.F16)
-    config = StageConfig(
-        "fake",
-        "fake:",
-        "",
-        Role.MIDDLE,
-        Layers(0, 1),
-        WIDTH,
-        1,
-        256,
-        64,
-        threads=2,
-        begin_threads=2,
-    )
+    config = StageConfig("fake", "fake:", "", Role.MIDDLE, Layers(0, 1), WIDTH, 1, 256, 64, threads=2, begin_threads=2)
     await open_run(worker, run, 256, config)
     client = own_stage(worker, run, "a trial", "a trial")
     async with asyncio.TaskGroup() as group:
@@ -80,9 +66,7 @@ class Times:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.every_s, self.own_s, self.now_s = 100.0, 10.0, 0.0
-        monkeypatch.setattr(
-            psutil, "cpu_times", lambda: SimpleNamespace(user=self.every_s, system=0.0)
-        )
+        monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(user=self.every_s, system=0.0))
         monkeypatch.setattr(cpu_load, "_used_s", lambda _: self.own_s)
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
 

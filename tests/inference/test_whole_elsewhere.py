@@ -25,9 +25,7 @@ PIPELINE = bytes(15) + b"w"
 
 async def test_it_says_what_the_whole_says_also_over_connections_that_break() -> None:
     """A beginning that is sent again does not begin anew: what was drawn since is not drawn twice."""
-    asked = [
-        request("x" * (10 + 70 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(7)
-    ]
+    asked = [request("x" * (10 + 70 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(7)]
     async with pool(8) as built:
         expected = [(await answer(built.pipeline, what))[0] for what in asked]
     chance, made = random.Random(3), []
@@ -67,16 +65,9 @@ def test_a_lender_passes_on_only_what_was_agreed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "slot"),
-    [
-        ({"sampling": Sampling(grammar="root ::= x")}, 0),
-        ({"logits": True}, 0),
-        ({}, 1),
-    ],
+    ("changes", "slot"), [({"sampling": Sampling(grammar="root ::= x")}, 0), ({"logits": True}, 0), ({}, 1)]
 )
-async def test_what_stays_with_the_host_is_refused_by_the_worker(
-    changes: dict[str, object], slot: int
-) -> None:
+async def test_what_stays_with_the_host_is_refused_by_the_worker(changes: dict[str, object], slot: int) -> None:
     from backends.contract import Layers, Role, StageConfig
     from backends.worker.runs import Run
 

@@ -93,10 +93,7 @@ class Logind:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over = True
         self._thread.join()
@@ -107,11 +104,7 @@ class Logind:
     @property
     def delayed(self) -> bool:
         """Whether sleep and shutdown wait for somebody."""
-        return any(
-            one.is_held
-            for one in self.inhibitors
-            if (one.what, one.mode) == ("sleep:shutdown", "delay")
-        )
+        return any(one.is_held for one in self.inhibitors if (one.what, one.mode) == ("sleep:shutdown", "delay"))
 
     def say(self, member: str, before: bool) -> None:
         """PrepareForSleep or PrepareForShutdown: it is about to, or it is over."""

@@ -34,9 +34,7 @@ UNUSED = "The engine llamacpp cannot be used:"
     ("found", "expected"),
     [
         (
-            Engine(
-                "llamacpp", PROVED, features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]
-            ),
+            Engine("llamacpp", PROVED, features=["AVX2", "FMA"], devices=[Device("CPU", kind="cpu")]),
             [(True, f"The engine llamacpp {PROVED} runs on A CPU with AVX2, FMA.")],
         ),
         (
@@ -53,12 +51,7 @@ UNUSED = "The engine llamacpp cannot be used:"
         ),
         (
             Engine("llamacpp", "0.3.35"),
-            [
-                (
-                    None,
-                    f"The engine llamacpp 0.3.35 computes whole models only: parts were proved with {PROVED} only.",
-                )
-            ],
+            [(None, f"The engine llamacpp 0.3.35 computes whole models only: parts were proved with {PROVED} only.")],
         ),
         (
             Engine("llamacpp", missing="no answer within 30 seconds"),
@@ -66,9 +59,7 @@ UNUSED = "The engine llamacpp cannot be used:"
         ),
     ],
 )
-async def test_what_a_worker_says_of_its_engines(
-    monkeypatch: pytest.MonkeyPatch, found: Engine, expected: Any
-) -> None:
+async def test_what_a_worker_says_of_its_engines(monkeypatch: pytest.MonkeyPatch, found: Engine, expected: Any) -> None:
     async def answer() -> list[Engine]:
         return [found]
 
@@ -78,9 +69,7 @@ async def test_what_a_worker_says_of_its_engines(
     assert [(check.ok, check.cause) for check in await checks.engines()] == expected
 
 
-async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     async def answer() -> list[Engine]:
         return [Engine("llamacpp", PROVED, devices=[Device("CPU", kind="cpu")])]
 
@@ -113,9 +102,7 @@ def test_too_little_room_is_a_problem_and_some_a_note(monkeypatch: pytest.Monkey
     assert checks._enough(0, 1, 4) is False
 
 
-def test_what_the_window_has_words_for_has_a_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_window_has_words_for_has_a_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home.at(tmp_path / "none yet")
     assert checks.engine(Engine("x", missing="no"), "A CPU").code == "engine_missing"
     assert checks.writable(home).code == ""
@@ -142,9 +129,7 @@ def test_the_disk_is_that_of_the_models_and_may_be_away(tmp_path: Path) -> None:
     assert str(disk) in checks.disk(home).cause
 
 
-def test_a_folder_of_models_that_takes_nothing_is_a_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_models_that_takes_nothing_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, disk = Home.at(tmp_path / "home").create(), tmp_path / "disk"
     choice = ModelsChoice(str(disk), (), "a" * 32)
     settings.save(home.settings_file, settings.Settings("den", models=choice))
@@ -162,9 +147,7 @@ def test_a_folder_of_models_that_takes_nothing_is_a_problem(
     assert "Read-only file system" in found.cause
 
 
-def test_a_full_disk_is_no_home_that_can_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_no_home_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file is made on it all the same."""
 
     class Full(io.BytesIO):
@@ -178,9 +161,7 @@ def test_a_full_disk_is_no_home_that_can_be_written(
     assert found.cure.startswith("Free some space")
 
 
-async def test_no_check_of_the_disk_holds_the_loop_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: object) -> list[Any]:
         return []
 
@@ -204,9 +185,7 @@ async def test_no_check_of_the_disk_holds_the_loop_up(
         (None, None, "could not be found out"),
     ],
 )
-def test_how_well_what_reads_model_files_is_confined(
-    kept_from: Walls | None, ok: bool | None, words: str
-) -> None:
+def test_how_well_what_reads_model_files_is_confined(kept_from: Walls | None, ok: bool | None, words: str) -> None:
     found = checks.confined(kept_from)
     assert (found.name, found.ok, words in found.cause) == ("Sandbox", ok, True)
     assert bool(found.cure) == (ok is None)

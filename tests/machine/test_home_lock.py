@@ -63,9 +63,7 @@ def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.M
     assert not path.exists()
 
 
-def test_a_file_system_without_locks_keeps_nobody_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(file: int) -> None:
         raise OSError(95, "Operation not supported")
 

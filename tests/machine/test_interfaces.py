@@ -184,9 +184,7 @@ def test_docker_and_vpn_are_used_only_when_chosen() -> None:
         ("", "", None),
     ],
 )
-def test_which_interface_carries_a_connection(
-    local: str, remote: str | None, name: str | None
-) -> None:
+def test_which_interface_carries_a_connection(local: str, remote: str | None, name: str | None) -> None:
     found = carrying(ALL, local, remote)
     assert (found.name if found else None) == name
 

@@ -72,9 +72,7 @@ def test_two_homes_never_share_a_folder(folders: ModelsFolders, root: Path, tmp_
         ("/tmp/a\0b", "models_folder_unusable"),
     ],
 )
-def test_what_cannot_be_chosen_is_a_sentence(
-    folders: ModelsFolders, root: Path, path: str, code: str
-) -> None:
+def test_what_cannot_be_chosen_is_a_sentence(folders: ModelsFolders, root: Path, path: str, code: str) -> None:
     (root.parent / "file").write_bytes(b"x")
     with pytest.raises((BadInput, Refused)) as caught:
         folders.meant(path.format(root=root), root)
@@ -133,9 +131,7 @@ def test_a_disk_that_is_away_gets_no_folder_in_its_place(root: Path, tmp_path: P
     assert why.code == "models_folder_other"
 
 
-def test_a_former_folder_is_given_up_once_it_is_empty(
-    folders: ModelsFolders, tmp_path: Path
-) -> None:
+def test_a_former_folder_is_given_up_once_it_is_empty(folders: ModelsFolders, tmp_path: Path) -> None:
     old = tmp_path / "old"
     folders.claim(old, MINE)
     (old / "notes.txt").write_text("mine")

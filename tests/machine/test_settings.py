@@ -42,9 +42,7 @@ async def test_a_change_leaves_what_only_this_start_was_told(tmp_path: Path) -> 
     path = tmp_path / "settings.json"
     save(path, Settings("den"))
     choices = Choices(path, Settings("den", Rules(memory_bytes=2)))
-    await choices.change(
-        lambda now: msgspec.structs.replace(now, lending=replace(now.lending, idle_s=60.0))
-    )
+    await choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, idle_s=60.0)))
     assert choices.now.lending == Rules(memory_bytes=2, idle_s=60.0)
     assert load(path).lending == Rules(idle_s=60.0)
 

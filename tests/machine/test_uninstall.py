@@ -123,9 +123,7 @@ async def test_a_node_that_starts_while_all_goes_waits_and_begins_anew(
     own.release()
 
 
-async def test_keys_in_the_keyring_and_the_start_at_sign_in_go_too(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keys_in_the_keyring_and_the_start_at_sign_in_go_too(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[str] = []
 
     async def remove(store: KeyringStore) -> None:
@@ -147,9 +145,7 @@ async def test_another_home_s_start_at_sign_in_stays(home: Home) -> None:
     assert entry.on
 
 
-async def test_a_locked_keyring_is_told_and_the_files_go(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_locked_keyring_is_told_and_the_files_go(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async def locked(_: KeyringStore) -> None:
         raise Refused("identity_locked")
 
@@ -171,9 +167,7 @@ async def test_what_cannot_be_deleted_is_named(home: Home, monkeypatch: pytest.M
     assert not home.settings_file.exists()
 
 
-async def test_models_in_a_chosen_folder_go_and_a_stranger_s_files_stay(
-    home: Home, tmp_path: Path
-) -> None:
+async def test_models_in_a_chosen_folder_go_and_a_stranger_s_files_stay(home: Home, tmp_path: Path) -> None:
     disk, away, taken = tmp_path / "disk", tmp_path / "away", tmp_path / "taken"
     folders = ModelsFolders(home.downloaded)
     folders.claim(disk, "a" * 32)
@@ -192,9 +186,7 @@ async def test_models_in_a_chosen_folder_go_and_a_stranger_s_files_stay(
     assert not home.root.exists()
 
 
-async def test_a_chosen_folder_that_holds_only_models_goes_whole(
-    home: Home, tmp_path: Path
-) -> None:
+async def test_a_chosen_folder_that_holds_only_models_goes_whole(home: Home, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     ModelsFolders(home.downloaded).claim(disk, "a" * 32)
     (disk / ("ab" * 32)).mkdir()

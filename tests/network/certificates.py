@@ -41,18 +41,11 @@ class Recipe:
         name = self.name or identity._label(self.key.public_key())
         issuer_key = self.issuer_key or self.key
         builder = x509.CertificateBuilder(
-            _name(self.issuer or name),
-            _name(name),
-            self.key.public_key(),
-            7,
-            self.not_before,
-            self.not_after,
+            _name(self.issuer or name), _name(name), self.key.public_key(), 7, self.not_before, self.not_after
         )
         ski = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
         aki = x509.SubjectKeyIdentifier.from_public_key(issuer_key.public_key())
-        usage = x509.KeyUsage(
-            True, False, False, False, False, self.signs_certificates, False, False, False
-        )
+        usage = x509.KeyUsage(True, False, False, False, False, self.signs_certificates, False, False, False)
         extensions: list[tuple[str, x509.ExtensionType, bool]] = [
             ("bc", x509.BasicConstraints(self.ca, None), True),
             ("ku", usage, self.usage_critical),
@@ -91,9 +84,7 @@ def write_identity(path: Path, key: Ed25519PrivateKey, der: bytes) -> None:
 def elliptic() -> bytes:
     """A P-256 certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = x509.CertificateBuilder(
-        _name("x"), _name("x"), key.public_key(), 7, NOT_BEFORE, NOT_AFTER
-    )
+    builder = x509.CertificateBuilder(_name("x"), _name("x"), key.public_key(), 7, NOT_BEFORE, NOT_AFTER)
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
 
 

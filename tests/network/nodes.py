@@ -85,9 +85,7 @@ class Node:
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         return b'{"wanted": %d}' % len(body)
 
-    async def pieces(
-        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
-    ) -> bytes:
+    async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         return b'{"got": %d}' % sum([len(chunk) async for chunk in chunks])
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:

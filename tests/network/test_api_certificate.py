@@ -99,9 +99,7 @@ def test_the_key_is_on_the_disk_only_encrypted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("strict", [ssl.VerifyFlags(0), ssl.VERIFY_X509_STRICT])
-def test_a_client_that_trusts_it_alone_shakes_hands(
-    tmp_path: Path, strict: ssl.VerifyFlags
-) -> None:
+def test_a_client_that_trusts_it_alone_shakes_hands(tmp_path: Path, strict: ssl.VerifyFlags) -> None:
     now = dt.datetime.now(dt.UTC)
     path = tmp_path / "api.pem"
     client = upstream_context(made(path, "127.0.0.1", now=now))

@@ -111,9 +111,7 @@ async def test_a_removed_machine_loses_its_links_to_all_soon(nodes: Nodes) -> No
     await all_linked(den, attic, loft, barn)
     channels = [
         await one.network.link(other.network.id).open_data(PipelineId(bytes([number] * 16)))
-        for number, (one, other) in enumerate(
-            [(loft, den), (loft, attic), (attic, loft), (loft, barn), (barn, loft)]
-        )
+        for number, (one, other) in enumerate([(loft, den), (loft, attic), (attic, loft), (loft, barn), (barn, loft)])
     ]
     began = time.monotonic()
     await den.network.remove(loft.network.id)
@@ -173,9 +171,7 @@ async def test_one_line_that_nobody_can_use_ends_no_node(nodes: Nodes) -> None:
     await until(lambda: barn.network.id in loft.network.links)
 
 
-async def test_what_follows_the_log_outlives_a_fault(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_follows_the_log_outlives_a_fault(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     den = await nodes.open("den")
     faults: list[str] = []
     whole = den.network._reconcile
@@ -210,9 +206,7 @@ async def test_a_removal_that_the_disk_does_not_take_has_never_been(
     await until(lambda: attic.network.dismissed)
 
 
-async def test_a_change_is_told_once_it_is_kept(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_change_is_told_once_it_is_kept(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before that it may still be taken back, and whoever is told of a removal parts from the machine."""
     den, attic = await nodes.paired("den", "attic")
     await all_linked(den, attic)

@@ -12,13 +12,7 @@ from app.core.errors import AppError, Damaged, Refused
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore
 from app.network import identity
-from app.network.identity import (
-    BadCertificate,
-    check_profile,
-    load_or_create,
-    make_certificate,
-    verify,
-)
+from app.network.identity import BadCertificate, check_profile, load_or_create, make_certificate, verify
 from app.network.tls import fingerprint
 from tests.network.certificates import SERVER_ONLY, Recipe, elliptic, good
 

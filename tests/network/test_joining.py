@@ -34,13 +34,7 @@ async def test_windows_are_shown_and_end_done(nodes: Nodes) -> None:
     assert (await attic.network.join(window.address, window.code)).id == den.network.id
     assert await window.result() == attic.network.id
     kinds = [type(state) for state in den.windows]
-    assert kinds == [
-        pairing.Open,
-        pairing.Checking,
-        pairing.Exchange,
-        pairing.Admitted,
-        pairing.Done,
-    ]
+    assert kinds == [pairing.Open, pairing.Checking, pairing.Exchange, pairing.Admitted, pairing.Done]
     await until(lambda: all(node.members and len(node.members[-1]) == 2 for node in (den, attic)))
     assert den.members[-1][attic.network.id].roles == {Role.LENDER}
     with pytest.raises(Refused) as refused:  # only an admin opens windows
@@ -58,9 +52,7 @@ async def test_a_newcomer_whose_name_is_taken_gets_a_number(nodes: Nodes) -> Non
     await until(lambda: all(len(one.network.members) == 3 for one in (den, loud, wide)))
     for one in (den, loud, wide):
         names = [one.network.members[other.network.id].name for other in (den, loud, wide)]
-        assert names == ["den", "DEN 2", "ｄｅｎ 3"], (
-            "the same everywhere, and in the order of pairing"
-        )
+        assert names == ["den", "DEN 2", "ｄｅｎ 3"], "the same everywhere, and in the order of pairing"
     assert [den.network.link(one.network.id).name for one in (loud, wide)] == names[1:]
     den.name = "loft"  # what it calls itself now is nobody else's either
     another = await nodes.open("LOFT")
@@ -80,9 +72,7 @@ async def test_a_wrong_code_leaves_both_as_they_were(nodes: Nodes) -> None:
     await attic.network.join(window.address, window.code)
 
 
-async def test_without_the_first_link_nobody_is_paired(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_the_first_link_nobody_is_paired(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A firewall lets the pairing port through and not the peer port."""
     den, attic = await nodes.open("den"), await nodes.open("attic")
     window = await den.network.open_pairing(HOST_AND_LENDER)
@@ -110,9 +100,7 @@ async def test_without_the_first_link_nobody_is_paired(
     await pair(den, attic)
 
 
-async def test_a_full_disk_while_joining_is_said_and_undone(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_disk_while_joining_is_said_and_undone(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     den, attic = await nodes.open("den"), await nodes.open("attic")
     window = await den.network.open_pairing(HOST_AND_LENDER)
 

@@ -46,14 +46,10 @@ async def knock(port: int, said: bytes) -> None:
 
 
 @pytest.mark.many(keep=1)
-@pytest.mark.parametrize(
-    "said", [HELLO, HELLO[:20], b"GET / HTTP/1.1\r\n\r\n"], ids=["hello", "half", "HTTP"]
-)
+@pytest.mark.parametrize("said", [HELLO, HELLO[:20], b"GET / HTTP/1.1\r\n\r\n"], ids=["hello", "half", "HTTP"])
 @pytest.mark.parametrize("pairing", [False, True])
 @pytest.mark.usefixtures("rings_stay")
-async def test_a_handshake_that_fails_gives_its_memory_back_at_once(
-    nodes: Nodes, said: bytes, pairing: bool
-) -> None:
+async def test_a_handshake_that_fails_gives_its_memory_back_at_once(nodes: Nodes, said: bytes, pairing: bool) -> None:
     den = await nodes.open("den")
     window = await den.network.open_pairing([Role.LENDER])
     before = handshakes()

@@ -55,9 +55,7 @@ async def test_a_measurement_keeps_to_the_limit_and_finds_it(nodes: Nodes, limit
     assert max(least) > 0.5 * 16 * BYTES_OF_MBIT
 
 
-async def test_a_full_link_is_slow_at_both_ends_and_dead_at_none(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_link_is_slow_at_both_ends_and_dead_at_none(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames and layers wait; heartbeats do not, and each side knows that nothing is lost."""
     den, attic = await nodes.paired("den", "attic", heartbeat=QUICK)
     for node in (den, attic):

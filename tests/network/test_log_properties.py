@@ -85,9 +85,7 @@ class Step:
 STEPS = st.lists(
     st.builds(
         Step,
-        st.sampled_from(
-            ("add", "add", "admin", "remove", "roles", "rename", "unfit", "invented", "forged")
-        ),
+        st.sampled_from(("add", "add", "admin", "remove", "roles", "rename", "unfit", "invented", "forged")),
         st.integers(0, MACHINES - 1),
         st.integers(0, MACHINES - 1),
         st.sets(st.sampled_from(list(Role)), min_size=1).map(lambda found: tuple(sorted(found))),
@@ -234,16 +232,12 @@ QUICK = settings(max_examples=max(12, settings().max_examples // 4))
 
 @QUICK
 @given(STEPS, st.integers(0, 1 << 16))
-def test_any_lines_leave_every_node_startable_of_one_mind_and_governable(
-    steps: Sequence[Step], seed: int
-) -> None:
+def test_any_lines_leave_every_node_startable_of_one_mind_and_governable(steps: Sequence[Step], seed: int) -> None:
     run(steps, seed)
 
 
 @QUICK
-@given(
-    STEPS.map(lambda steps: [step for step in steps if step.signer != 0]), st.integers(0, 1 << 16)
-)
+@given(STEPS.map(lambda steps: [step for step in steps if step.signer != 0]), st.integers(0, 1 << 16))
 def test_the_same_where_others_use_up_all_the_room(steps: Sequence[Step], seed: int) -> None:
     admins = [Step("admin", 0, machine, (), 0) for machine in (1, 2, 3)]
     with little_room():
@@ -255,9 +249,7 @@ async def test_a_thousand_removals_of_nobody_do_not_block_one_of_somebody(tmp_pa
     admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
     body = Add(HOUSEHOLD, WHO[2].id, WHO[2].der, "loft", (Role.LENDER,))
     await den.hears([encode(line).decode() for line in (admin, signed(WHO[1], body))])
-    invented = [
-        signed(WHO[1], body_of(Step("invented", 1, 0, (), number), ())) for number in range(1024)
-    ]
+    invented = [signed(WHO[1], body_of(Step("invented", 1, 0, (), number), ())) for number in range(1024)]
     await den.hears([encode(line).decode() for line in invented])
     assert len(den.keeper.lines()) == 3
     await den.keeper.remove(WHO[2].id, ())
@@ -289,10 +281,7 @@ async def test_a_change_that_another_admin_outranks_is_refused(tmp_path: Path) -
     den = NodeLog(0, tmp_path)
     admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
     # of two lines with the highest turn the one with the greater hash counts
-    names = [
-        signed(WHO[1], Rename(HOUSEHOLD, WHO[0].id, MAX_TURN, f"evil {number}"))
-        for number in range(64)
-    ]
+    names = [signed(WHO[1], Rename(HOUSEHOLD, WHO[0].id, MAX_TURN, f"evil {number}")) for number in range(64)]
     await den.hears([encode(line).decode() for line in (admin, max(names, key=lambda one: one.id))])
     with pytest.raises(Refused) as told:
         await den.keeper.rename(WHO[0].id, "study")
@@ -308,10 +297,7 @@ async def test_a_log_of_an_older_version_is_healed(tmp_path: Path) -> None:
     """It took in certificates that nobody may pin, and removals of nobody."""
     den = NodeLog(0, tmp_path)
     admin = signed(WHO[0], Add(HOUSEHOLD, WHO[1].id, WHO[1].der, "attic", FIRST_ROLES))
-    bad = [
-        signed(WHO[1], body_of(Step("unfit", 1, 0, (Role.LENDER,), number), ()))
-        for number in range(len(UNFIT))
-    ]
+    bad = [signed(WHO[1], body_of(Step("unfit", 1, 0, (Role.LENDER,), number), ())) for number in range(len(UNFIT))]
     bad.append(signed(WHO[1], body_of(Step("invented", 1, 0, (), 1), ())))
     await den.keeper._store.save(Log(HOUSEHOLD, (FIRST, admin, *bad)))
     await den.keeper.load()

@@ -114,13 +114,7 @@ SOME: list[Message] = [
     StageFailed(pipeline="0" * 32, code="memory_short", facts={"worker": "x", "cause": "y"}),
     MeasureSpeed(request=3, shape=SHAPE, batch_rows=64, again=True),
     SpeedMeasured(
-        request=3,
-        layer_s=2e-3,
-        layer_row_s=0.0,
-        position_s=1e-6,
-        chunk_s=0.05,
-        chunk_position_s=1e-5,
-        step_s=2e-4,
+        request=3, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6, chunk_s=0.05, chunk_position_s=1e-5, step_s=2e-4
     ),
     SpeedRefused(request=3, code="speed_busy"),
     Leaving(reason="shutting_down"),
@@ -194,20 +188,11 @@ def test_anything_else_is_a_bad_message(raw: bytes) -> None:
 
 
 def measured(field: str, value: object) -> bytes:
-    sound = {
-        "layer_s": 1,
-        "layer_row_s": 0,
-        "position_s": 0,
-        "chunk_s": 1,
-        "chunk_position_s": 0,
-        "step_s": 0,
-    }
+    sound = {"layer_s": 1, "layer_row_s": 0, "position_s": 0, "chunk_s": 1, "chunk_position_s": 0, "step_s": 0}
     return json.dumps({"type": "speed_measured", "request": 1, **sound, field: value}).encode()
 
 
-@pytest.mark.parametrize(
-    "field", ["layer_s", "layer_row_s", "position_s", "chunk_s", "chunk_position_s", "step_s"]
-)
+@pytest.mark.parametrize("field", ["layer_s", "layer_row_s", "position_s", "chunk_s", "chunk_position_s", "step_s"])
 @pytest.mark.parametrize("value", [-1e-9, 1e4, float("nan"), float("inf"), "1", None, True])
 def test_a_speed_that_cannot_be_is_a_bad_message(field: str, value: object) -> None:
     assert isinstance(decode(measured(field, 0.5)), SpeedMeasured)
@@ -231,9 +216,7 @@ def test_a_layer_takes_some_time(field: str) -> None:
 
 def asked(**changes: object) -> bytes:
     shape = msgspec.to_builtins(SHAPE) | changes
-    return json.dumps(
-        {"type": "measure_speed", "request": 1, "shape": shape, "batch_rows": 64}
-    ).encode()
+    return json.dumps({"type": "measure_speed", "request": 1, "shape": shape, "batch_rows": 64}).encode()
 
 
 TENSOR = {"name": "x", "kind": 1, "dims": [32, 32]}
@@ -285,16 +268,11 @@ def test_a_shape_out_of_bounds_is_a_bad_message(changes: dict[str, object]) -> N
 
 def test_the_largest_shape_of_a_real_kind_fits_a_message() -> None:
     """Sixteen kinds of layers of 24 tensors each, and sixty settings."""
-    tensors = tuple(
-        Tensor(f"ffn_gate_up_exps_{n}.weight", 12, (8192, 28_672, 8)) for n in range(24)
-    )
+    tensors = tuple(Tensor(f"ffn_gate_up_exps_{n}.weight", 12, (8192, 28_672, 8)) for n in range(24))
     settings = tuple(
-        Setting(f"llama.attention.sliding_window_pattern_{n}", 4, (1 << 31,), is_list=False)
-        for n in range(60)
+        Setting(f"llama.attention.sliding_window_pattern_{n}", 4, (1 << 31,), is_list=False) for n in range(60)
     )
-    lists = tuple(
-        Setting(f"llama.attention.recurrent_layers_{n}", 7, (False,) * 16, True) for n in range(6)
-    )
+    lists = tuple(Setting(f"llama.attention.recurrent_layers_{n}", 7, (False,) * 16, True) for n in range(6))
     run = LayerRun(tuple(range(16)), lists, 15.123456789012345)
     kinds = (LayerKind(tensors),) * 16
     large = ModelShape("llama", 8192, settings, kinds, (run,) * 3, tensors, tensors[0])
@@ -354,9 +332,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(SOME), st.text(max_size=12), JSON)
-def test_no_changed_field_raises_anything_but_bad_message(
-    message: Message, name: str, value: object
-) -> None:
+def test_no_changed_field_raises_anything_but_bad_message(message: Message, name: str, value: object) -> None:
     fields = msgspec.json.decode(encode(message))
     key = name if len(name) % 2 else sorted(fields)[len(name) % len(fields)]
     fields[key] = value
@@ -368,24 +344,8 @@ def test_no_changed_field_raises_anything_but_bad_message(
 
 def test_protocols_understand_each_other_as_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "OLDEST_PROTOCOL", 3)
-    together = [
-        (one, other)
-        for one in range(7)
-        for other in range(7)
-        if messages.speak_together(one, other)
-    ]
-    assert together == [
-        (3, 3),
-        (3, 4),
-        (4, 3),
-        (4, 4),
-        (4, 5),
-        (5, 4),
-        (5, 5),
-        (5, 6),
-        (6, 5),
-        (6, 6),
-    ]
+    together = [(one, other) for one in range(7) for other in range(7) if messages.speak_together(one, other)]
+    assert together == [(3, 3), (3, 4), (4, 3), (4, 4), (4, 5), (5, 4), (5, 5), (5, 6), (6, 5), (6, 6)]
 
 
 def test_the_most_links_that_may_be_told_fit_into_a_message() -> None:

@@ -47,9 +47,7 @@ async def test_two_machines_pair_and_talk(nodes: Nodes) -> None:
         await channel.receive()
 
 
-async def test_a_lender_may_hash_large_layers_for_long(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lender_may_hash_large_layers_for_long(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     den, attic = await nodes.paired("den", "attic")
     link = attic.network.link(den.network.id)
 
@@ -90,9 +88,7 @@ async def test_removal_ends_links_soon(nodes: Nodes) -> None:
 
 async def test_a_new_name_reaches_the_link(nodes: Nodes) -> None:
     den, attic = await nodes.paired("den", "attic")
-    told = Status(
-        name="loft", device="", total_bytes=1, lendable_bytes=0, used_bytes=0, state="off"
-    )
+    told = Status(name="loft", device="", total_bytes=1, lendable_bytes=0, used_bytes=0, state="off")
     await attic.network.tell(told)
     await until(lambda: den.network.link(attic.network.id).name == "loft")
 
@@ -126,9 +122,7 @@ async def test_both_dial_at_once_and_one_link_remains(nodes: Nodes) -> None:
     for _ in range(5):
         await until(lambda: den.network.links and attic.network.links)
         first, second = den.network.link(attic.network.id), attic.network.link(den.network.id)
-        den.network.places.heard(
-            Seen(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=PROTOCOL)
-        )
+        den.network.places.heard(Seen(attic.network.id[:16], ("127.0.0.1",), attic.network.port, protocol=PROTOCOL))
         for link in (first, second):  # both ends lose it at once, without a word
             writer = link._socket._writer
             assert writer is not None

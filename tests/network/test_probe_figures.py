@@ -96,9 +96,7 @@ async def test_five_added_milliseconds_are_found_within_one(nodes: Nodes) -> Non
         for tried in range(12):  # more in a minute are refused
             for n, link in enumerate((plain, slow)):
                 way = Address("127.0.0.1", link.port)
-                found = await unless_busy(
-                    partial(measured_paths.round_trips, den.network, far, way)
-                )
+                found = await unless_busy(partial(measured_paths.round_trips, den.network, far, way))
                 least[n] = min(least[n], found.median_s)
             if tried >= 3 and abs(least[1] - least[0] - 0.005) < 0.0008:
                 break
@@ -163,9 +161,7 @@ async def test_a_limit_of_the_kernel_is_found_within_ten_percent(
     attic = Node("attic")
     with inside(limited[0]):
         far = listening_socket("0.0.0.0", 0)
-    with inside(
-        limited[1]
-    ):  # but for attic's port all is here: they pair, and den crosses the cable
+    with inside(limited[1]):  # but for attic's port all is here: they pair, and den crosses the cable
         den = await nodes.open("den")
         home, identity = await an_identity(tmp_path / "far")
         async with Network(home, identity, far, attic, attic) as attic.network:

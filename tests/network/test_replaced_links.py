@@ -83,9 +83,7 @@ async def test_an_old_link_that_ends_late_does_not_say_so_after_the_new_one_came
         assert den.network.link(attic.network.id) is not old
 
 
-async def test_who_calls_waits_until_the_other_side_has_made_way(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_calls_waits_until_the_other_side_has_made_way(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     den, _ = await gone(nodes)
     make_way = peer_links.Links._make_way
 

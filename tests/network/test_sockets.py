@@ -91,9 +91,7 @@ def test_an_address_of_another_machine_is_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize("dual", [True, False])
-def test_without_a_host_every_address_is_served(
-    monkeypatch: pytest.MonkeyPatch, dual: bool
-) -> None:
+def test_without_a_host_every_address_is_served(monkeypatch: pytest.MonkeyPatch, dual: bool) -> None:
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: dual)
     with listening_socket(None, 0) as sock:
         socket.create_connection(("127.0.0.1", sock.getsockname()[1])).close()

@@ -11,12 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.network import tls
-from app.network.tls import (
-    fingerprint,
-    pairing_client_context,
-    pairing_server_context,
-    peer_context,
-)
+from app.network.tls import fingerprint, pairing_client_context, pairing_server_context, peer_context
 from tests.network.certificates import PASSPHRASE, SERVER_ONLY, Recipe, handshake, loaded
 
 ACCEPT, DIAL = ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH
@@ -117,16 +112,12 @@ def test_a_member_that_could_issue_certificates_is_caught_by_each_check(tmp_path
     assert fingerprint(child_der) != fingerprint(pin)  # the fingerprint catches it
     ours = peer_context(ACCEPT, tmp_path / "den.pem", PASSPHRASE, [pin])
     assert ours.verify_flags & ssl.VERIFY_X509_STRICT
-    assert handshake(
-        ours, dial
-    ).up  # a real authority passes that too: profile and fingerprint are what counts
+    assert handshake(ours, dial).up  # a real authority passes that too: profile and fingerprint are what counts
     with pytest.raises(BadCertificate):  # the profile never pins such a one
         check_profile(pin)
 
 
-def test_a_certificate_issued_by_a_member_of_the_profile_is_refused(
-    pair: Pair, tmp_path: Path
-) -> None:
+def test_a_certificate_issued_by_a_member_of_the_profile_is_refused(pair: Pair, tmp_path: Path) -> None:
     from app.network.identity import _label
 
     member = pair.recipes["attic"]
@@ -144,10 +135,7 @@ def test_uses_are_enforced(pair: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "recipe",
-    [
-        Recipe(not_before=dt.datetime(2090, 1, 1, tzinfo=UTC)),
-        Recipe(not_after=dt.datetime(2021, 1, 1, tzinfo=UTC)),
-    ],
+    [Recipe(not_before=dt.datetime(2090, 1, 1, tzinfo=UTC)), Recipe(not_after=dt.datetime(2021, 1, 1, tzinfo=UTC))],
     ids=["not yet valid", "expired"],
 )
 def test_no_clock_decides_who_is_let_in_and_the_profile_has_no_other_dates(

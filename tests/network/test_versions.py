@@ -43,9 +43,7 @@ def words(form: str, kind: str, attic: Node) -> str:
 
 
 @pytest.mark.parametrize(("form", "sentence"), [(FIRST, OLDER), (LATER, NEWER)], ids=["1", "9"])
-async def test_another_version_that_dials_is_told_who_is_to_be_updated(
-    nodes: Nodes, form: str, sentence: str
-) -> None:
+async def test_another_version_that_dials_is_told_who_is_to_be_updated(nodes: Nodes, form: str, sentence: str) -> None:
     assert 1 < OLDEST_PROTOCOL <= PROTOCOL < 8
     den, attic = await gone(nodes)
     async with Puppet(den, attic) as puppet:

@@ -30,9 +30,7 @@ async def bench(tmp_path: Path, cut: Cut) -> AsyncGenerator[Bench, None]:
     home, lender, terms = new_home(tmp_path / "lender"), StandIn(), Terms()
     changes: list[int] = []
     async with asyncio.TaskGroup() as group:
-        lending = LendingService(
-            lender, home.shelf, home.stages, terms, Threads(3), group, lambda: changes.append(1)
-        )
+        lending = LendingService(lender, home.shelf, home.stages, terms, Threads(3), group, lambda: changes.append(1))
         yield Bench(lending, lender, home, cut, terms, changes=changes)
         lending.end()
 

@@ -42,9 +42,7 @@ class Computer:
 
     def __init__(self, server: HubServer, root: Path) -> None:
         self.place, self.disk, self.in_use = Place(server, root), TwoDisks(), list[str]()
-        self.choices = settings.Choices(
-            root / "settings.json", settings.load(root / "settings.json")
-        )
+        self.choices = settings.Choices(root / "settings.json", settings.load(root / "settings.json"))
         self.folders = ModelsFolders(self.place.files, self.choices.now.models)
         self.place.downloads.book.places = self.folders
         self.place.shelf.why_away = self.folders.why_away
@@ -72,10 +70,7 @@ class Computer:
 @asynccontextmanager
 async def running(computer: Computer) -> AsyncGenerator[Computer, None]:
     async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(computer.place.downloads.run()),
-            group.create_task(computer.folder.run()),
-        ]
+        tasks = [group.create_task(computer.place.downloads.run()), group.create_task(computer.folder.run())]
         await asyncio.sleep(0.05)  # both have begun
         try:
             yield computer

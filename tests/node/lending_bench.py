@@ -131,10 +131,7 @@ class Bench:
         return self.said
 
     def codes(self) -> list[str]:
-        return [
-            message.code if isinstance(message, messages.StageFailed) else "ready"
-            for message in self.said
-        ]
+        return [message.code if isinstance(message, messages.StageFailed) else "ready" for message in self.said]
 
     def is_kept(self) -> bool:
         """Whether somebody keeps the stage file from being deleted."""

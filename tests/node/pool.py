@@ -137,9 +137,7 @@ def _begun(
         )  # fmt: skip
 
 
-def _ready(
-    process: subprocess.Popen[str], root: Path, name: str, launch: tuple[str, ...] = ()
-) -> TestNode:
+def _ready(process: subprocess.Popen[str], root: Path, name: str, launch: tuple[str, ...] = ()) -> TestNode:
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, (root / "stderr.txt").read_text()
@@ -164,12 +162,8 @@ def paired(folder: Path, *names: str, lend: str = "1GiB") -> Iterator[list[TestN
 def pair(host: TestNode, other: TestNode, here: str = "", role: str = "use_and_lend") -> Json:
     """Both are linked afterwards; what the other one was told. here: the host's address, as it is from the other
     one's network."""
-    if (
-        host.launch or other.launch
-    ):  # in a network of its own, where no control port is reached from here
-        opened = json.loads(
-            host.run("pair", "--open", "--role", role.replace("_", "-"), "--json").stdout
-        )
+    if host.launch or other.launch:  # in a network of its own, where no control port is reached from here
+        opened = json.loads(host.run("pair", "--open", "--role", role.replace("_", "-"), "--json").stdout)
     else:
         opened = host.control("POST", "/pairing", {"role": role})
     address, _, port = opened["address"].rpartition(":")
@@ -195,9 +189,7 @@ def _sees(one: TestNode, other: TestNode) -> bool:
 def _end(*processes: subprocess.Popen[str]) -> None:
     """As a person's Ctrl-C would; a node that needs a kill, or leaves a child, is a failure."""
     running = [one for one in processes if one.poll() is None]
-    children = [
-        child for one in running for child in psutil.Process(one.pid).children(recursive=True)
-    ]
+    children = [child for one in running for child in psutil.Process(one.pid).children(recursive=True)]
     for one in running:
         one.terminate()
     try:

@@ -107,8 +107,6 @@ def test_at_rest_and_at_work_nobody_else_is_reached_for(tmp_path: Path) -> None:
             assert reached_for(tap, net.address(0)) == set()
             net.on(0, knock)
             late = time.monotonic() + MOST_SECONDS
-            while GATEWAY not in reached_for(
-                tap, net.address(0)
-            ):  # else the tap had proved nothing
+            while GATEWAY not in reached_for(tap, net.address(0)):  # else the tap had proved nothing
                 assert time.monotonic() < late, "what was sent was not seen"
                 time.sleep(0.05)

@@ -14,17 +14,7 @@ from app.node.control import requests as asked
 from app.node.control.asking import always, question_of
 from app.node.models import model_manager as hosting_module
 from app.node.models.model_manager import ModelManager
-from tests.node.models.test_model_manager import (
-    ATTIC,
-    DEN,
-    Scene,
-    ask,
-    hosting,
-    load,
-    scene,
-    shelf,
-    until,
-)
+from tests.node.models.test_model_manager import ATTIC, DEN, Scene, ask, hosting, load, scene, shelf, until
 
 __all__ = ["hosting", "scene", "shelf"]  # fixtures
 
@@ -40,9 +30,7 @@ def shown(hosting: ModelManager) -> tuple[str | None, list[str]]:
     return loaded["model"] if loaded else None, [one["model"] for one in beside]
 
 
-async def test_each_question_goes_to_the_model_that_it_names(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_each_question_goes_to_the_model_that_it_names(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
     assert shown(hosting) == ("two", ["one"])
     assert [await ask(hosting, name) for name in ("one", "two", None)] == ["one!", "two!", "two!"]
@@ -57,9 +45,7 @@ async def test_each_question_goes_to_the_model_that_it_names(
     assert scene.names == ["one", "two"]
 
 
-async def test_a_load_that_says_nothing_of_it_replaces_all(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_load_that_says_nothing_of_it_replaces_all(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
     assert await load(hosting, "three") == "loaded"
     assert shown(hosting) == ("three", [])
@@ -76,9 +62,7 @@ async def test_a_model_beside_itself_is_loaded_anew(hosting: ModelManager, scene
     assert [one.context for one in hosting.loaded] == [scene.placed[1].context, 300]
 
 
-async def test_nobody_waits_for_a_model_that_comes_beside(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_nobody_waits_for_a_model_that_comes_beside(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one")
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
@@ -125,9 +109,7 @@ async def test_unloading_one_leaves_the_other(hosting: ModelManager, scene: Scen
     assert all(one.ended.is_set() for one in scene.placed)
 
 
-async def test_a_lost_model_returns_for_its_question_beside_the_other(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_lost_model_returns_for_its_question_beside_the_other(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
     scene.placed[0].lose()
     assert await ask(hosting, "two") == "two!"
@@ -149,9 +131,7 @@ async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: ModelManager
     assert shown(hosting) == ("two", ["one"])
 
 
-async def test_the_memory_of_what_stays_is_no_part_of_the_plan(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_the_memory_of_what_stays_is_no_part_of_the_plan(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one", split=[1, 2, 1])
     order = asked.PlanModel(model="two")
     plain = await hosting.plan(order, lambda _: None)
@@ -179,18 +159,14 @@ async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(
     await hosting.rooms.make(two, two.plan)  # alone it is bound by its plan
 
 
-async def test_there_is_an_end_to_it(
-    hosting: ModelManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_there_is_an_end_to_it(hosting: ModelManager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosting_module, "MOST_MODELS", 2)
     await both(hosting)
     assert await load(hosting, "three", beside=True) == "models_enough"
     assert shown(hosting) == ("two", ["one"])
 
 
-async def test_a_question_that_may_bring_no_model_loads_none(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_question_that_may_bring_no_model_loads_none(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one")
     question: Any = always(question_of(asked.Ask(prompt="?")))
     with pytest.raises(BadInput, match="api_model_not_loaded"):
@@ -199,9 +175,7 @@ async def test_a_question_that_may_bring_no_model_loads_none(
     assert scene.names == ["one"]
 
 
-async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_nothing_is_done_ahead_of_one_while_the_other_is_asked(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
     one, two = hosting.loaded
     with one.in_use():
@@ -224,9 +198,7 @@ async def test_what_this_machine_got_back_for_a_reload_is_not_counted_twice(
     assert DEN not in scene.released[-1]  # the run before has ended, and its bytes are free
 
 
-async def test_who_names_no_model_waits_for_the_lost_one_that_returns(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_who_names_no_model_waits_for_the_lost_one_that_returns(hosting: ModelManager, scene: Scene) -> None:
     await both(hosting)
     scene.placed[1].lose()
     scene.may_load.clear()
@@ -248,9 +220,7 @@ async def test_lost_models_take_nobodys_place(
     assert await load(hosting, "three", beside=True) == "loaded"
 
 
-async def test_nothing_is_done_ahead_while_a_model_is_loaded(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_nothing_is_done_ahead_while_a_model_is_loaded(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one")
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:

@@ -28,9 +28,7 @@ async def test_what_its_question_brought_goes(hosting: ModelManager, going: Lett
     await until(lambda: not hosting.loaded)
 
 
-async def test_what_its_owner_loaded_while_the_question_waited_stays(
-    hosting: ModelManager, going: LettingGo
-) -> None:
+async def test_what_its_owner_loaded_while_the_question_waited_stays(hosting: ModelManager, going: LettingGo) -> None:
     """Such a load shows in nothing before its files were read and its machines measured."""
     before = going.there()
     await load(hosting, "one")

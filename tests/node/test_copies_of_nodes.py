@@ -54,10 +54,7 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[House
             patch.setenv("HF_ENDPOINT", server.hub.endpoint)
             with node(folder / "den", "den") as den:
                 patch.setenv("HF_ENDPOINT", closed_hub().endpoint)
-                with (
-                    node(folder / "attic", "attic") as attic,
-                    node(folder / "shed", "shed") as shed,
-                ):
+                with node(folder / "attic", "attic") as attic, node(folder / "shed", "shed") as shed:
                     await asyncio.to_thread(pair, den, attic)
                     await asyncio.to_thread(pair, den, shed, role="lend")
                     one = await ask(den, "/downloads", {"repository": REPOSITORY, "file": FILE})
@@ -88,9 +85,7 @@ async def test_nothing_is_given_before_the_owner_allows_it(home: Household) -> N
     assert failed["reason"].startswith("den gives no models to other machines.")
 
 
-async def test_it_is_copied_with_its_hash_checked_and_the_hub_is_asked_nothing(
-    home: Household,
-) -> None:
+async def test_it_is_copied_with_its_hash_checked_and_the_hub_is_asked_nothing(home: Household) -> None:
     shared = await asyncio.to_thread(home.den.run, "share", "on", "--json")
     assert json.loads(shared.stdout) == {"on": True}
     asked = len(home.server.requests)
@@ -121,19 +116,13 @@ async def test_a_machine_that_nobody_knows_is_refused_at_once(home: Household) -
     assert odd.value.reason.code == "bad_request"
 
 
-async def test_a_file_that_was_imported_is_given_until_somebody_touches_it(
-    home: Household, tmp_path: Path
-) -> None:
+async def test_a_file_that_was_imported_is_given_until_somebody_touches_it(home: Household, tmp_path: Path) -> None:
     await asyncio.to_thread(home.den.run, "share", "on", "--json")
     path = tiny.llama(tmp_path / "theirs.gguf", seed=7)
     data = path.read_bytes()
     async with home.den.client() as client:
         await client.work("POST", "/models", {"path": str(path)})
-    question = {
-        "repository": "somebody/theirs",
-        "file": "theirs.gguf",
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
+    question = {"repository": "somebody/theirs", "file": "theirs.gguf", "sha256": hashlib.sha256(data).hexdigest()}
     den = {"id": home.den.ready["id"], "name": "den"}
     assert (await ask(home.attic, "/copies", question))["machines"] == [den]
     begun = await ask(home.attic, "/downloads", question | {"machine": den["id"]})

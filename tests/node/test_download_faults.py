@@ -29,12 +29,8 @@ def refuse(_book: Book, _record: Record) -> None:
     raise BadInput("disk_failed", folder="x", why="y")
 
 
-@pytest.mark.parametrize(
-    ("code", "facts"), [("of_another_app", {}), ("hub_slow", {}), ("disk_full", {"folder": 1})]
-)
-def test_an_error_without_a_sentence_is_forgotten(
-    tmp_path: Path, code: str, facts: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(("code", "facts"), [("of_another_app", {}), ("hub_slow", {}), ("disk_full", {"folder": 1})])
+def test_an_error_without_a_sentence_is_forgotten(tmp_path: Path, code: str, facts: dict[str, Any]) -> None:
     book = Book(ModelsFolders(tmp_path))
     failed = msgspec.structs.replace(RECORD, standing="failed", code=code, facts=facts)
     book.write(failed)
@@ -51,9 +47,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     assert caught.value.reason.code == "disk_failed"
 
 
-async def test_what_the_disk_did_not_take_is_not_on_the_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_disk_did_not_take_is_not_on_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(ModelsFolders(tmp_path), Roomy())
     with monkeypatch.context() as patch:
         patch.setattr(Book, "write", refuse)
@@ -99,9 +93,7 @@ async def test_an_error_is_shown_though_the_disk_does_not_keep_it(
     assert (await place.ended(key))["state"] == "done"
 
 
-async def test_a_resume_that_is_not_kept_changes_nothing(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_resume_that_is_not_kept_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.server.faults.hold = asyncio.Event()
     key = (await place.start())["id"]
     await place.until(key, lambda one: one["state"] == "running")
@@ -130,9 +122,7 @@ def slow_check(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return end.set
 
 
-async def test_a_pause_that_nobody_waits_for_leaves_it_paused(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_pause_that_nobody_waits_for_leaves_it_paused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     end = slow_check(monkeypatch)
     key = (await place.start())["id"]
     await place.until(key, lambda one: one["state"] == "checking")
@@ -147,9 +137,7 @@ async def test_a_pause_that_nobody_waits_for_leaves_it_paused(
     assert (await place.ended(key))["state"] == "done"
 
 
-async def test_cancelling_the_last_check_deletes_the_whole_file(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancelling_the_last_check_deletes_the_whole_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_check(monkeypatch)
     key = (await place.start())["id"]
     await place.until(key, lambda one: one["state"] == "checking")
@@ -157,9 +145,7 @@ async def test_cancelling_the_last_check_deletes_the_whole_file(
     assert not list(place.files.iterdir())
 
 
-async def test_a_whole_file_that_something_uses_is_kept(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_whole_file_that_something_uses_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     end = slow_check(monkeypatch)
     end()
     await place.ended((await place.start())["id"])

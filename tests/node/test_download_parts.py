@@ -49,9 +49,7 @@ def joint(parts: list[bytes]) -> str | None:
     return joint_hash(hashlib.sha256(part).hexdigest() for part in parts)
 
 
-async def test_it_is_one_download_and_one_model(
-    hub: HubServer, place: Place, parts: list[bytes]
-) -> None:
+async def test_it_is_one_download_and_one_model(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     begun = await place.start(file=NAMES[1])  # any of them means all
     assert (begun["file"], begun["parts"], begun["name"]) == (NAMES[0], 3, "big-Q8_0")
     done = await place.ended(begun["id"])
@@ -67,9 +65,7 @@ async def test_it_is_one_download_and_one_model(
     assert len(hub.ranges) == 3
 
 
-async def test_the_size_of_all_is_known_before_the_first_byte(
-    hub: HubServer, place: Place, parts: list[bytes]
-) -> None:
+async def test_the_size_of_all_is_known_before_the_first_byte(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     hold_back(hub)
     key = (await place.start(file=NAMES[0]))["id"]
     now = await place.until(key, lambda one: one["state"] == "running")
@@ -101,9 +97,7 @@ async def test_paused_in_the_second_file_it_goes_on_there_after_a_restart(
         assert hub.ranges[asked] == f"bytes={paused['done_bytes'] - len(parts[0])}-"
 
 
-async def test_one_wrong_file_keeps_the_model_off_the_shelf(
-    hub: HubServer, place: Place, parts: list[bytes]
-) -> None:
+async def test_one_wrong_file_keeps_the_model_off_the_shelf(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     other = bytearray(parts[2])
     other[-1] ^= 1
     hold_back(hub)
@@ -131,9 +125,7 @@ async def test_cancelling_deletes_all_of_it(hub: HubServer, place: Place) -> Non
     assert not list(place.files.iterdir())
 
 
-async def test_leaving_the_shelf_deletes_every_file(
-    hub: HubServer, place: Place, parts: list[bytes]
-) -> None:
+async def test_leaving_the_shelf_deletes_every_file(hub: HubServer, place: Place, parts: list[bytes]) -> None:
     await place.ended((await place.start(file=NAMES[0]))["id"])
     path = Path(place.shelf.get("big").path)
     place.shelf.remove("big-Q8_0")
@@ -148,9 +140,7 @@ async def test_a_file_that_is_missing_is_said(hub: HubServer, place: Place) -> N
     assert NAMES[1] in failed["reason"]
 
 
-async def test_the_catalogues_word_counts_for_each_file(
-    hub: HubServer, tmp_path: Path, parts: list[bytes]
-) -> None:
+async def test_the_catalogues_word_counts_for_each_file(hub: HubServer, tmp_path: Path, parts: list[bytes]) -> None:
     known = catalogue_of(hub, None)
     offer = known.models[0]
     promised = [OfferedPart(len(part), hashlib.sha256(part).hexdigest()) for part in parts]

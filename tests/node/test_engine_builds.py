@@ -32,9 +32,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestNode, T
 
 
 @pytest.mark.long
-async def test_a_lender_with_another_build_holds_nothing_and_is_named(
-    pool: tuple[TestNode, TestNode],
-) -> None:
+async def test_a_lender_with_another_build_holds_nothing_and_is_named(pool: tuple[TestNode, TestNode]) -> None:
     den, _ = pool
     async with den.client() as host:
         async with asyncio.timeout(20 * BUSY):

@@ -95,9 +95,7 @@ async def test_each_node_has_a_life_of_its_own() -> None:
     assert first[0].id != second[0].id
 
 
-async def test_where_nothing_happens_a_line_says_that_the_node_lives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_where_nothing_happens_a_line_says_that_the_node_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert state_routes.HEARTBEAT_SECONDS == 10  # UX.md T8; the window waits for three of them
     monkeypatch.setattr(state_routes, "HEARTBEAT_SECONDS", 0.01)
     events = Events(lambda: {"a": 1})

@@ -115,9 +115,7 @@ async def test_a_lender_that_pauses_is_left_without_a_lost_word(home: Clocked) -
             assert len(heard.ids) == long["max_tokens"]
             again = await home.ask(lambda: None, lambda _: False, long)
             paused_at = next(at for at, notice in heard.notices if notice["state"] == "lost")
-            if (
-                paused_at - heard.deltas_at[0] < ALIKE_S
-            ):  # else later near ties may fall the other way
+            if paused_at - heard.deltas_at[0] < ALIKE_S:  # else later near ties may fall the other way
                 assert heard.ids == again.ids
             assert heard.done is not None
             assert heard.done["recoveries"] == 1
@@ -141,9 +139,7 @@ async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
                 break
             await asyncio.sleep(0.2)
     leaver = home.nodes[lenders[0]]
-    heard = await home.ask(
-        leaver.process.terminate, lambda heard: len(heard.ids) >= 5, ORDER | {"max_tokens": 500}
-    )
+    heard = await home.ask(leaver.process.terminate, lambda heard: len(heard.ids) >= 5, ORDER | {"max_tokens": 500})
     async with home.client() as host:
         await stays_loaded(host)
     assert heard.ids[:N_TOKENS] == home.expected

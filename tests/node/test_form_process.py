@@ -24,9 +24,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no such processes there"),
 ]
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 60}
-FORM: Json = {
-    "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": WORDS}}
-}
+FORM: Json = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": WORDS}}}
 N_TOKENS, STRIKE_AT = 160, 20
 OTHERS = ("What is pairing?", "What is a host?")
 
@@ -35,20 +33,12 @@ OTHERS = ("What is pairing?", "What is a host?")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[TestNode], Open]]:
     """The Guide over two machines."""
     with paired(tmp_path_factory.mktemp("forms"), "den", "attic") as nodes:
-        order = {
-            "model": "guide",
-            "split": [2, 4, 2],
-            "users": 4,
-            "number": "f32",
-            "measure": False,
-        }
+        order = {"model": "guide", "split": [2, 4, 2], "users": 4, "number": "f32", "measure": False}
         nodes[0].work("/load", order)
         yield nodes, opened(nodes[0])
 
 
-async def heard(
-    http: aiohttp.ClientSession, question: str, more: Json, came: Callable[[], None]
-) -> Json:
+async def heard(http: aiohttp.ClientSession, question: str, more: Json, came: Callable[[], None]) -> Json:
     """What one stream said, why it ended, and what error it told."""
     found: Json = {"said": "", "end": "", "error": "", "n": 0}
     body = {
@@ -90,12 +80,9 @@ async def all_heard(api: Open, strike: Callable[[], None]) -> tuple[Json, list[J
         if n == STRIKE_AT:
             strike()
 
-    async with aiohttp.ClientSession(
-        api.base, headers={"Authorization": f"Bearer {api.key}"}
-    ) as http:
+    async with aiohttp.ClientSession(api.base, headers={"Authorization": f"Bearer {api.key}"}) as http:
         formed, *others = await asyncio.gather(
-            heard(http, "List words.", FORM, came),
-            *(heard(http, one, {}, lambda: None) for one in OTHERS),
+            heard(http, "List words.", FORM, came), *(heard(http, one, {}, lambda: None) for one in OTHERS)
         )
     return formed, others
 

@@ -15,16 +15,8 @@ from tests.node.pool import Json, TestNode, paired
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
-COLOURS = {
-    "type": "array",
-    "items": {"enum": ["red", "green", "blue"]},
-    "minItems": 40,
-    "maxItems": 40,
-}
-TOOL = {
-    "name": "note",
-    "parameters": {"type": "object", "properties": {"words": COLOURS}, "required": ["words"]},
-}
+COLOURS = {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "minItems": 40, "maxItems": 40}
+TOOL = {"name": "note", "parameters": {"type": "object", "properties": {"words": COLOURS}, "required": ["words"]}}
 FORMS: list[Json] = [
     {"max_tokens": 300},
     {"max_tokens": 300, "presence_penalty": 0.5, "frequency_penalty": 0.3, "repeat_penalty": 1.1},
@@ -72,12 +64,7 @@ async def all_told(api: Open, act: Callable[[], None], after: int) -> list[Json]
         if n == after:
             act()
 
-    more = {
-        "model": MODEL,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "temperature": 0.8,
-    }
+    more = {"model": MODEL, "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.8}
     asked = [
         {**more, **form, "seed": seed, "messages": [{"role": "user", "content": f"Question {seed}"}]}
         for seed in range(EACH) for form in FORMS
@@ -88,18 +75,10 @@ async def all_told(api: Open, act: Callable[[], None], after: int) -> list[Json]
 
 
 @pytest.mark.parametrize("victim", ["attic", "den"])
-async def test_each_form_goes_on_elsewhere_as_it_began(
-    house: tuple[list[TestNode], Open], victim: str
-) -> None:
+async def test_each_form_goes_on_elsewhere_as_it_began(house: tuple[list[TestNode], Open], victim: str) -> None:
     (den, attic), api = house
     async with den.client() as host:
-        order = {
-            "model": MODEL,
-            "users": 16,
-            "context": 1024,
-            "shape": "replicas",
-            "measure": False,
-        }
+        order = {"model": MODEL, "users": 16, "context": 1024, "shape": "replicas", "measure": False}
         await host.work("POST", "/load", order)
         calm = await all_told(api, lambda: None, 0)
         assert {one["end"] for one in calm} >= {"stop", "length"}

@@ -21,17 +21,8 @@ from tests.node.pool import BUSY, Json, TestNode, node, pair
 CHAT = "/v1/chat/completions"
 QUESTION = "How do I add a computer?"
 SOON_SECONDS, AT_ONCE_SECONDS = 2.0, 3.0  # on a machine with nothing else to do
-HELLO: Json = {
-    "messages": [{"role": "user", "content": "Hello"}],
-    "temperature": 0,
-    "max_tokens": 6,
-}
-LONG: Json = {
-    "prompt": "1 2 3",
-    "max_tokens": 900,
-    "sampling": {"temperature": 0},
-    "ignore_end": True,
-}
+HELLO: Json = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 0, "max_tokens": 6}
+LONG: Json = {"prompt": "1 2 3", "max_tokens": 900, "sampling": {"temperature": 0}, "ignore_end": True}
 
 
 @dataclass(frozen=True)
@@ -125,9 +116,7 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             assert answer.headers["request-id"] == answer.headers["X-Request-Id"]
         async with http.post("/v1/messages", json=HELLO | {"model": "other"}) as answer:
             assert (answer.status, (await answer.json())["type"]) == (404, "error")
-        async with http.post(
-            CHAT, data=b"{", headers={"Content-Type": "application/json"}
-        ) as answer:
+        async with http.post(CHAT, data=b"{", headers={"Content-Type": "application/json"}) as answer:
             assert (answer.status, "error" in await answer.json()) == (400, True)
         async with http.post(CHAT, json=HELLO, headers={"Authorization": "Bearer x"}) as answer:
             assert answer.status == 401
@@ -141,10 +130,7 @@ async def until_done(lines: AsyncGenerator[Json, None]) -> None:
 
 async def begun(one: TestNode) -> AsyncGenerator[Json, None]:
     """A long answer whose first token has come."""
-    async with (
-        one.client() as client,
-        contextlib.aclosing(client.stream("POST", "/ask", LONG)) as lines,
-    ):
+    async with one.client() as client, contextlib.aclosing(client.stream("POST", "/ask", LONG)) as lines:
         async for line in lines:
             yield line
 
@@ -168,9 +154,7 @@ async def test_who_leaves_ends_the_answer_on_the_host(pool: Pool) -> None:
 
 async def test_a_loss_on_the_host_takes_no_token_of_its_answers(pool: Pool) -> None:
     """It is told what happened, as the host's own people are, and its API's stream goes on to the same end."""
-    asked = {
-        "messages": [{"role": "user", "content": QUESTION}]
-    }  # an answer that ends: nothing odd after it
+    asked = {"messages": [{"role": "user", "content": QUESTION}]}  # an answer that ends: nothing odd after it
     order, stream = asked | {"sampling": {"temperature": 0}}, asked | {"temperature": 0}
     undisturbed = await _both(pool, order, stream)
     disturbed = await _both(pool, order, stream, kill_after=4)
@@ -180,9 +164,7 @@ async def test_a_loss_on_the_host_takes_no_token_of_its_answers(pool: Pool) -> N
     assert (undisturbed[2:], recoveries) == (([], 0), 1)
 
 
-async def _both(
-    pool: Pool, order: Json, stream: Json, kill_after: int = 0
-) -> tuple[list[int], str, list[str], int]:
+async def _both(pool: Pool, order: Json, stream: Json, kill_after: int = 0) -> tuple[list[int], str, list[str], int]:
     """Both at once: the tokens of the one, the text of the other, what was told, how often it was recovered."""
     ids, notices, text = list[int](), list[str](), ""
     whole = stream | {"model": "guide", "stream": True}
@@ -190,10 +172,7 @@ async def _both(
 
     async def streamed() -> None:
         nonlocal text
-        async with (
-            session_of(pool.api) as http,
-            http.post(CHAT, json=whole) as answer,
-        ):
+        async with session_of(pool.api) as http, http.post(CHAT, json=whole) as answer:
             async for line in answer.content:
                 if line.startswith(b"data: {"):
                     text += json.loads(line[6:])["choices"][0]["delta"].get("content") or ""
@@ -269,9 +248,7 @@ async def test_another_role_ends_what_is_under_way_and_the_stream_says_so(pool: 
     try:
         async with session_of(pool.api) as http, http.post("/v1/completions", json=order) as answer:
             await answer.content.readany()
-            await asyncio.to_thread(
-                control, "POST", "/machines/visitor/roles", {"roles": ["lender"]}
-            )
+            await asyncio.to_thread(control, "POST", "/machines/visitor/roles", {"roles": ["lender"]})
             rest = (await answer.content.read()).decode()
             assert "data: [DONE]" not in rest
             assert '"error"' in rest.split("data: ")[-1]

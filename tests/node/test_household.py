@@ -126,9 +126,7 @@ def test_under_a_limit_a_split_says_the_same_and_forecasts_know_it(pool: list[Te
         far = attic.ready["id"]
         until(lambda: status(den)["machines"][far]["link_mbit"] == 10)
         until(lambda: post(den, f"/measure?machine={far}", {})["links"][0]["reason"] is None)
-        plan = of(
-            den, lambda client: client.work("POST", "/plan", {"model": "guide", "measure": False})
-        )
+        plan = of(den, lambda client: client.work("POST", "/plan", {"model": "guide", "measure": False}))
         link = next(one["link"] for one in plan["from"]["machines"] if one["id"] == far)
         assert 0 < link["out_bytes_per_s"] <= 1.25e6
         assert 0 < link["in_bytes_per_s"] <= 1.25e6

@@ -133,9 +133,7 @@ def test_a_loss_that_broke_off_several_answers_is_told_once(tmp_path: Path) -> N
     assert told == ["attic", "shed"] * 2
 
 
-def test_a_model_that_goes_on_says_how_long_it_stood_still(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 103.5])
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.__next__))
     now = empty() | {"loaded": {"model": "guide", "state": "ready"}}
@@ -182,9 +180,7 @@ async def test_it_outlives_the_node_and_counts_on(tmp_path: Path) -> None:
     assert again["last"] == told["last"]
 
 
-async def test_what_the_machine_drew_for_others_is_added_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_machine_drew_for_others_is_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.journal.HOUR_SECONDS", 1)  # so watt-seconds are watt-hours
     used = {"node": {"id": "d", "version": "1", "lending": {"used_by": ["den"]}},
             "machines": {"d": {"name": "attic", "watts": 40, "this": True}}, "loaded": None}  # fmt: skip
@@ -196,9 +192,7 @@ async def test_what_the_machine_drew_for_others_is_added_up(
     assert lent["watt_hours"] == pytest.approx(40 * lent["seconds"])
 
 
-async def test_the_last_writing_is_the_last_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_writing_is_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = journal(tmp_path)
     monkeypatch.setattr("app.node.journal.SAVE_SECONDS", 0.0)
     began, go_on, saved, save = threading.Event(), threading.Event(), [], kept._save

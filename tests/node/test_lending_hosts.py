@@ -9,9 +9,7 @@ from tests.node.lending.test_lending_policy import until
 from tests.node.lending_bench import Bench, member, new
 
 
-async def test_a_host_says_when_an_answer_passes_and_a_silent_one_keeps_nothing(
-    bench: Bench,
-) -> None:
+async def test_a_host_says_when_an_answer_passes_and_a_silent_one_keeps_nothing(bench: Bench) -> None:
     """Between two frames another machine may compute for long: no frame is no end."""
     bench.lending.host_answers(member().id, now=True)
     assert not bench.lending.answers()  # it has nothing here
@@ -28,9 +26,7 @@ async def test_a_host_says_when_an_answer_passes_and_a_silent_one_keeps_nothing(
     bench.lending.end()
 
 
-async def test_a_host_that_may_only_lend_from_now_on_is_told_while_its_layers_are_loaded(
-    bench: Bench,
-) -> None:
+async def test_a_host_that_may_only_lend_from_now_on_is_told_while_its_layers_are_loaded(bench: Bench) -> None:
     """Its link stays: without an answer it would wait for five minutes."""
     await bench.bring(pipeline := new())
     await bench.open(pipeline)

@@ -46,9 +46,7 @@ class Household:
 
     def _network(self, me: MachineId) -> Any:
         links = {
-            other: SimpleNamespace(
-                address=Address(f"10.0.0.{n}", 1), round_trip_seconds=None, through=None
-            )
+            other: SimpleNamespace(address=Address(f"10.0.0.{n}", 1), round_trip_seconds=None, through=None)
             for n, other in enumerate(MACHINES)
             if other != me
         }
@@ -65,9 +63,7 @@ class Household:
     async def measured(self, network: Any, machine: MachineId, way: Address) -> measured_paths.Path:
         self._probe(network.me, machine, way, MEASURE_SECONDS)
         self.whole[network.me, machine, way.host] += 1
-        return measured_paths.Path(
-            way, "10.0.0.99", Measured(self._trips(), 1e8, 1e8, End(LinkKind.ETHERNET))
-        )
+        return measured_paths.Path(way, "10.0.0.99", Measured(self._trips(), 1e8, 1e8, End(LinkKind.ETHERNET)))
 
     async def round_trips(self, network: Any, machine: MachineId, way: Address) -> RoundTrips:
         self._probe(network.me, machine, way, LOOK_SECONDS)
@@ -119,9 +115,7 @@ def household(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Household:
         return work()
 
     monkeypatch.setattr("app.node.links.link_registry.asyncio.to_thread", at_once)
-    monkeypatch.setattr(
-        link_registry, "LOOK_SECONDS", 300.0
-    )  # fewer rounds to count, the same rules
+    monkeypatch.setattr(link_registry, "LOOK_SECONDS", 300.0)  # fewer rounds to count, the same rules
     for me, book in made.books.items():
         for other in made.nets[me].links:
             book.connected(other)

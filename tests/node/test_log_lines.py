@@ -77,9 +77,7 @@ def test_what_is_no_such_line_stays_as_it_is(line: str) -> None:
         ("%s", (Reason("model_gone", {"name": "x"}),), "Reason(code='model_gone', facts={'name': 'x'})"),
     ],
 )  # fmt: skip
-def test_reasons_and_errors_are_told_as_sentences(
-    line: str, given: tuple[object, ...], told: str
-) -> None:
+def test_reasons_and_errors_are_told_as_sentences(line: str, given: tuple[object, ...], told: str) -> None:
     assert json.loads(JsonLines().format(record(line, *given)))["message"] == told
 
 
@@ -104,9 +102,7 @@ def test_no_line_tells_a_code_or_writes_an_error_itself() -> None:
                     found.append(f"{place}: a code")
                 case ast.FormattedValue(value=ast.Name(id="error" | "why")):
                     found.append(f"{place}: an error in an f-string")
-                case ast.Call(
-                    func=ast.Name(id="str" | "repr"), args=[ast.Attribute(attr="reason")]
-                ):
+                case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Attribute(attr="reason")]):
                     found.append(f"{place}: a reason by str")
     assert n_calls > 100
     assert not found, found

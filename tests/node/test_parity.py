@@ -40,9 +40,7 @@ async def test_f16_on_the_wire_changes_next_to_nothing(tmp_path: Path) -> None:
 
 
 async def load(host: NodeClient, **how: Any) -> None:
-    await host.work(
-        "POST", "/load", {"model": "guide", "context": CONTEXT, "users": AT_ONCE, **how}
-    )
+    await host.work("POST", "/load", {"model": "guide", "context": CONTEXT, "users": AT_ONCE, **how})
 
 
 async def answers(host: NodeClient, prompts: list[str], at_once: int) -> list[list[int]]:

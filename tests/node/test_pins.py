@@ -23,9 +23,7 @@ from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer, servin
 from tests.network.nodes import opened
 from tests.node.download_place import Place, catalogue_of, running
 
-PIN = Pin(
-    repository=REPOSITORY, file=FILE, revision=COMMIT, sha256="a" * 64, total_bytes=5, taken=1.0
-)
+PIN = Pin(repository=REPOSITORY, file=FILE, revision=COMMIT, sha256="a" * 64, total_bytes=5, taken=1.0)
 
 
 @pytest.fixture
@@ -42,9 +40,7 @@ def unknown(server: HubServer) -> Catalogue:
     return msgspec.structs.replace(listed, models=(msgspec.structs.replace(offer, revision=MAIN),))
 
 
-async def test_the_first_download_takes_the_hubs_hash_and_keeps_it(
-    server: HubServer, tmp_path: Path
-) -> None:
+async def test_the_first_download_takes_the_hubs_hash_and_keeps_it(server: HubServer, tmp_path: Path) -> None:
     place = Place(server, tmp_path / "first", unknown(server))
     async with running(place):
         begun = await place.start()
@@ -58,9 +54,7 @@ async def test_the_first_download_takes_the_hubs_hash_and_keeps_it(
     )  # fmt: skip
 
 
-async def test_the_next_one_asks_for_the_same_bytes_from_the_same_commit(
-    server: HubServer, tmp_path: Path
-) -> None:
+async def test_the_next_one_asks_for_the_same_bytes_from_the_same_commit(server: HubServer, tmp_path: Path) -> None:
     place = Place(server, tmp_path / "next", unknown(server))
     pin = msgspec.structs.replace(PIN, sha256=server.sha256, total_bytes=len(server.data))
     place.pins.keep(pin)
@@ -72,9 +66,7 @@ async def test_the_next_one_asks_for_the_same_bytes_from_the_same_commit(
     assert place.pins.of(REPOSITORY, FILE) == pin, "the first one stays"
 
 
-async def test_other_bytes_than_the_first_are_refused_in_one_sentence(
-    server: HubServer, tmp_path: Path
-) -> None:
+async def test_other_bytes_than_the_first_are_refused_in_one_sentence(server: HubServer, tmp_path: Path) -> None:
     place = Place(server, tmp_path / "other", unknown(server))
     place.pins.keep(msgspec.structs.replace(PIN, total_bytes=len(server.data)))
     async with running(place):
@@ -85,9 +77,7 @@ async def test_other_bytes_than_the_first_are_refused_in_one_sentence(
     assert not list(place.files.glob("*.gguf")), "nothing of it is used"
 
 
-async def test_a_file_that_the_catalogue_vouches_for_is_not_pinned(
-    server: HubServer, tmp_path: Path
-) -> None:
+async def test_a_file_that_the_catalogue_vouches_for_is_not_pinned(server: HubServer, tmp_path: Path) -> None:
     place = Place(server, tmp_path / "vouched", catalogue_of(server, server.sha256))
     place.pins.keep(PIN)  # of another time: the catalogue's own word counts
     async with running(place):
@@ -95,9 +85,7 @@ async def test_a_file_that_the_catalogue_vouches_for_is_not_pinned(
     assert (done["state"], done["hash_from"]) == ("done", "catalogue")
 
 
-async def test_machines_of_a_household_tell_each_other_what_they_took_first(
-    tmp_path: Path,
-) -> None:
+async def test_machines_of_a_household_tell_each_other_what_they_took_first(tmp_path: Path) -> None:
     pins = Pins(tmp_path / "pins.json")
     pins.keep(PIN)
     giving = ModelServer(

@@ -102,9 +102,9 @@ def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
     assert lost["reason"].startswith("hare")
     assert with_names(lost, household)["reason"] == "loft stopped computing its layers."
     assert with_names(trouble_json(None), household)["reason"] is None
-    assert machines_json(
-        apply(household, Doubted(hare, Reason("machine_heard_late", {"name": "hare"}))), hare
-    )["h"]["reason"].startswith("loft")
+    assert machines_json(apply(household, Doubted(hare, Reason("machine_heard_late", {"name": "hare"}))), hare)["h"][
+        "reason"
+    ].startswith("loft")
     back = Reason("lend_taken_back", {"machine": "hare", "why": ""})
     lends = Told(hare, "loft", "", 1, 1, 0, "paused", back)
     online = apply(apply(household, Came(hare, None)), lends)

@@ -65,9 +65,7 @@ async def test_three_nodes_say_what_the_whole_model_says(host: NodeClient) -> No
     assert answer["token_ids"] == tokens
 
 
-async def test_the_link_between_two_others_is_known_here(
-    pool: list[TestNode], host: NodeClient
-) -> None:
+async def test_the_link_between_two_others_is_known_here(pool: list[TestNode], host: NodeClient) -> None:
     """It is measured by one of the two, and told to the third."""
     await linked(pool[1], pool[2].ready["id"])
     await measured(pool[1], pool[2].ready["id"])
@@ -105,9 +103,7 @@ async def test_a_second_load_moves_nothing_and_a_moved_boundary_only_its_layers(
     model = next(m for m in (await host.get("/models"))["models"] if m["name"] == "random")
     layer = model["file_bytes"] / 8  # a little more than one layer takes
     fetched = [
-        (await host.work("POST", "/load", {"model": "random", "split": split}))["loaded"][
-            "fetched_bytes"
-        ]
+        (await host.work("POST", "/load", {"model": "random", "split": split}))["loaded"]["fetched_bytes"]
         for split in ([2, 2, 2, 2], [2, 2, 2, 2], [2, 3, 1, 2])
     ]
     assert 2 * layer < fetched[0] < 4 * layer  # the lenders' four layers, without the embedding
@@ -179,9 +175,7 @@ async def test_a_context_shorter_than_a_step_works(host: NodeClient) -> None:
 
 
 @pytest.mark.long
-async def test_an_answer_can_be_cancelled_and_leaves_nothing(
-    pool: list[TestNode], host: NodeClient
-) -> None:
+async def test_an_answer_can_be_cancelled_and_leaves_nothing(pool: list[TestNode], host: NodeClient) -> None:
     await load(host, [2, 2, 2, 2])
     order = {"prompt": QUESTION, "raw": True, "max_tokens": 900, "ignore_end": True}
     async with aclosing(host.stream("POST", "/ask", order)) as lines:
@@ -217,9 +211,7 @@ async def test_what_cannot_be_is_said_and_the_node_goes_on(
 
 
 @pytest.mark.long
-async def test_a_killed_worker_is_explained_and_the_answer_goes_on(
-    pool: list[TestNode], host: NodeClient
-) -> None:
+async def test_a_killed_worker_is_explained_and_the_answer_goes_on(pool: list[TestNode], host: NodeClient) -> None:
     await load(host, [2, 2, 2, 2], "f32")
     order = {"prompt": QUESTION, "raw": True, "max_tokens": 300, "ignore_end": True}
     undisturbed = await ask(host, **order | {"max_tokens": 60})  # the rest is time to be killed in
@@ -269,9 +261,7 @@ async def _event(content: Any) -> tuple[str, str, Json]:
 
 
 @pytest.mark.long
-async def test_a_family_that_is_not_proved_runs_whole_and_says_so(
-    host: NodeClient, tmp_path: Path
-) -> None:
+async def test_a_family_that_is_not_proved_runs_whole_and_says_so(host: NodeClient, tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "other.gguf", layers=4, architecture="xverse")
     await host.work("POST", "/models", {"path": str(path)})
     order = {"model": "other", "measure": False}
@@ -299,11 +289,7 @@ async def test_sixteen_answers_that_come_and_go_are_the_answers_alone(host: Node
             return await ask(host, prompt=prompt)
 
     together = await asyncio.gather(*map(one, prompts))
-    differ = [
-        p
-        for p, a, b in zip(prompts, alone, together, strict=True)
-        if a["token_ids"] != b["token_ids"]
-    ]
+    differ = [p for p, a, b in zip(prompts, alone, together, strict=True) if a["token_ids"] != b["token_ids"]]
     assert not differ, f"seed {SEED}: {differ}"
 
 
@@ -321,10 +307,7 @@ def test_a_small_lender_is_refused_with_both_numbers(tmp_path: Path) -> None:
 async def test_a_lender_that_stood_still_gives_back_what_the_lost_link_held(tmp_path: Path) -> None:
     """It has room for these layers once, and heard nothing of their end."""
     order = {"model": "guide", "split": [3, 2, 3]}
-    with (
-        node(tmp_path / "host", "host", "2GiB") as den,
-        node(tmp_path / "attic", "attic", "110MiB") as attic,
-    ):
+    with node(tmp_path / "host", "host", "2GiB") as den, node(tmp_path / "attic", "attic", "110MiB") as attic:
         pair(den, attic)
         async with den.client() as host:
             await host.work("POST", "/load", order)
@@ -353,9 +336,7 @@ async def test_a_node_that_is_killed_is_offline_and_returns(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-async def test_a_removed_machine_is_gone_in_seconds_and_comes_back_after_a_reset(
-    tmp_path: Path,
-) -> None:
+async def test_a_removed_machine_is_gone_in_seconds_and_comes_back_after_a_reset(tmp_path: Path) -> None:
     with node(tmp_path / "host", "host") as host:
         with node(tmp_path / "guest", "guest") as guest:
             pair(host, guest)
@@ -380,9 +361,7 @@ async def until(of: TestNode, holds: Any, within_s: float = 60) -> None:
 
 
 @pytest.mark.long
-async def test_two_nodes_cannot_share_a_home_and_one_that_dies_leaves_no_worker(
-    tmp_path: Path,
-) -> None:
+async def test_two_nodes_cannot_share_a_home_and_one_that_dies_leaves_no_worker(tmp_path: Path) -> None:
     with node(tmp_path / "one", "one") as one:
         second = one.run("node", "--port", "0", "--bind", "127.0.0.1")
         assert second.returncode == 1

@@ -72,9 +72,7 @@ async def until(holds: Callable[[], Awaitable[bool]], within_s: float = 60) -> N
             await asyncio.sleep(0.02)
 
 
-async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(
-    nodes: list[TestNode],
-) -> None:
+async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(nodes: list[TestNode]) -> None:
     den, attic = nodes
     asked = [question(n) for n in range(2 * EACH)]
     async with den.client() as host:
@@ -100,9 +98,7 @@ async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(
             assert [notice["state"] for notice in one["notices"]] == ["rebuilding", "continued"]
             assert "attic" in one["notices"][0]["text"]
             assert [stage["machine"] for stage in one["placement"]] == ["den"]
-        assert [one["notices"] for one in done if not one["recoveries"]] == [[]] * (
-            2 * EACH - len(moved)
-        )
+        assert [one["notices"] for one in done if not one["recoveries"]] == [[]] * (2 * EACH - len(moved))
 
         async def is_back() -> bool:
             held = (await host.get("/status"))["loaded"]["replicas"]
@@ -113,18 +109,13 @@ async def test_a_replica_killed_under_many_answers_takes_none_of_them_with_it(
         assert [one["token_ids"] for one in done] == [one["token_ids"] for one in whole[:8]]
 
 
-async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(
-    nodes: list[TestNode],
-) -> None:
+async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(nodes: list[TestNode]) -> None:
     den, attic = nodes
     async with den.client() as host, attic.client() as lender:
         if ((await host.get("/status"))["loaded"] or {}).get("shape") != "replicas":
             await host.work("POST", "/load", ORDER)
         begun = [f"Chat {n}. " + "How do I add a computer? " * 16 for n in range(4)]
-        chats = [
-            question(n, prompt=text, conversation=f"chat {n}", max_tokens=2)
-            for n, text in enumerate(begun)
-        ]
+        chats = [question(n, prompt=text, conversation=f"chat {n}", max_tokens=2) for n, text in enumerate(begun)]
         first = await asyncio.gather(*(ask(host, chat) for chat in chats))
         for chat, one in zip(chats, first, strict=True):
             again = await ask(host, chat | {"prompt": f"{chat['prompt']}{one['text']}!"})

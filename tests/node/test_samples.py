@@ -73,9 +73,7 @@ async def until(host: NodeClient, holds: Any) -> Json:
 
 
 @pytest.mark.long
-async def test_a_lender_that_gives_wrong_numbers_is_found_and_replaced(
-    pool: tuple[TestNode, TestNode],
-) -> None:
+async def test_a_lender_that_gives_wrong_numbers_is_found_and_replaced(pool: tuple[TestNode, TestNode]) -> None:
     den, attic = pool
     key = attic.ready["id"]
     async with den.client() as host:

@@ -24,9 +24,7 @@ def hold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stronghold]:
         yield made
 
 
-async def test_attacks_do_an_answer_no_harm(
-    hold: Stronghold, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_attacks_do_an_answer_no_harm(hold: Stronghold, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is served, nothing ends or logs a bug, and the answers stay the same (S1, S2, S6)."""
     monkeypatch.setattr(security, "QUIET_SECONDS", 0.5)
     monkeypatch.setattr(security, "REST_SECONDS", 0.5)

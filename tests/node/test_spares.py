@@ -110,9 +110,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         placing = place.placing(Lender(), stack)
         laid_ahead(placing, place.plan(1, 2, 1), closed)
         one.holds.placings.append(placing)
-        spare = sum(
-            stage.total_bytes for stage in placing.ahead(one.plan) if stage.machine == ATTIC
-        )
+        spare = sum(stage.total_bytes for stage in placing.ahead(one.plan) if stage.machine == ATTIC)
         assert spare > 0
         order = asked.LoadModel(model="two", split=[1, 2, 1], beside=True)
         await hosting.plan(order, lambda _: None)
@@ -128,9 +126,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         one.holds.placings.clear()
 
 
-async def test_what_is_lost_gets_the_spares_of_others_too(
-    hosting: ModelManager, scene: Scene, place: Place
-) -> None:
+async def test_what_is_lost_gets_the_spares_of_others_too(hosting: ModelManager, scene: Scene, place: Place) -> None:
     await load(hosting, "one", split=[1, 2, 1])
     await load(hosting, "two", beside=True)
     one, two = hosting.loaded

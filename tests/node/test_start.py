@@ -20,14 +20,7 @@ from app.machine.interfaces import Interface
 from app.machine.paths import Home
 from app.node import start
 from app.node.options import NodeOptions
-from app.node.start import (
-    _be_the_only_one,
-    _check,
-    _settings,
-    in_one_line,
-    say_awaited,
-    without_strangers_bytes,
-)
+from app.node.start import _be_the_only_one, _check, _settings, in_one_line, say_awaited, without_strangers_bytes
 from tests.node.pool import node
 
 
@@ -97,20 +90,12 @@ def test_a_start_refuses_to_lend_more_than_there_is() -> None:
 @pytest.mark.parametrize(
     ("error", "told", "keeps"),
     [
-        (
-            OSError(101, "Network is unreachable"),
-            "Error: [Errno 101] Network is unreachable",
-            False,
-        ),
+        (OSError(101, "Network is unreachable"), "Error: [Errno 101] Network is unreachable", False),
         (ValueError("a bug"), "Error", True),
     ],
 )
-def test_a_network_that_is_away_is_one_line_of_the_log(
-    error: Exception, told: str, keeps: bool
-) -> None:
-    record = logging.LogRecord(
-        "zeroconf", logging.WARNING, "", 1, "%s", ("Error",), (type(error), error, None)
-    )
+def test_a_network_that_is_away_is_one_line_of_the_log(error: Exception, told: str, keeps: bool) -> None:
+    record = logging.LogRecord("zeroconf", logging.WARNING, "", 1, "%s", ("Error",), (type(error), error, None))
     assert in_one_line(record)
     assert (record.getMessage(), record.exc_info is not None) == (told, keeps)
 
@@ -123,16 +108,12 @@ def test_the_log_keeps_no_bytes_of_strangers() -> None:
         except TransferEncodingError as error:
             raise web.RequestPayloadError("the cat sleeps") from error
     except web.RequestPayloadError:
-        record = logging.LogRecord(
-            "app", logging.ERROR, "", 1, "%s failed", ("/a",), sys.exc_info()
-        )
+        record = logging.LogRecord("app", logging.ERROR, "", 1, "%s failed", ("/a",), sys.exc_info())
     assert without_strangers_bytes(record)
     assert logging.Formatter("%(message)s").format(record) == "/a failed: RequestPayloadError"
 
 
-async def test_two_that_start_at_once_are_one_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_two_that_start_at_once_are_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither has said yet that it runs."""
     monkeypatch.setattr(start, "END_SECONDS", 0.0)
     monkeypatch.setattr(start, "ALIVE_SECONDS", 0.2)

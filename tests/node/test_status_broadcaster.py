@@ -41,9 +41,7 @@ async def test_who_holds_layers_of_what_is_asked_is_told_so_once_and_on_every_li
     monkeypatch.setattr("app.node.status_broadcaster.STATUS_SECONDS", 0.01)
     network = Links({one: Link(one) for one in (ATTIC, STUDIO)})
     asked: set[MachineId] = set()
-    telling = StatusBroadcaster(
-        lambda: STATUS, dict, cast("Network", network), lambda: frozenset(asked)
-    )
+    telling = StatusBroadcaster(lambda: STATUS, dict, cast("Network", network), lambda: frozenset(asked))
 
     async def after_news(n: int) -> list[tuple[MachineId, bool]]:
         telling.changed()

@@ -43,9 +43,7 @@ async def load(host: NodeClient, order: Json, **more: Any) -> Json:
     return dict((await host.work("POST", "/load", order | more))["loaded"])
 
 
-async def ask(
-    host: NodeClient, model: str | None, at_first: Callable[[], object] | None = None
-) -> Json:
+async def ask(host: NodeClient, model: str | None, at_first: Callable[[], object] | None = None) -> Json:
     """Its answer. at_first: called when its first word is there, and many are still to come."""
     order, is_first = ASK | {"model": model, "sampling": {"temperature": 0}}, True
     if at_first is not None:  # on a busy computer tokens are made faster than read
@@ -88,9 +86,7 @@ async def test_a_split_model_and_a_whole_one_answer_at_once_as_they_do_alone(
     assert [len(answer["stages"]) for answer in answers] == [1, 3, 1]
 
 
-async def test_a_program_s_request_goes_to_the_model_that_it_names(
-    pool: list[TestNode], host: NodeClient
-) -> None:
+async def test_a_program_s_request_goes_to_the_model_that_it_names(pool: list[TestNode], host: NodeClient) -> None:
     await load(host, SPLIT)
     await load(host, WHOLE, beside=True)
     api = await asyncio.to_thread(opened, pool[0])
@@ -136,9 +132,7 @@ async def test_tokens_are_those_of_the_model_that_is_named(host: NodeClient) -> 
 
 
 @pytest.mark.long
-async def test_a_lender_holds_layers_of_two_and_each_goes_for_itself(
-    pool: list[TestNode], host: NodeClient
-) -> None:
+async def test_a_lender_holds_layers_of_two_and_each_goes_for_itself(pool: list[TestNode], host: NodeClient) -> None:
     attic = pool[1].ready["id"]
 
     async def used() -> int:

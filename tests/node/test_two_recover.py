@@ -78,10 +78,7 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
         await host.post("/lending", {"memory_bytes": most, "limit_bytes": most})
         async with asyncio.TaskGroup() as group:
             answers = {name: Asked() for name in NAMES}
-            tasks = {
-                name: group.create_task(one.follow(host, name), name=name)
-                for name, one in answers.items()
-            }
+            tasks = {name: group.create_task(one.follow(host, name), name=name) for name, one in answers.items()}
 
             async def begun() -> bool:
                 return all(one.n_tokens for one in answers.values())
@@ -112,8 +109,5 @@ async def test_what_one_takes_of_this_machine_the_other_waits_for(pool: list[Tes
         assert "beside_no_room" not in codes  # what was planned was there to be taken
     recoveries = sum(one.done["recoveries"] for one in answers.values() if one.done)
     api = await asyncio.to_thread(opened, pool[0])
-    async with (
-        aiohttp.ClientSession(api.base, headers={"X-Api-Key": api.key}) as http,
-        http.get("/metrics") as page,
-    ):
+    async with aiohttp.ClientSession(api.base, headers={"X-Api-Key": api.key}) as http, http.get("/metrics") as page:
         assert samples(await page.text(), "recoveries_total") == [recoveries]

@@ -65,9 +65,7 @@ class Opinion:
     agreement: float  # share of the tokens that were the likeliest
 
 
-def opinions(
-    folder: Path, file: Path, answers: Sequence[tuple[Sequence[int], Sequence[int]]]
-) -> list[Opinion]:
+def opinions(folder: Path, file: Path, answers: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Opinion]:
     """What the whole model thinks of each answer to its prompt."""
     home = proof.home(folder)
     entry = home.shelf.import_file(file)

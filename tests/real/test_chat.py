@@ -68,14 +68,10 @@ def expected(api: Open, kept: Path) -> str:
 
 def by_the_binding(file: Path) -> str:
     """Greedy, from llama_cpp.Llama on the whole file."""
-    with closing(
-        binding.whole_model()(str(file), n_ctx=256, n_threads=1, flash_attn=True, verbose=False)
-    ) as model:
+    with closing(binding.whole_model()(str(file), n_ctx=256, n_threads=1, flash_attn=True, verbose=False)) as model:
         prompt = model.tokenize(RENDERED.encode(), add_bos=False, special=True)
         stream = model.generate(prompt, temp=0, top_k=1, repeat_penalty=1.0)
-        ids = itertools.takewhile(
-            lambda token: token != model.token_eos(), itertools.islice(stream, MOST_TOKENS)
-        )
+        ids = itertools.takewhile(lambda token: token != model.token_eos(), itertools.islice(stream, MOST_TOKENS))
         return str(model.detokenize(list(ids)).decode("utf-8", "ignore"))
 
 
@@ -104,9 +100,7 @@ def test_openais_client(api: Open, expected: str) -> None:
 def test_anthropics_client(api: Open, expected: str) -> None:
     with anthropic.Anthropic(api_key=api.key, base_url=api.base, max_retries=0) as client:
         more: Json = {"extra_body": {"temperature": 0}}
-        told: Any = client.messages.create(
-            model=MODEL, messages=ASKED, max_tokens=MOST_TOKENS, **more
-        )
+        told: Any = client.messages.create(model=MODEL, messages=ASKED, max_tokens=MOST_TOKENS, **more)
     assert "".join(block.text for block in told.content) == expected
     assert told.stop_reason == "max_tokens"
 

@@ -13,18 +13,13 @@ from tests.real.asking import SPLITS, Json, ask, begun, load, opinions_of
 from tests.real.words import BEGUN, PASSAGE, STORY
 
 FILES = [model.file for model in MODELS]
-MEAN_GAP, AGREEMENT = (
-    0.2,
-    0.85,
-)  # of tokens that were computed in other chunks, or came through a narrow wire
+MEAN_GAP, AGREEMENT = (0.2, 0.85)  # of tokens that were computed in other chunks, or came through a narrow wire
 SPREAD = ["den", "attic", "kitchen", "den"]
 
 
 @pytest.mark.parametrize("kv", ["f16", "q8_0"])
 @pytest.mark.parametrize("file", FILES)
-async def test_a_split_model_answers_as_the_whole_one(
-    nodes: list[TestNode], file: str, kv: str
-) -> None:
+async def test_a_split_model_answers_as_the_whole_one(nodes: list[TestNode], file: str, kv: str) -> None:
     async with nodes[0].client() as host:
         n_layers = sum(SPLITS[file])
         await load(host, file, split=[n_layers], kv=kv)
@@ -66,9 +61,7 @@ async def test_eight_answers_at_once_are_each_their_own(
 
 
 @pytest.mark.parametrize("file", FILES)
-async def test_a_later_turn_reuses_what_was_read(
-    nodes: list[TestNode], kept: Path, tmp_path: Path, file: str
-) -> None:
+async def test_a_later_turn_reuses_what_was_read(nodes: list[TestNode], kept: Path, tmp_path: Path, file: str) -> None:
     (first,) = await begun(kept / file, PASSAGE)
     async with nodes[0].client() as host:
         await load(host, file)

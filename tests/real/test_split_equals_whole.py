@@ -71,13 +71,8 @@ async def ids_of(entry: Entry, text: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("kv", list(KvType))
-async def test_every_cut_says_the_bits_of_the_whole(
-    entry: Entry, home: Home, workers: Workers, kv: KvType
-) -> None:
-    both = (
-        (await ids_of(entry, PASSAGE))[: proof.FIRST],
-        (await ids_of(entry, STORY))[: proof.SECOND],
-    )
+async def test_every_cut_says_the_bits_of_the_whole(entry: Entry, home: Home, workers: Workers, kv: KvType) -> None:
+    both = ((await ids_of(entry, PASSAGE))[: proof.FIRST], (await ids_of(entry, STORY))[: proof.SECOND])
     cuts = CUTS[Path(entry.path).name]
     assert {len(one) + 1 for one in cuts} == {2, 3, 4}
     with_kv = Home(home.shelf, home.stages, kv)
@@ -112,9 +107,7 @@ def greedy(line: Line, prompt: Sequence[int]) -> list[Scores]:
 def by_the_binding(entry: Entry, prompt: Sequence[int], flash: bool) -> list[Scores]:
     """The same from llama_cpp.Llama."""
     llama, first = binding.load(), CHUNKS[0]
-    with closing(
-        binding.whole_model()(entry.path, n_ctx=512, n_threads=1, flash_attn=flash, verbose=False)
-    ) as model:
+    with closing(binding.whole_model()(entry.path, n_ctx=512, n_threads=1, flash_attn=flash, verbose=False)) as model:
 
         def last() -> Scores:
             row = llama.llama_get_logits_ith(model.ctx, -1)

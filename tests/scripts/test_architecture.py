@@ -42,9 +42,7 @@ def test_a_page_with_other_duties_and_numbers_of_files_is_not_stale() -> None:
 
 
 def test_the_page_names_files_that_exist() -> None:
-    named = re.findall(
-        r"`((?:app|backends|docs|resources|scripts|tests)/[\w/.-]+)`", PAGE.read_text("utf-8")
-    )
+    named = re.findall(r"`((?:app|backends|docs|resources|scripts|tests)/[\w/.-]+)`", PAGE.read_text("utf-8"))
     assert len(named) > 20
     assert not [name for name in sorted(set(named)) if not (PROJECT / name).exists()]
 

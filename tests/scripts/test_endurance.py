@@ -118,9 +118,7 @@ def test_a_reading_is_of_this_process(qapp: QApplication) -> None:
     assert not said.warnings
 
 
-def test_a_long_slot_is_seen_and_named_and_waiting_is_none(
-    qtbot: QtBot, qapp: QApplication
-) -> None:
+def test_a_long_slot_is_seen_and_named_and_waiting_is_none(qtbot: QtBot, qapp: QApplication) -> None:
     watch = Watch(qapp)
     worked: list[float] = []
 

@@ -29,12 +29,8 @@ def wheel(folder: Path, package: str, files: dict[str, bytes]) -> str:
     with zipfile.ZipFile(path, "w") as made:
         for inside, data in files.items():
             made.writestr(f"{name}/{inside}", data)
-        made.writestr(
-            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
-        )
-        made.writestr(
-            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        made.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        made.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         made.writestr(f"{about}/RECORD", "")
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -60,15 +56,11 @@ def lock(tmp_path: Path, index: Path) -> Path:
         "some-part2": wheel(index, "some-part2", {"a.part01": SECOND}),
     }
     path = tmp_path / "real.txt"
-    path.write_text(
-        "".join(f"{name}==1.0 \\\n    --hash=sha256:{one}\n" for name, one in hashes.items())
-    )
+    path.write_text("".join(f"{name}==1.0 \\\n    --hash=sha256:{one}\n" for name, one in hashes.items()))
     return path
 
 
-def test_parts_become_one_file_and_are_fetched_once(
-    tmp_path: Path, index: Path, lock: Path
-) -> None:
+def test_parts_become_one_file_and_are_fetched_once(tmp_path: Path, index: Path, lock: Path) -> None:
     kept = tmp_path / "kept"
     fetch(WHOLE, kept, lock)
     assert (kept / "whole.gguf").read_bytes() == FIRST + SECOND
@@ -88,9 +80,7 @@ def test_a_file_that_was_damaged_is_made_anew(tmp_path: Path, lock: Path) -> Non
     assert (kept / "whole.gguf").read_bytes() == FIRST + SECOND
 
 
-def test_a_stopped_run_goes_on_with_the_package_that_is_missing(
-    tmp_path: Path, index: Path, lock: Path
-) -> None:
+def test_a_stopped_run_goes_on_with_the_package_that_is_missing(tmp_path: Path, index: Path, lock: Path) -> None:
     kept, second = tmp_path / "kept", index / "some_part2-1.0-py3-none-any.whl"
     away = second.rename(tmp_path / second.name)
     with pytest.raises(Trouble, match="The package index does not have some-part2"):

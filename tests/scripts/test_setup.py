@@ -13,17 +13,7 @@ import psutil
 import pytest
 
 from scripts import processor, setup, trouble
-from scripts.progress import (
-    LOG_EVERY_SECONDS,
-    Share,
-    Teller,
-    View,
-    clock_face,
-    compiled,
-    doing,
-    end,
-    run,
-)
+from scripts.progress import LOG_EVERY_SECONDS, Share, Teller, View, clock_face, compiled, doing, end, run
 from scripts.trouble import Trouble, check_disk, explained
 
 
@@ -56,9 +46,7 @@ def test_pip_lines_are_read(line: str, said: str | None) -> None:
     assert doing(line) == said
 
 
-@pytest.mark.parametrize(
-    ("seconds", "face"), [(0, "0:00"), (7.9, "0:07"), (271, "4:31"), (3723, "1:02:03")]
-)
+@pytest.mark.parametrize(("seconds", "face"), [(0, "0:00"), (7.9, "0:07"), (271, "4:31"), (3723, "1:02:03")])
 def test_clock_face(seconds: float, face: str) -> None:
     assert clock_face(seconds) == face
 
@@ -127,10 +115,7 @@ def test_what_a_command_started_ends_with_it() -> None:
     [
         ("OSError: [Errno 28] No space left on device", trouble.DISK_FULL),
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS", trouble.WRONG_HASH),
-        (
-            "Retrying after 'NewConnectionError(…)'\nERROR: No matching distribution found for rich",
-            trouble.NO_NETWORK,
-        ),
+        ("Retrying after 'NewConnectionError(…)'\nERROR: No matching distribution found for rich", trouble.NO_NETWORK),
         ("ERROR: No matching distribution found for aiohttp==3.14.5", trouble.NOT_OFFERED),
         ("g++: fatal error: Killed signal terminated program cc1plus", trouble.NO_MEMORY),
         ("No CMAKE_CXX_COMPILER could be found.", explained("CMAKE_C_COMPILER")),
@@ -211,10 +196,7 @@ def test_stamps_change_with_what_they_depend_on() -> None:
         (set(), ""),
         ({"avx2", "avx512f"}, ""),  # not all that AVX512 stands for
         ({"avx2", "avx_vnni", "amx_int8", "amx_tile"}, " -DGGML_AVX_VNNI=ON"),
-        (
-            AVX512 | {"avx512_vnni"},
-            " -DGGML_AVX512=ON -DGGML_AVX512_VNNI=ON",
-        ),
+        (AVX512 | {"avx512_vnni"}, " -DGGML_AVX512=ON -DGGML_AVX512_VNNI=ON"),
     ],
 )
 def test_the_engine_is_compiled_for_what_the_processor_can_do(known: set[str], more: str) -> None:
@@ -242,9 +224,7 @@ def test_the_processor_here_is_read() -> None:
     assert processor.features() or platform.machine() not in ("x86_64", "AMD64")
 
 
-def test_an_unreadable_stamp_file_means_start_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_stamp_file_means_start_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps.json")
     assert setup.read_stamps() == {}
     setup.write_stamps({"engine": "1"})
@@ -288,9 +268,7 @@ def test_an_old_python_is_told_so_in_one_sentence(project: Path) -> None:
         "import sys; sys.version_info = (3, 9, 2); sys.argv = ['setup']\n"
         f"exec(compile(open({str(project / 'scripts' / 'setup.py')!r}).read(), 'setup.py', 'exec'))"
     )
-    asked = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert asked.returncode == 1
     assert asked.stderr.startswith("Poolhouse needs Python 3.11 or newer; this is 3.9.")
     assert asked.stderr.count("\n") == 1

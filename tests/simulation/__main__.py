@@ -49,9 +49,7 @@ def main() -> None:
     words.add_argument("--from", dest="first", type=int, default=0, help="the first of many")
     words.add_argument("--count", type=int, default=0, help="how many")
     words.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    words.add_argument(
-        "--minutes", type=float, default=float("inf"), help="begin nothing after so many"
-    )
+    words.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing after so many")
     words.add_argument("--batch", type=int, nargs=2, help="a first seed and how many: as JSON")
     words.add_argument("--resume", action="store_true", help="leave out what the book has")
     given = words.parse_args()

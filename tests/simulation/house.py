@@ -43,9 +43,7 @@ async def opened(splits: Sequence[Sequence[int]], **how: Any) -> AsyncIterator[H
                 task.cancel()
 
 
-async def _kept(
-    house: House, place: int, sizes: Sequence[int], several: bool, ready: asyncio.Event, how: Any
-) -> None:
+async def _kept(house: House, place: int, sizes: Sequence[int], several: bool, ready: asyncio.Event, how: Any) -> None:
     replicas = house.replicas
     while not replicas.drop_if_over():
         try:

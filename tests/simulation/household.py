@@ -58,9 +58,7 @@ class Household:
         self._id = household_of(first)
         self._log = merge(Log(self._id), [first], _verified, _fit).log
         self._known: dict[str, Log] = {}
-        self._lost_at: dict[
-            str, float
-        ] = {}  # when a lender learnt that the host may use it no more
+        self._lost_at: dict[str, float] = {}  # when a lender learnt that the host may use it no more
         self._ports: dict[bytes, MemberPort] = {}
         self.away: set[str] = set()  # machines that are off, with all they had
         self.answers = StageAnswers()  # as the host waits for them
@@ -101,9 +99,7 @@ class Household:
         """Returns when everybody has heard of it."""
         lenders = [one.machine for built in house.pools.values() for one in built.lenders]
         if kind == "only_lends":
-            body: Body = SetRoles(
-                self._id, _id(HOST), next_turn(self._log, _id(HOST)), (Role.LENDER,)
-            )
+            body: Body = SetRoles(self._id, _id(HOST), next_turn(self._log, _id(HOST)), (Role.LENDER,))
         else:
             who = self.chance.choice(lenders) if kind == "remove_lender" and lenders else HOST
             body = Remove(self._id, _id(who), ())
@@ -113,9 +109,7 @@ class Household:
                 late_s = self.chance.choice(HEARD_S) * self.chance.random()
                 group.create_task(self._heard(name, house, late_s, now), name=f"tell {name}")
 
-    async def _heard(
-        self, name: str, house: House, late_s: float, now: Callable[[], float]
-    ) -> None:
+    async def _heard(self, name: str, house: House, late_s: float, now: Callable[[], float]) -> None:
         """As node/node.py follows a change of its members."""
         await asyncio.sleep(late_s)
         before, self._known[name] = self.members(name), self._log
@@ -250,9 +244,7 @@ class MemberPort(Port):
         host, name = self._host(), self.name
         if Role.HOST not in host.roles:  # the manifest that goes before it is refused
             raise Refused("role_missing", name=host.name)
-        with self.household.answers.expect(
-            _id(name), PipelineId(bytes.fromhex(order.pipeline))
-        ) as ready:
+        with self.household.answers.expect(_id(name), PipelineId(bytes.fromhex(order.pipeline))) as ready:
             await self.lending.open(host, order, _Send(self.household, name))
             try:
                 await ready()

@@ -71,9 +71,7 @@ class Tally:
             "of those who asked later": (self.late_finished, LATE_LEAST * self.late),
         }  # fmt: skip
         return ", ".join(
-            f"{who} {got} were answered, less than {least:.0f}"
-            for who, (got, least) in found.items()
-            if got < least
+            f"{who} {got} were answered, less than {least:.0f}" for who, (got, least) in found.items() if got < least
         )
 
 

@@ -18,9 +18,7 @@ Flying = asyncio.PriorityQueue[tuple[float, int, bytes]]
 class Network:
     """All that is between the host and its lenders."""
 
-    def __init__(
-        self, loop: VirtualLoop, chance: random.Random, usual_s: float, *, flushes: bool = False
-    ) -> None:
+    def __init__(self, loop: VirtualLoop, chance: random.Random, usual_s: float, *, flushes: bool = False) -> None:
         """flushes: what was sent over a connection that is closed is on its way still, as systems have it."""
         self._loop, self._chance, self._usual_s, self.flushes = loop, chance, usual_s, flushes
         self._open_at = self._sound_at = 0.0

@@ -77,8 +77,7 @@ def section(batches: Sequence[Batch]) -> str:
         text += f"\n{'Commits' if len(commits) > 1 else 'Commit'} {', '.join(commits)}.\n"
         text += PLAYED + _played(batches)
     text += SEEDS + "".join(
-        f"| {one.seed} | {one.what} | {one.commit} | {one.shows} | `{one.test}` |\n"
-        for one in FOUND
+        f"| {one.seed} | {one.what} | {one.commit} | {one.shows} | `{one.test}` |\n" for one in FOUND
     )
     return text
 

@@ -20,12 +20,7 @@ class Process:
     """What asyncio gives the app as a subprocess transport."""
 
     def __init__(
-        self,
-        loop: VirtualLoop,
-        protocol: Any,
-        pid: int,
-        slept: list[float],
-        open_s: Callable[[], float],
+        self, loop: VirtualLoop, protocol: Any, pid: int, slept: list[float], open_s: Callable[[], float]
     ) -> None:
         self.pid = pid
         self.computed_at: list[float] = []

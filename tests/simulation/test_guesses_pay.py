@@ -57,9 +57,7 @@ def off(asked: Request) -> Request:
     return replace(asked, guesses=False)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "least"), [((2, 4, 2), 1.6), ((2, 3, 2, 1), 2.0), ((3, 4, 1), 1.5)]
-)
+@pytest.mark.parametrize(("sizes", "least"), [((2, 4, 2), 1.6), ((2, 3, 2, 1), 2.0), ((3, 4, 1), 1.5)])
 def test_a_text_that_repeats_is_as_quick_as_the_slowest_machine(sizes: Sizes, least: float) -> None:
     loop = replace(ON, sampling=LOOP)
     warm, plain, guessed = measured(sizes, ON, off(loop), loop)

@@ -38,9 +38,7 @@ def test_an_answer_outlives_a_machine_that_is_gone_with_all_it_had() -> None:
     assert sum(bool(one.finish and one.finish.figures.recoveries) for one in asked) >= 5
 
 
-def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """I3 is looked at in every story: where a lender does not follow its household, they go wrong."""
     for seed in DEMOTED:
         check(told(seed, only=[MEMBERS]))

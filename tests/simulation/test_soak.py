@@ -23,9 +23,7 @@ def test_what_was_played_is_not_played_again() -> None:
     assert soak.batches(100, 100, [batch(100)]) == []
 
 
-def test_a_seed_that_goes_wrong_is_told_and_the_others_are_played(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_seed_that_goes_wrong_is_told_and_the_others_are_played(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrongly(seed: int) -> Story:
         if seed == 1:
             raise ZeroDivisionError("in the story")

@@ -92,11 +92,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _made(
-    loop: asyncio.AbstractEventLoop,
-    work: Any,
-    *,
-    name: str | None = None,
-    context: contextvars.Context | None = None,
+    loop: asyncio.AbstractEventLoop, work: Any, *, name: str | None = None, context: contextvars.Context | None = None
 ) -> asyncio.Task[Any]:
     return _Task(work, loop=loop, name=name, context=context)
 
@@ -141,9 +137,7 @@ def running(loop: VirtualLoop) -> Iterator[list[float]]:
         for cell in _clocks_of_fields(n_modules):
             patch.setattr(cell, "cell_contents", loop.time)
         for function in _with_clock_as_default(n_modules):
-            given = (
-                loop.time if value is time.monotonic else value for value in function.__defaults__
-            )
+            given = (loop.time if value is time.monotonic else value for value in function.__defaults__)
             patch.setattr(function, "__defaults__", tuple(given))
         patch.setattr(time, "monotonic", loop.time)
         patch.setattr(time, "time", loop.wall_clock)

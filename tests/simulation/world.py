@@ -38,9 +38,7 @@ NOBODYS = 1 << 30  # ids of processes that no system gives
 WHOLE = (8,)  # on another machine, beside the split
 ALONE = 0.7  # of the stories: one split and no replica
 SPLITS = ((2, 4, 2), (1, 3, 3, 1), (3, 2, 2, 1))
-STAYS = (
-    0.5  # of the stories: what is not lost serves on in a new epoch, instead of being loaded anew
-)
+STAYS = 0.5  # of the stories: what is not lost serves on in a new epoch, instead of being loaded anew
 PATHS = ("fake:seconds_per_layer=0.002", "fake:seconds_per_layer=0.01,seconds_per_row=0.0002")
 CREATIVE = Sampling(temperature=50.0, top_k=0, top_p=1.0, min_p=0.0, seed=11, repeat_penalty=1.2)
 LATEST_S = 1500.0  # no answer may take longer, whatever happens: 3 recoveries, each may wait 600 s for memory
@@ -107,9 +105,7 @@ def told(seed: int, only: Sequence[str] = (), *, renews: bool = False) -> Story:
 class World:
     """The household of one story."""
 
-    def __init__(
-        self, seed: int, chance: random.Random, loop: VirtualLoop, slept: list[float], renews: bool
-    ) -> None:
+    def __init__(self, seed: int, chance: random.Random, loop: VirtualLoop, slept: list[float], renews: bool) -> None:
         self._seed, self._chance, self._loop, self._slept = seed, chance, loop, slept
         self._renews, self._n_renewed = renews, 0
         self._network = Network(loop, chance, chance.choice((0.0002, 0.002, 0.05)), flushes=renews)
@@ -152,9 +148,7 @@ class World:
     def spawn(self, loop: VirtualLoop, protocol: object) -> Process:
         """A worker is started."""
         pid = NOBODYS + len(self._processes)
-        process = Process(
-            loop, protocol, pid, self._slept, lambda: self._disk_s * self._chance.random()
-        )
+        process = Process(loop, protocol, pid, self._slept, lambda: self._disk_s * self._chance.random())
         self._processes.append(process)
         return process
 
@@ -185,9 +179,7 @@ class World:
                 trouble = group.create_task(self._trouble(house, only), name="trouble")
                 changes = group.create_task(self._change(house, only), name="members")
                 owners = group.create_task(self._owners(house, only), name="owners")
-                listening = [
-                    group.create_task(self._listen(house, one), name="listen") for one in heard
-                ]
+                listening = [group.create_task(self._listen(house, one), name="listen") for one in heard]
                 await asyncio.wait(listening, timeout=LATEST_S)
                 if house.replicas.lost is None:  # else the node loads it for the next question
                     late = self._person()
@@ -196,9 +188,7 @@ class World:
                     await asyncio.sleep(self._later.choice((0.0, 3.0)))
                     listening.append(group.create_task(self._listen(house, late), name="later"))
                     await asyncio.wait(listening, timeout=LATEST_S)
-                story = Story(
-                    self._seed, heard, self._deeds, self._loop.now - began, self._n_renewed
-                )
+                story = Story(self._seed, heard, self._deeds, self._loop.now - began, self._n_renewed)
                 assert all(task.done() for task in listening), f"no end in time: {story}"
                 trouble.cancel()
                 changes.cancel()

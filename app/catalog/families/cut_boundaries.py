@@ -14,9 +14,7 @@ from app.core.planner.cuts import RunRules, reachable
 LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; GigaChat 3, Kanana 2
 
 
-def boundaries(
-    header: Header, architecture: str, n_vocab: int
-) -> tuple[tuple[int, ...], RunRules, Reason | None]:
+def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[int, ...], RunRules, Reason | None]:
     """Where a model may be cut, and what a run must hold; or nowhere, and why.
 
     Raises BadInput for metadata that cannot be.
@@ -49,9 +47,7 @@ def unproved(header: Header, architecture: str) -> Reason | None:
 
 def unproved_stage(architecture: str) -> Reason | None:
     """Why nobody lends for such a stage. Whether it was cut rightly, its host alone can know."""
-    return (
-        None if architecture in FAMILIES else Reason("whole_family", {"architecture": architecture})
-    )
+    return None if architecture in FAMILIES else Reason("whole_family", {"architecture": architecture})
 
 
 def is_lite(header: Header, n_vocab: int) -> bool:

@@ -103,17 +103,8 @@ def stand_in(kind: str) -> ModelShape:
         "attention.head_count": HEADS,
         "attention.head_count_kv": KV_HEADS,
     }
-    settings = [
-        Setting(f"llama.{key}", tensor_types.U32, (n,), is_list=False) for key, n in values.items()
-    ]
-    settings.append(
-        Setting(
-            "llama.attention.layer_norm_rms_epsilon",
-            tensor_types.F32_VALUE,
-            (2**-16,),
-            is_list=False,
-        )
-    )
+    settings = [Setting(f"llama.{key}", tensor_types.U32, (n,), is_list=False) for key, n in values.items()]
+    settings.append(Setting("llama.attention.layer_norm_rms_epsilon", tensor_types.F32_VALUE, (2**-16,), is_list=False))
     one = LayerKind(tuple(layer))
     return ModelShape(
         "llama",

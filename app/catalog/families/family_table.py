@@ -44,9 +44,7 @@ class Recurrent:
 
     period: int = 0  # all but the last of each period; 0: see below
     everywhere: bool = False  # beside attention, in every layer
-    no_ffn: bool = (
-        False  # those without KV heads and without feed-forward, else those without KV heads
-    )
+    no_ffn: bool = False  # those without KV heads and without feed-forward, else those without KV heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +57,9 @@ class Family:
     recurrent: Recurrent | None = None
     step: Callable[[Header], int] = lambda _: 1  # cuts are at multiples of it
     starts: Callable[[Header, int], bool] = lambda _, __: True  # whether a run may begin there
-    not_long: tuple[
-        int, ...
-    ] = ()  # numbers of layers by which the engine would take it for another
+    not_long: tuple[int, ...] = ()  # numbers of layers by which the engine would take it for another
     unproved: Unproved = lambda _: False  # whether this model is outside what was proved
-    varies: tuple[
-        str, ...
-    ] = ()  # lists of per_layer.py whose values were proved to differ by layer
+    varies: tuple[str, ...] = ()  # lists of per_layer.py whose values were proved to differ by layer
     planes: int = 1  # positions of each hidden state that enters
     entry_scaled: bool = False  # the host multiplies looked-up embeddings by sqrt(width)
     turns: bool = False  # F5 changes which rows a position turns together

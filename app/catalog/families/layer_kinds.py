@@ -45,10 +45,7 @@ def recurrents(header: Header, family: Family) -> Kinds | None:
             return listed
         period = header.integer(named(header, INTERVAL), 1, MAX_LAYERS, kind.period)
         return tuple((layer + 1) % period != 0 for layer in range(n))
-    heads, ffn = (
-        _numbers(header, "attention.head_count_kv"),
-        _numbers(header, "feed_forward_length"),
-    )
+    heads, ffn = (_numbers(header, "attention.head_count_kv"), _numbers(header, "feed_forward_length"))
     if kind.no_ffn:
         return tuple(not h and not f for h, f in zip(heads, ffn, strict=True))
     return tuple(not h for h in heads)

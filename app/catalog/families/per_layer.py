@@ -30,11 +30,7 @@ WITHOUT_PREFIX = frozenset({"xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xie
 # What llama.cpp wants so many values of, and refuses a file with another number: where a file ends with
 # blocks that predict further tokens, of each block these, of each layer that a token passes those. Of the
 # other lists it takes what there is.
-EACH_BLOCK = frozenset(PER_LAYER[:5]) | {
-    "attention.recurrent_layers",
-    "swiglu_clamp_exp",
-    "swiglu_clamp_shexp",
-}
+EACH_BLOCK = frozenset(PER_LAYER[:5]) | {"attention.recurrent_layers", "swiglu_clamp_exp", "swiglu_clamp_shexp"}
 EACH_LAYER = WITHOUT_PREFIX | {"attention.indexer.types"}
 FOR_ALL = frozenset({"rope.dimension_sections"})  # lists that every stage takes whole
 
@@ -44,9 +40,7 @@ def is_per_layer(header: Header, key: str) -> bool:
     if not header.entries[key].is_array:
         return False
     prefix = f"{header.text('general.architecture')}."
-    return key in WITHOUT_PREFIX or (
-        key.startswith(prefix) and key.removeprefix(prefix) in PER_LAYER
-    )
+    return key in WITHOUT_PREFIX or (key.startswith(prefix) and key.removeprefix(prefix) in PER_LAYER)
 
 
 def strange_lists(header: Header) -> list[str]:
@@ -55,9 +49,7 @@ def strange_lists(header: Header) -> list[str]:
     return [
         key
         for key, value in header.entries.items()
-        if value.is_array
-        and key.startswith(prefix)
-        and key.removeprefix(prefix) not in (*PER_LAYER, *FOR_ALL)
+        if value.is_array and key.startswith(prefix) and key.removeprefix(prefix) not in (*PER_LAYER, *FOR_ALL)
     ]
 
 

@@ -23,9 +23,7 @@ def number(header: Header, name: str, default: int = 0) -> int:
     key = named(header, name)
     value = header.entries.get(key)
     if value is not None and value.is_array:
-        if (
-            value.count > MAX_LAYERS or value.kind not in tensor_types.INTEGERS
-        ):  # before any of it is read
+        if value.count > MAX_LAYERS or value.kind not in tensor_types.INTEGERS:  # before any of it is read
             return default
         found = set(header.items(key))
         alike = found.pop() if len(found) == 1 else default
@@ -74,10 +72,7 @@ def image_planes(header: Header) -> bool:
 
 def per_layer_embeddings(header: Header) -> bool:
     """Later layers need the token ids, or KV of earlier ones."""
-    return (
-        number(header, "embedding_length_per_layer_input") > 0
-        or number(header, "attention.shared_kv_layers") > 0
-    )
+    return number(header, "embedding_length_per_layer_input") > 0 or number(header, "attention.shared_kv_layers") > 0
 
 
 def moe_step(header: Header) -> int:

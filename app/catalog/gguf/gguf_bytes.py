@@ -10,9 +10,7 @@ from app.catalog.gguf.gguf_check import aligned
 
 
 def header_bytes(
-    alignment: int,
-    entries: Sequence[bytes],
-    tensors: Sequence[tuple[str, tuple[int, ...], int, int]],
+    alignment: int, entries: Sequence[bytes], tensors: Sequence[tuple[str, tuple[int, ...], int, int]]
 ) -> bytes:
     """All that stands before the tensors, not padded.
 

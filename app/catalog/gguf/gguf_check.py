@@ -71,9 +71,7 @@ def _read_one(path: Path) -> Header:
     except FileNotFoundError:
         raise BadInput("file_missing", path=str(path)) from None
     except OSError as error:
-        raise BadInput(
-            "file_unreadable", path=str(path), why=error.strerror or str(error)
-        ) from None
+        raise BadInput("file_unreadable", path=str(path), why=error.strerror or str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

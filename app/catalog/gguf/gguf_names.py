@@ -13,17 +13,7 @@ _QUANT = re.compile(
 MAX_PARTS = 1000  # as many as are read
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 # The best first: good answers for the room they take, and made for every processor.
-_LIKED = (
-    "Q4_K_M",
-    "MXFP4",
-    "MXFP4_MOE",
-    "UD-Q4_K_XL",
-    "Q4_K_S",
-    "Q4_0",
-    "IQ4_XS",
-    "Q5_K_M",
-    "Q8_0",
-)
+_LIKED = ("Q4_K_M", "MXFP4", "MXFP4_MOE", "UD-Q4_K_XL", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q8_0")
 NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files beside a model that are not one
 
 

@@ -29,9 +29,7 @@ def card_of(path: Path) -> Card:
     """Read the header. Raises BadInput."""
     header = read_header(part_paths(path)[0])
     single = {
-        key: header.items(key)[0]
-        for key, value in header.entries.items()
-        if not value.is_array and key != TEMPLATE
+        key: header.items(key)[0] for key, value in header.entries.items() if not value.is_array and key != TEMPLATE
     }
     entries = {
         key: shown(value, MOST_TEXT) if isinstance(value, str) else value

@@ -57,9 +57,7 @@ def _check_rope(header: Header, architecture: str) -> None:
     """Values are turned in pairs; where positions have planes, there is a pair for each (F5)."""
     family = FAMILIES.get(architecture)
     least = 0
-    if (
-        family is not None
-    ):  # with nothing to turn, the engine does not come to an end in some of these
+    if family is not None:  # with nothing to turn, the engine does not come to an end in some of these
         least = PLANE_VALUES if family.planes > 1 else PAIR
     for name in ("count", "count_swa"):
         key = f"{architecture}.rope.dimension_{name}"
@@ -270,9 +268,7 @@ def _vocabulary(header: Header, width: int) -> int:
     return shape[1]
 
 
-def _kv_bytes_per_token(
-    header: Header, architecture: str, n_layers: int, width: int
-) -> tuple[int, ...]:
+def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width: int) -> tuple[int, ...]:
     """Keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
     n_blocks = variants.n_blocks(header)
@@ -284,8 +280,7 @@ def _kv_bytes_per_token(
     if default == 0:
         raise header.odd(key, f"{max(heads)} heads for width {width}")
     lengths = [
-        header.integer(f"{architecture}.attention.{part}_length", 1, MAX_WIDTH, default)
-        for part in ("key", "value")
+        header.integer(f"{architecture}.attention.{part}_length", 1, MAX_WIDTH, default) for part in ("key", "value")
     ]
     return tuple(n * sum(lengths) * KV_VALUE_BYTES for n in heads_kv[:n_layers])
 
@@ -293,9 +288,7 @@ def _kv_bytes_per_token(
 def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
     """Whether keys and values of a head are whole blocks. Source: llama_init_from_model. Where the file
     does not say how long they are in a sliding window, they are as elsewhere."""
-    heads = header.integers(
-        f"{architecture}.attention.head_count", variants.n_blocks(header), 0, MAX_HEADS
-    )
+    heads = header.integers(f"{architecture}.attention.head_count", variants.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
     for name in ("attention.key_length", "attention.value_length"):
         everywhere = variants.number(header, name, default)

@@ -144,13 +144,7 @@ class _OwnLayers:
         """Bytes of weights that one row needs, of experts those it picks."""
         share = _picked(self.header, self.model)
         return [
-            max(
-                1.0,
-                sum(
-                    tensor_bytes(one) * (share[at] if EXPERTS in one.name else 1.0)
-                    for one in kind.tensors
-                ),
-            )
+            max(1.0, sum(tensor_bytes(one) * (share[at] if EXPERTS in one.name else 1.0) for one in kind.tensors))
             for at, kind in enumerate(self.kinds)
         ]
 

@@ -19,9 +19,7 @@ MAX_URL = 8192  # signed addresses are long
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_FILE = re.compile(
-    r"(?:[A-Za-z0-9][A-Za-z0-9._+ -]{0,199}/){0,4}[A-Za-z0-9][A-Za-z0-9._+ -]{0,199}"
-)
+_FILE = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._+ -]{0,199}/){0,4}[A-Za-z0-9][A-Za-z0-9._+ -]{0,199}")
 MAIN = "main"
 
 
@@ -37,9 +35,7 @@ class Hub:
         endpoint = environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUB
         try:
             parts = urlsplit(endpoint)
-            safe = parts.scheme == "https" or (
-                parts.scheme == "http" and parts.hostname in LOOPBACK
-            )
+            safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
             named = bool(parts.hostname) and parts.port != 0  # an odd port is a ValueError, too
             good = safe and named and not parts.username and not parts.query
         except ValueError:

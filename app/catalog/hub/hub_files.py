@@ -85,9 +85,7 @@ def new_session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=trusting()),
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
-        ),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS),
         headers={"User-Agent": f"poolhouse/{__version__}", "Accept-Encoding": "identity"},
         auto_decompress=False,
         trust_env=False,
@@ -102,9 +100,7 @@ class HubFiles:
         self._session = session
 
     @asynccontextmanager
-    async def opened(
-        self, asked: Asked, start: int, token: str | None
-    ) -> AsyncGenerator[Body, None]:
+    async def opened(self, asked: Asked, start: int, token: str | None) -> AsyncGenerator[Body, None]:
         """The bytes from `start` on; the answer may begin at 0 all the same.
 
         Raises AppError, and aiohttp's errors where the line breaks.

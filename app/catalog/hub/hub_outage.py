@@ -82,9 +82,7 @@ class Lookout:
         source = self._place.host
         if self._has_answered:
             return Unreachable("download_broken", source=source, tries=tries)
-        return Unreachable(
-            self._place.away_codes[1], source=source, tries=tries, why=why_away(error)
-        )
+        return Unreachable(self._place.away_codes[1], source=source, tries=tries, why=why_away(error))
 
     def _held_up(self, why: str) -> None:
         code = self._place.away_codes[0]

@@ -28,13 +28,7 @@ SECONDS = 20.0
 
 
 async def listed(
-    hub: Hub,
-    path: str,
-    query: Sequence[tuple[str, str]],
-    *,
-    named: str,
-    token: str | None,
-    seconds: float,
+    hub: Hub, path: str, query: Sequence[tuple[str, str]], *, named: str, token: str | None, seconds: float
 ) -> bytes:
     """The JSON that the hub answers. named: what was asked for, for the sentence that says it is not there.
 
@@ -49,10 +43,7 @@ async def listed(
                 if token and hub.is_own(url):
                     headers["Authorization"] = f"Bearer {token}"
                 async with session.get(
-                    URL(url, encoded=True),
-                    headers=headers,
-                    allow_redirects=False,
-                    proxy=proxy_of(url),
+                    URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_of(url)
                 ) as answer:
                     if answer.status in REDIRECTS:
                         url = hub.next(url, answer.headers.get("Location", ""))
@@ -92,14 +83,7 @@ T = TypeVar("T")
 MAX_FOUND = 60
 MAX_FILES = 300
 MAX_BYTES = 1 << 44
-EXPANDED = (
-    "downloads",
-    "likes",
-    "gated",
-    "tags",
-    "lastModified",
-    "gguf",
-)  # what a search tells of each
+EXPANDED = ("downloads", "likes", "gated", "tags", "lastModified", "gguf")  # what a search tells of each
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -182,9 +166,7 @@ class _Model(msgspec.Struct, frozen=True, rename="camel"):
     siblings: list[_Sibling] | None = None
 
 
-async def search(
-    hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS
-) -> list[Found]:
+async def search(hub: Hub, text: str, limit: int, token: str | None, seconds: float = SECONDS) -> list[Found]:
     """Repositories whose name holds the words, the most downloaded first. Raises AppError."""
     query = [
         ("search", text),
@@ -197,9 +179,7 @@ async def search(
     return [found for model in _read(hub, body, list[_Model]) if (found := _found(model))]
 
 
-async def listing(
-    hub: Hub, repository: str, token: str | None, seconds: float = SECONDS
-) -> Listing:
+async def listing(hub: Hub, repository: str, token: str | None, seconds: float = SECONDS) -> Listing:
     """The GGUF files of one repository, with sizes and hashes. Raises AppError."""
     path, query = f"/api/models/{checked_repository(repository)}", [("blobs", "true")]
     body = await listed(hub, path, query, named=repository, token=token, seconds=seconds)
@@ -285,10 +265,7 @@ def _missing(parts: int, here: int) -> Reason:
 def marked(files: list[HubFile]) -> tuple[HubFile, ...]:
     """The same files; the one to begin with is marked, and those that cannot be used say why."""
     best = recommended([file.file for file in files if file.reason is None])
-    return tuple(
-        replace(one, recommended=one.file == best, reason=one.reason or _reason(one.file))
-        for one in files
-    )
+    return tuple(replace(one, recommended=one.file == best, reason=one.reason or _reason(one.file)) for one in files)
 
 
 def _reason(file: str) -> Reason | None:

@@ -15,18 +15,14 @@ from app.catalog.transfers.download_records import joint_hash
 Span = tuple[str, int, int]  # a name, where it begins, its bytes
 
 
-def model_hashes(
-    header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool
-) -> tuple[dict[str, str], str]:
+def model_hashes(header: Header, paths: Sequence[Path], tell: Tell, *, whole: bool) -> tuple[dict[str, str], str]:
     """Of each tensor by its name, and what the model's file is known by, in one file or several: "" unless `whole`,
     which costs the processor as much again. Raises OSError."""
     found: dict[str, str] = {}
     files: list[str] = []
     for path in paths:
         spans = [
-            (name, one.offset, one.n_bytes)
-            for name, one in header.tensors.items()
-            if header.path_of(one) == str(path)
+            (name, one.offset, one.n_bytes) for name, one in header.tensors.items() if header.path_of(one) == str(path)
         ]
         with path.open("rb", buffering=0) as file:
             if whole:

@@ -8,14 +8,7 @@ from dataclasses import dataclass
 from app.catalog.families.cut_boundaries import is_lite
 from app.catalog.families.cut_rules import Rule
 from app.catalog.families.family_table import Family
-from app.catalog.families.layer_kinds import (
-    RECURRENT_LAYERS,
-    WINDOW,
-    WINDOW_LAYERS,
-    Kinds,
-    recurrents,
-    windows,
-)
+from app.catalog.families.layer_kinds import RECURRENT_LAYERS, WINDOW, WINDOW_LAYERS, Kinds, recurrents, windows
 from app.catalog.families.variants import n_layers, named, number
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_bytes import entry, u32_entry

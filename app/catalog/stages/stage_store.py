@@ -42,9 +42,7 @@ class _Index:
 
     manifest: Manifest
     mtime_ns: int  # of the file when it was last checked
-    ctime_ns: int = (
-        0  # of any change, also of one that set its time back; on Windows when it was made
-    )
+    ctime_ns: int = 0  # of any change, also of one that set its time back; on Windows when it was made
     checked_s: float = 0.0  # Unix time
 
 
@@ -200,11 +198,7 @@ class StageStore:
         return paths.whole
 
     def _receive(
-        self,
-        manifest: Manifest,
-        elsewhere: Mapping[str, Donor],
-        reserve_bytes: int,
-        make_space: Callable[[], None],
+        self, manifest: Manifest, elsewhere: Mapping[str, Donor], reserve_bytes: int, make_space: Callable[[], None]
     ) -> Receiver:
         stage_id = manifest.id
         with self._lock:
@@ -234,9 +228,7 @@ class StageStore:
         for one in parts[: max(0, len(parts) - MAX_PARTS + 1)]:
             self.remove(one.stage_id)
             unused.remove(one)
-        related = {
-            i for i, index in self._indexes() if index.manifest.model_id == manifest.model_id
-        }
+        related = {i for i, index in self._indexes() if index.manifest.model_id == manifest.model_id}
         unused.sort(key=lambda one: one.stage_id in related)
         allowed = self.limit_bytes - self._promised_bytes({manifest.id})
         while unused and manifest.total_bytes > allowed:
@@ -251,9 +243,7 @@ class StageStore:
         """What the folder takes once everything that is coming in is there."""
         with self._lock:
             growing = {one: size for one, size in self._receiving.items() if one not in without}
-        there = [
-            path for path in self.folder.iterdir() if path.stem not in growing.keys() | without
-        ]
+        there = [path for path in self.folder.iterdir() if path.stem not in growing.keys() | without]
         return sum(growing.values()) + sum(map(_size, there))
 
     def _make_room(self, needed_bytes: int, keep: set[str]) -> None:
@@ -263,9 +253,7 @@ class StageStore:
                 return
             self.remove(one.stage_id)
 
-    def _donors(
-        self, manifest: Manifest, elsewhere: Mapping[str, Donor]
-    ) -> tuple[dict[str, Donor], set[str]]:
+    def _donors(self, manifest: Manifest, elsewhere: Mapping[str, Donor]) -> tuple[dict[str, Donor], set[str]]:
         """Hash -> where a wanted piece lies already; and the stages of the same model."""
         wanted = {piece.sha256 for piece in manifest.pieces}
         donors = {sha256: donor for sha256, donor in elsewhere.items() if sha256 in wanted}
@@ -317,9 +305,7 @@ class StageStore:
         except AppError as error:
             log.warning("when stage %s was checked is not kept: %s", manifest.id, said(error))
             found = path.stat()
-            self._unkept[manifest.id] = _Index(
-                manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock()
-            )
+            self._unkept[manifest.id] = _Index(manifest, found.st_mtime_ns, found.st_ctime_ns, self._clock())
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
         """Tell whether the file is unchanged and was hashed lately: a disk may lose a bit without a trace."""

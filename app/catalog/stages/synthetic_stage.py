@@ -67,11 +67,7 @@ _SCALE_BYTES: dict[str, tuple[tuple[int, int, int], ...]] = {
 }
 # Types whose values are numbers themselves: of every `width` bytes the highest one keeps its sign bit
 # and lowest bits (`kept`), and gets an exponent that makes numbers of about 1/64 (`set`).
-_FLOATS: dict[str, tuple[int, int, int]] = {
-    "F16": (2, 0x83, 0x24),
-    "BF16": (2, 0x80, 0x3C),
-    "F32": (4, 0x80, 0x3C),
-}
+_FLOATS: dict[str, tuple[int, int, int]] = {"F16": (2, 0x83, 0x24), "BF16": (2, 0x80, 0x3C), "F32": (4, 0x80, 0x3C)}
 _LETTERS = {"F32": "<f", "F16": "<e"}
 # How fast a recurrent layer forgets: below 0, or its state grows beyond all numbers within a prompt, and near to it, or
 # the state becomes so small that some processors are slow with it.

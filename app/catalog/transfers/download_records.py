@@ -77,9 +77,7 @@ class Places(Protocol):
     own: Path  # in the home: what is known of downloads stays here
     now: Path  # new files go here
     all: tuple[Path, ...]
-    known_away: dict[
-        Path, Reason
-    ]  # folders that could not be reached when they were last looked at
+    known_away: dict[Path, Reason]  # folders that could not be reached when they were last looked at
 
     def of(self, path: Path, /) -> Path | None: ...
 

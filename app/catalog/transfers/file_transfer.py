@@ -46,9 +46,7 @@ class Files(Protocol):
     @property
     def place(self) -> Place: ...
 
-    def opened(
-        self, asked: Asked, start: int, token: str | None
-    ) -> AbstractAsyncContextManager[Body]:
+    def opened(self, asked: Asked, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
         """The bytes from `start` on, or from 0. Raises AppError, and aiohttp's errors where the line breaks."""
         ...
 
@@ -73,12 +71,7 @@ class Transfer:
     """Fetches one file into its part."""
 
     def __init__(
-        self,
-        files: Files,
-        wanted: Wanted,
-        part: Part,
-        hooks: Hooks,
-        waits: tuple[float, ...] = WAITS,
+        self, files: Files, wanted: Wanted, part: Part, hooks: Hooks, waits: tuple[float, ...] = WAITS
     ) -> None:
         self._files, self.wanted, self._part, self._hooks = files, wanted, part, hooks
         self._waits, self._lookout = waits, Lookout(files.place, hooks.held_up)
@@ -176,9 +169,7 @@ class Transfer:
         if not total:
             raise BadInput("download_no_size", file=file, source=self._files.place.host)
         commit = told.commit or known.asked.revision
-        asked = replace(
-            known.asked, revision=commit
-        )  # from now on the same bytes, whatever changes there
+        asked = replace(known.asked, revision=commit)  # from now on the same bytes, whatever changes there
         now = Wanted(asked, total, known.sha256 or told.sha256)
         if now != known:
             self.wanted = now
@@ -208,10 +199,7 @@ class Transfer:
 
 def no_room(folder: Path, needed: int, room: int) -> DoesNotFit:
     return DoesNotFit(
-        "download_no_room",
-        folder=str(folder),
-        needed_bytes=needed + LEFT_FREE_BYTES,
-        free_bytes=max(0, room),
+        "download_no_room", folder=str(folder), needed_bytes=needed + LEFT_FREE_BYTES, free_bytes=max(0, room)
     )
 
 

@@ -23,22 +23,11 @@ USUAL_AT_ONCE = 32
 
 PortOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
-    typer.Option(
-        "--port",
-        min=1024,
-        max=65535,
-        metavar="47114",
-        show_default=False,
-        help="Where it listens; kept.",
-    ),
+    typer.Option("--port", min=1024, max=65535, metavar="47114", show_default=False, help="Where it listens; kept."),
 ]
 LoadOption = Annotated[
     Optional[bool],  # noqa: UP045
-    typer.Option(
-        "--may-load/--may-not-load",
-        show_default=False,
-        help="Programs may change the model that is loaded.",
-    ),
+    typer.Option("--may-load/--may-not-load", show_default=False, help="Programs may change the model that is loaded."),
 ]
 OllamaOption = Annotated[
     Optional[bool],  # noqa: UP045
@@ -51,9 +40,7 @@ OllamaOption = Annotated[
 LanOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
-        "--lan/--no-lan",
-        show_default=False,
-        help="Other computers of this network too: over TLS, with a key.",
+        "--lan/--no-lan", show_default=False, help="Other computers of this network too: over TLS, with a key."
     ),
 ]
 HostNameOption = Annotated[
@@ -67,9 +54,7 @@ HostNameOption = Annotated[
 ]
 NoHostNameOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option(
-        "--no-host-name", metavar="NAME", show_default=False, help="Stop answering by it."
-    ),
+    typer.Option("--no-host-name", metavar="NAME", show_default=False, help="Stop answering by it."),
 ]
 OriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -82,19 +67,12 @@ OriginOption = Annotated[
 ]
 NoOriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option(
-        "--no-origin", metavar="URL", show_default=False, help="Refuse that origin again."
-    ),
+    typer.Option("--no-origin", metavar="URL", show_default=False, help="Refuse that origin again."),
 ]
 AtOnceOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--at-once",
-        min=1,
-        max=32,
-        metavar="N",
-        show_default=False,
-        help="Requests that each key may have open.",
+        "--at-once", min=1, max=32, metavar="N", show_default=False, help="Requests that each key may have open."
     ),
 ]
 TokensOption = Annotated[
@@ -108,26 +86,18 @@ TokensOption = Annotated[
     ),
 ]
 NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="[NAME]", help="One key for each program, if you like.", parser=read_name
-    ),
+    str, typer.Argument(metavar="[NAME]", help="One key for each program, if you like.", parser=read_name)
 ]
 LimitedArgument = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="Whose key, as in `api status`.", parser=read_name),
+    str, typer.Argument(metavar="NAME", help="Whose key, as in `api status`.", parser=read_name)
 ]
-RotateOption = Annotated[
-    bool, typer.Option("--rotate", help="A new key; the one before opens nothing more.")
-]
+RotateOption = Annotated[bool, typer.Option("--rotate", help="A new key; the one before opens nothing more.")]
 RemoveOption = Annotated[bool, typer.Option("--remove", help="The key opens nothing more.")]
 
 
 def add_to(program: typer.Typer) -> None:
     commands = typer.Typer(
-        name="api",
-        help="Let other programs use the pool: OpenAI's API and its like.",
-        no_args_is_help=True,
+        name="api", help="Let other programs use the pool: OpenAI's API and its like.", no_args_is_help=True
     )
     commands.command("on")(on)
     commands.command("off")(off)
@@ -157,9 +127,7 @@ def on(  # noqa: PLR0913  one for each option
               "at_once": at_once, "tokens_a_minute": tokens, "lan": lan,
               "add_host_names": host_names or None, "remove_host_names": no_host_names or None,
               "add_origins": origins or None, "remove_origins": no_origins or None}  # fmt: skip
-    order: Json = {"on": True} | {
-        name: value for name, value in chosen.items() if value is not None
-    }
+    order: Json = {"on": True} | {name: value for name, value in chosen.items() if value is not None}
     _show(ask_node(home, lambda node: node.post("/api", order)), as_json)
 
 
@@ -236,9 +204,7 @@ def _lines(told: Json) -> list[str]:
         return ["Other programs cannot use the pool. `poolhouse api on` lets them."]
     lines = [f"Other programs of this computer can use the pool at {told['address']}"]
     if told["listens_at"] != told["port"]:
-        lines.append(
-            f"Port {told['port']} is used by another program, so it is {told['listens_at']} this time."
-        )
+        lines.append(f"Port {told['port']} is used by another program, so it is {told['listens_at']} this time.")
     keys = ", ".join(map(safe_text.name, told["keys"]))
     lines.append(f"Keys: {keys}. `poolhouse api key` shows one.")
     if told["lan_addresses"]:
@@ -247,9 +213,7 @@ def _lines(told: Json) -> list[str]:
             "Nothing else is open to them. They must trust the certificate that `poolhouse api certificate` shows."
         )
     elif told["lan"]:
-        lines.append(
-            "Other computers cannot: this one has no address in a network of the household."
-        )
+        lines.append("Other computers cannot: this one has no address in a network of the household.")
     lines += _access(told)
     lines += _limits(told)
     if told["may_load"]:

@@ -33,14 +33,10 @@ def _number(value: float) -> float:
 
 
 TemperatureOption = Annotated[
-    float,
-    typer.Option(
-        "--temperature", "-t", min=0, max=10, help="0: the likeliest token.", callback=_number
-    ),
+    float, typer.Option("--temperature", "-t", min=0, max=10, help="0: the likeliest token.", callback=_number)
 ]
 NoGuessesOption = Annotated[
-    bool,
-    typer.Option("--no-guesses", help="Idle machines compute nothing ahead, to compare its speed."),
+    bool, typer.Option("--no-guesses", help="Idle machines compute nothing ahead, to compare its speed.")
 ]
 
 
@@ -54,9 +50,7 @@ ThinkOption = Annotated[
 ]
 ThinkTokensOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(
-        "--think-tokens", min=0, max=1 << 20, help="Think for so many at most.", show_default=False
-    ),
+    typer.Option("--think-tokens", min=0, max=1 << 20, help="Think for so many at most.", show_default=False),
 ]
 
 
@@ -66,26 +60,18 @@ def add_to(program: typer.Typer) -> None:
 
 
 def ask(  # noqa: PLR0913  one for each option
-    prompt: Annotated[
-        str,
-        typer.Argument(metavar="PROMPT", help="What to ask; `-` reads it from standard input."),
-    ],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to ask; `-` reads it from standard input.")],
     model: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
-            "--model",
-            "-m",
-            help="Load this one first if it is not loaded, in place of what is.",
-            show_default=False,
+            "--model", "-m", help="Load this one first if it is not loaded, in place of what is.", show_default=False
         ),
     ] = None,
     system: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--system", help="Who the model is to be.", show_default=False),
     ] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="The prompt as it is, without the chat template.")
-    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="The prompt as it is, without the chat template.")] = False,
     temperature: TemperatureOption = 0.8,
     max_tokens: Annotated[
         Optional[int],  # noqa: UP045

@@ -31,13 +31,10 @@ def add_to(program: typer.Typer) -> None:
 def autostart(
     turn: Annotated[
         Optional[Turn],  # noqa: UP045
-        typer.Argument(
-            metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."
-        ),
+        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
     ] = None,
     headless: Annotated[
-        bool,
-        typer.Option("--headless", help="A node without a window, as a unit of systemd (Linux)."),
+        bool, typer.Option("--headless", help="A node without a window, as a unit of systemd (Linux).")
     ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,

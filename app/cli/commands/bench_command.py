@@ -12,15 +12,7 @@ import typer
 
 from app.cli.commands.placing_commands import NumberName
 from app.cli.conversation import ask_node
-from app.cli.options import (
-    ContextOption,
-    HomeOption,
-    JsonOption,
-    ModelArgument,
-    SplitOption,
-    UsersOption,
-    read_counts,
-)
+from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
 from app.cli.output import Face
 from app.core.errors import AppError
 from app.core.reasons import said
@@ -125,9 +117,7 @@ async def _restored(benchmark: Bench, face: Face) -> None:
             await benchmark.restored(show)
     except AppError as error:
         face.note(said(error))
-    except (
-        asyncio.CancelledError
-    ):  # Ctrl-C ends the load, and with it the command: all else is done
+    except asyncio.CancelledError:  # Ctrl-C ends the load, and with it the command: all else is done
         task = asyncio.current_task()
         assert task is not None
         task.uncancel()

@@ -55,12 +55,7 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
         except Refused as error:
             problem = error
     told = said(problem) if problem else None
-    _show(
-        Face(as_json),
-        found,
-        {"key_place": place, "problem": told},
-        lambda: _state(found, place, told),
-    )
+    _show(Face(as_json), found, {"key_place": place, "problem": told}, lambda: _state(found, place, told))
 
 
 def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -141,9 +136,7 @@ def _state(found: Chats, place: str | None, problem: str | None) -> str:
         return f"{kept} They are not encrypted."
     if problem is not None:
         return f"{kept} {problem}"
-    rest = (
-        "" if found.swept else " Remains of the old text may still stand there: encrypt them again."
-    )
+    rest = "" if found.swept else " Remains of the old text may still stand there: encrypt them again."
     return f"{kept} They are encrypted, and their key, {place}, opens them.{rest}"
 
 

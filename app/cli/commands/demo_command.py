@@ -35,9 +35,7 @@ def add_to(program: typer.Typer) -> None:
 
 
 def demo(
-    machines: Annotated[
-        int, typer.Option("--machines", "-m", min=1, max=16, help="How many nodes to start.")
-    ] = 3,
+    machines: Annotated[int, typer.Option("--machines", "-m", min=1, max=16, help="How many nodes to start.")] = 3,
     question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
     home: Annotated[
         Optional[Path],  # noqa: UP045
@@ -79,9 +77,7 @@ def _ended_with_us() -> Iterator[None]:
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     found = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = [
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in found
-    ]
+    before = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(task.cancel)) for number in found]
     try:
         yield
     finally:
@@ -96,9 +92,7 @@ async def _reached(stack: AsyncExitStack, nodes: list[DemoNode]) -> list[NodeCli
     return [await stack.enter_async_context(NodeClient(Home.at(node.home))) for node in nodes]
 
 
-async def _shown(
-    face: Face, clients: list[NodeClient], nodes: list[DemoNode], question: str
-) -> Json:
+async def _shown(face: Face, clients: list[NodeClient], nodes: list[DemoNode], question: str) -> Json:
     from rich.console import Group
     from rich.text import Text
 
@@ -189,10 +183,7 @@ def _figures(answer: Json) -> str:
     from app.cli.views.amounts import rate, seconds
 
     known = read(answer, Answer)
-    return (
-        f"{len(known.token_ids):,} tokens · first after {seconds(known.ttft_s)} · "
-        f"{rate(known.decode_tok_s)}"
-    )
+    return f"{len(known.token_ids):,} tokens · first after {seconds(known.ttft_s)} · {rate(known.decode_tok_s)}"
 
 
 def _nodes(machines: int) -> str:

@@ -26,11 +26,7 @@ def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
     if runtime_file.read(own.runtime_file) is not None:
         raise Refused("erase_while_running", home=str(own.root))
     uninstall.require_own(own)  # what is nobody's needs no consent
-    be_sure(
-        face,
-        f"Delete all models, chats, settings and keys in {own.root}? Nothing brings them back.",
-        yes,
-    )
+    be_sure(face, f"Delete all models, chats, settings and keys in {own.root}? Nothing brings them back.", yes)
     done = asyncio.run(uninstall.erase(own))
     left = [said(reason) for reason in done.left]
     text = "\n".join([f"{size(done.n_bytes)} deleted in {own.root}.", *left])

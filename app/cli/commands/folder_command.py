@@ -43,12 +43,8 @@ def folder(
     move: Annotated[
         bool, typer.Option("--move", help="Bring the models that lie elsewhere; Ctrl-C stops that.")
     ] = False,
-    create: Annotated[
-        bool, typer.Option("--create", help="Make the folder where it is not there yet.")
-    ] = False,
-    default: Annotated[
-        bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")
-    ] = False,
+    create: Annotated[bool, typer.Option("--create", help="Make the folder where it is not there yet.")] = False,
+    default: Annotated[bool, typer.Option("--default", help="Keep models in Poolhouse's own folder again.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

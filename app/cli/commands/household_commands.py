@@ -20,10 +20,7 @@ from app.core.errors import BadInput
 PANEL = "Household"
 HEAR_SECONDS, LOOK_SECONDS = 4.0, 0.2  # for an announcement; twice what discovery takes
 MachineArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="MACHINE", help="Its name, or at least six letters of its id.", parser=read_name
-    ),
+    str, typer.Argument(metavar="MACHINE", help="Its name, or at least six letters of its id.", parser=read_name)
 ]
 EXAMPLES = {
     "rename": "For example: poolhouse rename attic-pc loft",
@@ -73,8 +70,7 @@ def pair(
     address: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="The address the other machine shows, or its name; nothing: the only one nearby.",
-            show_default=False,
+            help="The address the other machine shows, or its name; nothing: the only one nearby.", show_default=False
         ),
     ] = None,
     open_window: Annotated[
@@ -85,16 +81,10 @@ def pair(
         typer.Option("--code", help="The six digits the other machine shows.", show_default=False),
     ] = None,
     role: Annotated[
-        RoleName,
-        typer.Option("--role", help="What the new machine may do; guest: use models only."),
+        RoleName, typer.Option("--role", help="What the new machine may do; guest: use models only.")
     ] = RoleName.USE_AND_LEND,
-    close: Annotated[
-        bool, typer.Option("--close", help="Call off what --open began; the code is void then.")
-    ] = False,
-    wait: Annotated[
-        bool,
-        typer.Option("--wait", help="With --open --json: wait, then a second JSON line."),
-    ] = False,
+    close: Annotated[bool, typer.Option("--close", help="Call off what --open began; the code is void then.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --open --json: wait, then a second JSON line.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -102,9 +92,7 @@ def pair(
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address another machine shows.")
     if open_window and code:
-        raise typer.BadParameter(
-            "--open shows a code of its own. Give --code on the other machine."
-        )
+        raise typer.BadParameter("--open shows a code of its own. Give --code on the other machine.")
     if close and (open_window or address is not None or code):
         raise typer.BadParameter("--close stands alone.")
     face = Face(as_json)
@@ -170,9 +158,7 @@ def _join(face: Face, home: Path | None, address: str, code: str) -> None:
 
     paired = read(answer, PairedWith)
     about = IS_GUEST if answer.get("guest") else TRUST
-    called = (
-        f"{RENAMED.format(name=safe_text.name(str(new)))} " if (new := answer.get("called")) else ""
-    )
+    called = f"{RENAMED.format(name=safe_text.name(str(new)))} " if (new := answer.get("called")) else ""
     name = safe_text.name(paired.machine.name)
     face.result(answer, lambda: f"Paired with {name}. {called}{about}")
 
@@ -198,10 +184,7 @@ def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 def rename(
     machine: MachineArgument,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="What everybody shall call it.", parser=read_new_name),
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What everybody shall call it.", parser=read_new_name)],
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -252,9 +235,7 @@ def roles(
     Face(as_json).result(answer, lambda: f"{name} is {' and '.join(has)} now.{''.join(ends)}")
 
 
-def use_again(
-    machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False
-) -> None:
+def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Give layers again to a machine that gave wrong numbers in a check."""
     from app.client import segment
 
@@ -268,11 +249,7 @@ def remove(
     yes: YesOption = False,
     keep_added: Annotated[
         Optional[bool],  # noqa: UP045
-        typer.Option(
-            "--keep-added/--remove-added",
-            show_default=False,
-            help="What becomes of machines that it added.",
-        ),
+        typer.Option("--keep-added/--remove-added", show_default=False, help="What becomes of machines that it added."),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,

@@ -26,28 +26,17 @@ def _option(names: str, metavar: str, words: str) -> Any:
     return typer.Option(names, metavar=metavar, help=words, show_default=False)
 
 
-TimeArgument = Annotated[
-    Text, typer.Argument(metavar="[TIME]", help="With --pause: for how long, as 1h or 30m.")
-]
+TimeArgument = Annotated[Text, typer.Argument(metavar="[TIME]", help="With --pause: for how long, as 1h or 30m.")]
 PauseOption = Annotated[bool, typer.Option("--pause", help="Lend nothing until --resume.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again by the rules.")]
-StopOption = Annotated[
-    bool, typer.Option("--stop", help="Take all back at once, also from a running answer.")
-]
-MemoryOption = Annotated[
-    Text, _option("--memory", "4GiB", "Others at most so much; `off`, or `half`.")
-]
+StopOption = Annotated[bool, typer.Option("--stop", help="Take all back at once, also from a running answer.")]
+MemoryOption = Annotated[Text, _option("--memory", "4GiB", "Others at most so much; `off`, or `half`.")]
 LimitOption = Annotated[
-    Text,
-    _option("--limit", "8GiB", "All models here at most so much, yours too; `off`: no limit."),
+    Text, _option("--limit", "8GiB", "All models here at most so much, yours too; `off`: no limit.")
 ]
-DeviceOption = Annotated[
-    Names, _option("--device", "cpu", "Lend only this one, or `all`. May be repeated.")
-]
+DeviceOption = Annotated[Names, _option("--device", "cpu", "Lend only this one, or `all`. May be repeated.")]
 IdleOption = Annotated[Text, _option("--idle", "5m", "Only after so long unused; 0: always.")]
-ScheduleOption = Annotated[
-    Text, _option("--schedule", "HOURS", "As `mon-fri 18:00-08:00, sat, sun`, or `always`.")
-]
+ScheduleOption = Annotated[Text, _option("--schedule", "HOURS", "As `mon-fri 18:00-08:00, sat, sun`, or `always`.")]
 BatteryOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
@@ -59,12 +48,8 @@ BatteryOption = Annotated[
         help="On battery only above so many percent; 100: never, 0: always.",
     ),
 ]
-NotWithOption = Annotated[
-    Names, _option("--not-with", "PROGRAM", "Not while this program runs. May be repeated.")
-]
-WithOption = Annotated[
-    Names, _option("--with", "PROGRAM", "Stop pausing for this program. May be repeated.")
-]
+NotWithOption = Annotated[Names, _option("--not-with", "PROGRAM", "Not while this program runs. May be repeated.")]
+WithOption = Annotated[Names, _option("--with", "PROGRAM", "Stop pausing for this program. May be repeated.")]
 GpuOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
@@ -87,20 +72,13 @@ ThreadsOption = Annotated[
 HeatOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
-        "--pause-for-heat/--despite-heat",
-        show_default=False,
-        help="Whether to pause while the processor is too hot.",
+        "--pause-for-heat/--despite-heat", show_default=False, help="Whether to pause while the processor is too hot."
     ),
 ]
 HotOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--hot",
-        min=50,
-        max=105,
-        metavar="90",
-        show_default=False,
-        help="From how many °C on the processor is too hot.",
+        "--hot", min=50, max=105, metavar="90", show_default=False, help="From how many °C on the processor is too hot."
     ),
 ]
 ScreenOption = Annotated[
@@ -119,12 +97,8 @@ NetworkOption = Annotated[
         help="Whether to pause on a VPN or a metered network.",
     ),
 ]
-LinkOption = Annotated[
-    Text, _option("--link", "50", "Use at most so many Mbit/s of the network, each way; or `off`.")
-]
-DrainOption = Annotated[
-    Text, _option("--drain", "30s", "How long a running answer may take to end.")
-]
+LinkOption = Annotated[Text, _option("--link", "50", "Use at most so many Mbit/s of the network, each way; or `off`.")]
+DrainOption = Annotated[Text, _option("--drain", "30s", "How long a running answer may take to end.")]
 
 
 def add_to(program: typer.Typer) -> None:
@@ -214,9 +188,7 @@ def _megabits(typed: str) -> int:
     word = typed.strip().lower()
     number = "0" if word == "off" else word.removesuffix("mbit/s").rstrip()
     if not (number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS):
-        raise typer.BadParameter(
-            f"'{typed}' is no whole number of Mbit/s below a million. Write it like 50, or off."
-        )
+        raise typer.BadParameter(f"'{typed}' is no whole number of Mbit/s below a million. Write it like 50, or off.")
     return int(number)
 
 
@@ -240,9 +212,7 @@ def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str,
         raise typer.BadParameter(f"What about '{time}'? {_meant(time)}")
     seconds = read_duration(time) if time else None
     if seconds == 0:
-        raise typer.BadParameter(
-            "A pause needs a time, as 30m. Without one it lasts until --resume."
-        )
+        raise typer.BadParameter("A pause needs a time, as 30m. Without one it lasts until --resume.")
     if stop:
         return "/lending/pause", {"at_once": True}
     if pause:
@@ -251,10 +221,7 @@ def _step(pause: bool, resume: bool, stop: bool, time: str | None) -> tuple[str,
 
 
 def _carried_out(
-    home: Path | None,
-    rules: Json,
-    programs: tuple[Sequence[str], Sequence[str]],
-    step: tuple[str, Json] | None,
+    home: Path | None, rules: Json, programs: tuple[Sequence[str], Sequence[str]], step: tuple[str, Json] | None
 ) -> Json:
     """The rules after everything that was asked."""
     from app.client import NodeClient

@@ -19,22 +19,12 @@ from app.core.ids import MAX_NAME_CHARACTERS
 NameOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        "--name",
-        metavar="NAME",
-        help="What others call this machine, until it is renamed.",
-        show_default=False,
+        "--name", metavar="NAME", help="What others call this machine, until it is renamed.", show_default=False
     ),
 ]
 PortOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(
-        "--port",
-        min=0,
-        max=65535,
-        metavar="P",
-        help="For other machines; 0: any.",
-        show_default=False,
-    ),
+    typer.Option("--port", min=0, max=65535, metavar="P", help="For other machines; 0: any.", show_default=False),
 ]
 LendOption = Annotated[
     Optional[str],  # noqa: UP045
@@ -59,8 +49,7 @@ BindOption = Annotated[
     typer.Option("--bind", metavar="ADDR", help="Listen only there.", show_default=False),
 ]
 DiscoveryOption = Annotated[
-    bool,
-    typer.Option("--discovery/--no-discovery", help="Find machines of the household by itself."),
+    bool, typer.Option("--discovery/--no-discovery", help="Find machines of the household by itself.")
 ]
 InterfaceOption = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -87,12 +76,7 @@ def node(  # noqa: PLR0913  one for each option
     interface: InterfaceOption = None,
     threads: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(
-            "--threads",
-            min=1,
-            help="Of each worker, always; else found by trying.",
-            show_default=False,
-        ),
+        typer.Option("--threads", min=1, help="Of each worker, always; else found by trying.", show_default=False),
     ] = None,
     stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
     home: HomeOption = None,
@@ -101,9 +85,7 @@ def node(  # noqa: PLR0913  one for each option
     """Run this machine's node until Ctrl-C. To a program, one JSON line says when it is ready."""
     lend_bytes = read_size(lend) if lend else None
     if name is not None and (len(name) > MAX_NAME_CHARACTERS or not name.isprintable()):
-        raise typer.BadParameter(
-            f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters."
-        )
+        raise typer.BadParameter(f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters.")
 
     with unswept():
         from app.node import NodeOptions, run, say_ready
@@ -139,9 +121,7 @@ def _stop_when_stdin_ends() -> None:
     """End like Ctrl-C once whoever started us is gone: the one sign every system gives."""
 
     def watch() -> None:
-        while os.read(
-            sys.stdin.fileno(), 1024
-        ):  # not by its buffer: Python aborts if it is locked at the end
+        while os.read(sys.stdin.fileno(), 1024):  # not by its buffer: Python aborts if it is locked at the end
             pass
         _thread.interrupt_main(signal.SIGINT)
 

@@ -11,15 +11,7 @@ import typer
 from app.cli import safe_text
 from app.cli.conversation import ask_node
 from app.cli.interrupted import Stopped
-from app.cli.options import (
-    ContextOption,
-    HomeOption,
-    JsonOption,
-    ModelArgument,
-    SplitOption,
-    UsersOption,
-    read_counts,
-)
+from app.cli.options import ContextOption, HomeOption, JsonOption, ModelArgument, SplitOption, UsersOption, read_counts
 from app.cli.output import Face
 from app.core.model import ASKED, SAME
 from backends.contract import KvType
@@ -84,10 +76,7 @@ KvOption = Annotated[
 
 
 BesideOption = Annotated[
-    bool,
-    typer.Option(
-        "--beside", help="Beside what is loaded, which stays; without it, that is replaced."
-    ),
+    bool, typer.Option("--beside", help="Beside what is loaded, which stays; without it, that is replaced.")
 ]
 
 
@@ -194,9 +183,7 @@ def _say_taken(face: Face, typed: str, name: str) -> None:
         face.show(f"{safe_text.line(typed)} means {safe_text.name(name)} here.")
 
 
-def unload(
-    model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False
-) -> None:
+def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Give the memory of a loaded model back, on every machine; without a name, of all."""
     answer = ask_node(home, lambda node: node.post("/unload", {"model": model}))
     gone = [one for one in (answer.get("unloaded"), *(answer.get("also") or ())) if one]

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 PANEL = "Models"
 LOOK_SECONDS = 0.3
-STEPS = {
-    "waiting": "waiting",
-    "starting": "starting",
-    "checking": "checking",
-}  # by the download's state
+STEPS = {"waiting": "waiting", "starting": "starting", "checking": "checking"}  # by the download's state
 SILENT_SECONDS = 4.0  # without a word from the hub; then it is said that it is waited for
 
 Json = dict[str, Any]
@@ -73,9 +69,7 @@ def pull(
             help="Copy it from this machine of the household. Without it, whichever has it gives it.",
         ),
     ] = None,
-    online: Annotated[
-        bool, typer.Option("--online", help="From the internet, even where a machine has it.")
-    ] = False,
+    online: Annotated[bool, typer.Option("--online", help="From the internet, even where a machine has it.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -94,9 +88,7 @@ def pull(
         _follow(face, home, (model, name), (source, online))
 
 
-def _follow(
-    face: Face, home: Path | None, what: tuple[str, str | None], where: tuple[str | None, bool]
-) -> None:
+def _follow(face: Face, home: Path | None, what: tuple[str, str | None], where: tuple[str | None, bool]) -> None:
     """See `_pull`."""
     from app.cli.progress import shown
     from app.cli.shapes import Model, read
@@ -108,11 +100,7 @@ def _follow(
 
 
 async def _pull(
-    node: NodeClient,
-    what: tuple[str, str | None],
-    where: tuple[str | None, bool],
-    show: Show,
-    face: Face,
+    node: NodeClient, what: tuple[str, str | None], where: tuple[str | None, bool], show: Show, face: Face
 ) -> Json:
     """what: the model, and its name on the shelf. where: the machine that shall give it, and whether none shall."""
     from app.client import segment
@@ -120,12 +108,7 @@ async def _pull(
     model, name = what
     with _patience(face):
         wanted = await _wanted(node, model)
-    order = {
-        "repository": wanted.repository,
-        "file": wanted.file,
-        "revision": wanted.revision,
-        "name": name,
-    }
+    order = {"repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "name": name}
     if machine := await _given_by(node, wanted, where, face):
         order |= {"machine": machine, "sha256": wanted.sha256}
     begun = (await node.post("/downloads", order))["download"]
@@ -141,19 +124,12 @@ async def _pull(
     return {"download": done, "model": found[0] if found else {"name": done["model"]}}
 
 
-async def _given_by(
-    node: NodeClient, wanted: Wanted, where: tuple[str | None, bool], face: Face
-) -> str | None:
+async def _given_by(node: NodeClient, wanted: Wanted, where: tuple[str | None, bool], face: Face) -> str | None:
     """The id of the machine that has this very file; None: it is downloaded. Raises BadInput."""
     source, online = where
     if online:
         return None
-    asked = {
-        "repository": wanted.repository,
-        "file": wanted.file,
-        "revision": wanted.revision,
-        "sha256": wanted.sha256,
-    }
+    asked = {"repository": wanted.repository, "file": wanted.file, "revision": wanted.revision, "sha256": wanted.sha256}
     found = (await node.post("/copies", asked))["machines"]
     if source is not None:
         found = [one for one in found if source.casefold() in (one["name"].casefold(), one["id"])]
@@ -162,9 +138,7 @@ async def _given_by(
     if not found:
         return None
     name = safe_text.name(found[0]["name"])
-    face.note(
-        f"{name} has this very file: it is copied from there and checked by its hash. --online downloads it."
-    )
+    face.note(f"{name} has this very file: it is copied from there and checked by its hash. --online downloads it.")
     return str(found[0]["id"])
 
 

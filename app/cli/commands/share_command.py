@@ -37,9 +37,7 @@ def add_to(program: typer.Typer) -> None:
 def share(
     turn: Annotated[
         Optional[Turn],  # noqa: UP045
-        typer.Argument(
-            metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."
-        ),
+        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, how it is now is shown."),
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,

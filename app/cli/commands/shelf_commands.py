@@ -85,9 +85,7 @@ def import_file(
     if name is None and _is_elsewhere(answer["model"].get("path"), path):
         face.note(_as_known(safe_text.name(model.name), model.file_bytes, path))
     elif name is not None and name != model.name:
-        face.note(
-            f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}."
-        )
+        face.note(f"{safe_text.name(name)} is another model; this one is called {safe_text.name(model.name)}.")
     face.result(answer, lambda: models_view([model]))
 
 
@@ -119,12 +117,7 @@ def _whole(path: Path) -> str:
     return re.sub(r"-[0-9]{5}-of-[0-9]{5}$", "", path.stem)
 
 
-def rm(
-    model: ModelArgument,
-    yes: YesOption = False,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Take a model off the shelf; only a file that was downloaded here is deleted with it."""
     from app.cli.views.amounts import size
     from app.client import segment

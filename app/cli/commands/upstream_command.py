@@ -25,9 +25,7 @@ MOST_KEY = 1000  # characters, as the node takes them
 
 KEY_SHOWN = {True: "yes", False: "no", None: "unknown, as the place for keys cannot be opened"}
 
-NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="What you call it.", parser=read_name)
-]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="What you call it.", parser=read_name)]
 UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up to and with /v1.")]
 ModelsOption = Annotated[
     list[str],
@@ -38,10 +36,7 @@ ModelsOption = Annotated[
     ),
 ]
 CapOption = Annotated[
-    int,
-    typer.Option(
-        "--cap-tokens", min=1, metavar="N", help="It gets no more than so many tokens in all."
-    ),
+    int, typer.Option("--cap-tokens", min=1, metavar="N", help="It gets no more than so many tokens in all.")
 ]
 NewCapOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
@@ -102,9 +97,7 @@ def _bare(name: str, url: str) -> str:
     if urlsplit(url.strip()).path.strip("/"):
         return ""
     cure = f"`poolhouse upstream test {safe_text.name(name)}` says whether it answers"
-    return (
-        f" Most servers are asked at an address that ends with /v1, and this one does not; {cure}."
-    )
+    return f" Most servers are asked at an address that ends with /v1, and this one does not; {cure}."
 
 
 def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -171,9 +164,7 @@ def _key() -> str:
         return os.environ[KEY_VARIABLE]
     if sys.stdin is None or not sys.stdin.isatty():
         return _piped_key()
-    return str(
-        typer.prompt("Its key (empty: none)", default="", hide_input=True, show_default=False)
-    )
+    return str(typer.prompt("Its key (empty: none)", default="", hide_input=True, show_default=False))
 
 
 def _piped_key() -> str:
@@ -185,13 +176,9 @@ def _piped_key() -> str:
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
         return ""
     typer.echo("Its key is read from the pipe: the first line.", err=True)  # which may never come
-    line = sys.stdin.buffer.readline(MOST_KEY + 3).decode(
-        "ascii", "replace"
-    )  # odd ones are refused
+    line = sys.stdin.buffer.readline(MOST_KEY + 3).decode("ascii", "replace")  # odd ones are refused
     if len(line.rstrip("\r\n")) > MOST_KEY:
-        raise typer.BadParameter(
-            f"A key has at most {MOST_KEY} characters. Give it alone on the first line."
-        )
+        raise typer.BadParameter(f"A key has at most {MOST_KEY} characters. Give it alone on the first line.")
     return line.strip()
 
 
@@ -208,15 +195,9 @@ def _show(told: Json, as_json: bool, first: str = "") -> None:
 
 def _lines(one: Json) -> list[str]:
     name = safe_text.name(one["name"])
-    state = (
-        "may be sent requests"
-        if one["on"]
-        else f"is sent nothing; `poolhouse upstream on {name}` lets it"
-    )
+    state = "may be sent requests" if one["on"] else f"is sent nothing; `poolhouse upstream on {name}` lets it"
     pairs = ((safe_text.name(here), safe_text.name(there)) for here, there in one["models"].items())
-    models = ", ".join(
-        here if here == there else f"{here} (there: {there})" for here, there in pairs
-    )
+    models = ", ".join(here if here == there else f"{here} (there: {there})" for here, there in pairs)
     spent = f"{one['spent_tokens']:,} of {one['cap_tokens']:,} tokens are spent"
     if not one.get("is_counted", True):
         spent = (

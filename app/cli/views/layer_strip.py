@@ -45,9 +45,7 @@ def strip(runs: Sequence[Run], n_layers: int, colour: str, widest: int = WIDEST)
 
 def in_words(runs: Sequence[Run]) -> str:
     """Runs as people count: `1–4, 13–16`. Layers are counted from one."""
-    return ", ".join(
-        f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs
-    )
+    return ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs)
 
 
 def joined(runs: Sequence[Run]) -> list[Run]:

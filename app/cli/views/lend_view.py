@@ -60,18 +60,14 @@ def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
 def _rows(shown: LendState) -> list[tuple[str, str]]:
     rules, reads = shown.rules, shown.readings
     half = "" if rules.memory_bytes is not None else " (half of what was free at start)"
-    memory = (
-        f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
-    )
+    memory = f"at most {size(shown.most_bytes)}{half}" if rules.on and shown.most_bytes else "nothing"
     if memory != "nothing":
         memory += f" for others{_fewer_now(shown)}"
     rows = [("Memory", memory)]
     own = shown.lending.own_bytes
     holds = f"; yours hold {size(own)} now" if own else ""
     if shown.own_most_bytes:
-        rows.append(
-            ("Own use", f"models of yours may take {size(shown.own_most_bytes)} here{holds}")
-        )
+        rows.append(("Own use", f"models of yours may take {size(shown.own_most_bytes)} here{holds}"))
     if rules.limit_bytes:
         rows.append(("Limit", f"all models here together at most {size(rules.limit_bytes)}"))
     rows += [("Devices", ", ".join(rules.devices) or "all")]

@@ -27,9 +27,7 @@ class MachinesView:
     def __init__(self, machines: Sequence[Machine]) -> None:
         self._machines = sorted(machines, key=lambda one: (not one.this, one.name))
 
-    def __rich_console__(
-        self, console: Console, options: ConsoleOptions
-    ) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         whole = self._table(with_devices=True)
         needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), whole).maximum
         if needed <= options.max_width:

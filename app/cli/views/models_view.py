@@ -49,8 +49,7 @@ def starter_view(starter: dict[str, Any] | None) -> list[RenderableType]:
     speed = f"; forecast: about {starter['tok_s']:.0f} tok/s" if starter["tok_s"] else ""
     name = safe_text.name(starter["name"])
     words = (
-        f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. "
-        f"`poolhouse pull {starter['id']}`"
+        f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. `poolhouse pull {starter['id']}`"
     )
     return [hints.text(words), Text()]
 
@@ -61,8 +60,7 @@ def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:
     for one in offered:
         by_host.setdefault(one.machine, []).append(safe_text.name(one.name))
     lines: list[RenderableType] = [
-        Text(f"{safe_text.name(machine)} answers with {', '.join(names)}.")
-        for machine, names in by_host.items()
+        Text(f"{safe_text.name(machine)} answers with {', '.join(names)}.") for machine, names in by_host.items()
     ]
     return [*lines, Text("On this machine:")] if lines else []
 
@@ -70,8 +68,7 @@ def offered_view(offered: Sequence[Offered]) -> list[RenderableType]:
 def _without_template(models: Sequence[Model]) -> list[Text]:
     return [
         Text(
-            f"{safe_text.name(model.name)}: no chat template in its file, so chats are written as ChatML.",
-            style="dim",
+            f"{safe_text.name(model.name)}: no chat template in its file, so chats are written as ChatML.", style="dim"
         )
         for model in models
         if model.writes and not model.has_template

@@ -69,9 +69,7 @@ def replicas_line(replicas: Sequence[Replica]) -> str:
     for one in replicas:
         doing = [f"{one.answering} answering"] if one.answering else []
         doing += [f"{one.waiting} waiting"] if one.waiting else []
-        parts.append(
-            ", ".join([f"{safe_text.name(one.machine)} {safe_text.line(one.state)}", *doing])
-        )
+        parts.append(", ".join([f"{safe_text.name(one.machine)} {safe_text.line(one.state)}", *doing]))
     return f"Replicas: {'; '.join(parts)}."
 
 
@@ -100,9 +98,7 @@ def placement_view(plan: Plan) -> Table:
         memory: RenderableType = size(takes) if takes else ""
         if need is not None and need.lends_bytes:
             memory = memory_bar(need.needs_bytes, need.lends_bytes, colour)
-        table.add_row(
-            safe_text.name(stages[0].machine), Strip(runs, n_layers, colour), in_words(runs), memory
-        )
+        table.add_row(safe_text.name(stages[0].machine), Strip(runs, n_layers, colour), in_words(runs), memory)
     return table
 
 

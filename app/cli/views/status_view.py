@@ -13,13 +13,7 @@ from app.cli.shapes import Forecasts, Link, Machine, Outcome, Plan, Snapshot
 from app.cli.views.amounts import memory_bar, rate, seconds
 from app.cli.views.links_view import in_short
 from app.cli.views.nearby_machines import nearby_view
-from app.cli.views.placement_view import (
-    by_machine,
-    forecast_line,
-    headline,
-    placement_view,
-    replicas_line,
-)
+from app.cli.views.placement_view import by_machine, forecast_line, headline, placement_view, replicas_line
 
 # Forecast against fact, in two sentences.
 
@@ -45,11 +39,7 @@ def _off(error: float) -> str:
 
 def _last(one: Outcome) -> str:
     tokens = "token" if one.prompt_tokens == 1 else "tokens"
-    how = (
-        " A machine was lost or changed meanwhile, which took part of that time."
-        if one.interruptions
-        else ""
-    )
+    how = " A machine was lost or changed meanwhile, which took part of that time." if one.interruptions else ""
     return (
         f"Last answer, {one.prompt_tokens:,} {tokens} in and {one.output_tokens:,} out: "
         f"first word after {seconds(one.ttft_s)} (forecast for just this answer: {seconds(one.forecast_ttft_s)}), "
@@ -123,15 +113,11 @@ def _head(snapshot: Snapshot) -> RenderableType:
         sentence = hints.text(safe_text.line(node.reason), "bold red")
     answers = snapshot.answers
     if answers.running or answers.waiting:
-        sentence.append(
-            f" {answers.running} answering, {answers.waiting} waiting.", style="default"
-        )
+        sentence.append(f" {answers.running} answering, {answers.waiting} waiting.", style="default")
     return Group(sentence, Text(" · ".join(parts), style="dim"))
 
 
-def pool_sentence(
-    loaded: Plan | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()
-) -> str:
+def pool_sentence(loaded: Plan | None, hosts: Sequence[str] | None = None, used_by: Sequence[str] = ()) -> str:
     """What the pool can do now, in one sentence (UX.md 4). hosts: of a guest; used_by: whose layers lie here."""
     if hosts is not None:
         names = ", ".join(map(safe_text.name, hosts))
@@ -156,9 +142,7 @@ def _model_sentence(loaded: Plan, ready: str) -> str:
     match loaded.state:
         case "ready" | "":
             held = f"{machines} machines hold" if machines > 1 else "This machine holds"
-            if (
-                machines == 1 and loaded.held[0].key != loaded.stages[0].key
-            ):  # the host is the first
+            if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host is the first
                 held = f"{safe_text.name(loaded.held[0].machine)} holds"
             then = f" {safe_text.line(loaded.recovery.text)}" if loaded.recovery else ""
             return f"{ready}{held} {name}.{then}"
@@ -178,9 +162,7 @@ def machines_view(snapshot: Snapshot) -> Table:
     table.add_column("Used of lent", overflow="fold")
     table.add_column("Link", overflow="fold")
     for machine in sorted(snapshot.machines.values(), key=lambda one: (not one.this, one.name)):
-        table.add_row(
-            _named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links)
-        )
+        table.add_row(_named(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))
     return table
 
 

@@ -15,11 +15,7 @@ from backends.contract import Layers
 GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)
 MOST_FORMER = 64  # names that machines had before
 NAMING = ("name", "machine")  # facts of reasons that name a machine
-ENDS = (
-    "stage_unreachable",
-    "stage_silent",
-    "stage_lost",
-)  # how the end of a machine is seen from its connections
+ENDS = ("stage_unreachable", "stage_silent", "stage_lost")  # how the end of a machine is seen from its connections
 CLOSED = "shutting_down"  # what it said itself
 MOST_STRANGERS = 64  # a home has fewer; whoever announces more than that is no home
 
@@ -191,9 +187,7 @@ class Household:
         now = {
             fact: self.machines[self.former[said]].name
             for fact in NAMING
-            if isinstance(said := reason.facts.get(fact), str)
-            and said in self.former
-            and said not in taken
+            if isinstance(said := reason.facts.get(fact), str) and said in self.former and said not in taken
         }
         named = Reason(reason.code, {**reason.facts, **now}) if now else reason
         closed = reason.code in ENDS and self._has_closed(str(named.facts.get("machine")))

@@ -30,9 +30,5 @@ def better_ends(used: End, others: Iterable[End]) -> tuple[End, ...]:
 
 def wrong_interface(machine: str, used: End, instead: End) -> Reason:
     """That traffic to `machine` goes another way than it could."""
-    facts: dict[str, Fact] = {
-        "machine": machine,
-        "used": used.interface or "?",
-        "interface": instead.interface,
-    }
+    facts: dict[str, Fact] = {"machine": machine, "used": used.interface or "?", "interface": instead.interface}
     return Reason(CODES[used.kind], facts)

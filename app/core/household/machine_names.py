@@ -65,7 +65,5 @@ def free_name(wanted: str, others: Iterable[str]) -> str:
         return name
     numbered = _NUMBERED.fullmatch(name)
     stem, last = (numbered[1], int(numbered[2])) if numbered else (name, 1)
-    tries = (
-        f"{stem[: MAX_NAME_CHARACTERS - len(str(n)) - 1].rstrip()} {n}" for n in count(last + 1)
-    )
+    tries = (f"{stem[: MAX_NAME_CHARACTERS - len(str(n)) - 1].rstrip()} {n}" for n in count(last + 1))
     return next(one for one in tries if name_key(one) not in taken)

@@ -130,9 +130,7 @@ def members(log: Log) -> Mapping[MachineId, Member]:
     return _told_apart(now, founder(log))
 
 
-def _told_apart(
-    now: Mapping[MachineId, Member], first: MachineId | None
-) -> Mapping[MachineId, Member]:
+def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Mapping[MachineId, Member]:
     """The same, with a number behind a name that two have: two admins may have let them in at the same time.
 
     Who keeps it does not depend on the order of arrival: the first machine, else the one of the lower id.
@@ -179,9 +177,7 @@ def added_by(log: Log, machine: MachineId) -> tuple[Operation, ...]:
     return tuple(
         operation
         for operation in log.operations
-        if operation.signer == machine
-        and isinstance(operation.body, Add)
-        and operation.body.machine != machine
+        if operation.signer == machine and isinstance(operation.body, Add) and operation.body.machine != machine
     )
 
 
@@ -212,10 +208,7 @@ def _enter(
 
 
 def _may_enter(
-    operation: Operation,
-    household: HouseholdId,
-    admins: Mapping[MachineId, bytes],
-    added: Collection[MachineId],
+    operation: Operation, household: HouseholdId, admins: Mapping[MachineId, bytes], added: Collection[MachineId]
 ) -> bool:
     """A line about a machine that nobody added has no use: it would only take the room of others."""
     body = operation.body
@@ -236,9 +229,7 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
     )
 
 
-def _within_room(
-    household: HouseholdId, operations: tuple[Operation, ...]
-) -> tuple[Operation, ...]:
+def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
     """Those for which there is room, the same whatever came first: admins nearer to the first machine go before
     others, and of one admin's lines those that a removal keeps."""
     first = founder(Log(household, operations))
@@ -268,9 +259,7 @@ def _within_room(
         kept = ranks.kept(signer, signers)
         for kind in (Remove, SetRoles, Rename):
             lines = [
-                line
-                for line in by_signer.get(signer, ())
-                if isinstance(line.body, kind) and line.body.machine in added
+                line for line in by_signer.get(signer, ()) if isinstance(line.body, kind) and line.body.machine in added
             ]
             chosen.update(_taken(ranks.sorted(lines, kept), kind, left, is_first=signer == first))
     ordered: dict[Operation, None] = {}
@@ -311,9 +300,7 @@ class _Ranks:
         ]
         return {operation for kept in removals for operation in kept}
 
-    def sorted(
-        self, lines: Iterable[Operation], kept: Collection[OperationId]
-    ) -> Iterator[Operation]:
+    def sorted(self, lines: Iterable[Operation], kept: Collection[OperationId]) -> Iterator[Operation]:
         """The most needed first; then by their hash, which is the same on every machine."""
 
         def rank(line: Operation) -> tuple[bool, bool, bool, OperationId]:
@@ -339,9 +326,7 @@ def _subject(operation: Operation) -> tuple[MachineId, type[Body], MachineId]:
     return operation.signer, type(operation.body), operation.body.machine
 
 
-def _last_of_signer(
-    operations: Iterable[Operation],
-) -> dict[tuple[MachineId, type[Body], MachineId], Operation]:
+def _last_of_signer(operations: Iterable[Operation]) -> dict[tuple[MachineId, type[Body], MachineId], Operation]:
     """For each signer the last name and the last roles that it gave to each machine."""
     lines: dict[tuple[MachineId, type[Body], MachineId], list[Operation]] = {}
     for line in operations:
@@ -394,9 +379,7 @@ def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozens
     return removed
 
 
-def _found(
-    log: Log,
-) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
+def _found(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
     """Pass 3: whose chain of `add`s reaches the first machine, removed ones too; and pass 2."""
     removed = _removed(log, _ever_admins(log))
     found: dict[MachineId, Member] = {}
@@ -412,9 +395,7 @@ def _found(
 
 
 def _changes(
-    log: Log,
-    found: Mapping[MachineId, Member],
-    removed: Mapping[MachineId, frozenset[OperationId]],
+    log: Log, found: Mapping[MachineId, Member], removed: Mapping[MachineId, frozenset[OperationId]]
 ) -> list[Operation]:
     return [line for line in log.operations if _counts(line, log, found, removed)]
 

@@ -110,10 +110,7 @@ def signed_bytes(body: Body, signer: MachineId) -> bytes:
 
 def encode(operation: Operation) -> bytes:
     """The one way to write an operation: JSON, keys sorted, no spaces, ASCII."""
-    fields = _fields(operation.body) | {
-        "signer": operation.signer,
-        "signature": _base64(operation.signature),
-    }
+    fields = _fields(operation.body) | {"signer": operation.signer, "signature": _base64(operation.signature)}
     return _canonical(fields)
 
 

@@ -14,9 +14,7 @@ from app.core.ids import MachineId
 
 MAX_TRIES = 3
 WINDOW_SECONDS = 120.0
-ATTEMPT_SECONDS = (
-    10.0  # one attempt, from the connection to its proof, and from that to the sent log
-)
+ATTEMPT_SECONDS = 10.0  # one attempt, from the connection to its proof, and from that to the sent log
 LINK_SECONDS = 15.0  # from the sent log to the first real link
 
 

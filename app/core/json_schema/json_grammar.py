@@ -41,16 +41,7 @@ _REFUSED = (
     "propertyNames", "multipleOf", "$dynamicRef", "$recursiveRef", "dependencies", "unevaluatedProperties",
     "unevaluatedItems",
 )  # fmt: skip
-_OF_A_TYPE = (
-    *BOUNDS,
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "pattern",
-)
+_OF_A_TYPE = (*BOUNDS, "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "pattern")
 _SILENT = frozenset(
     ("title", "description", "default", "examples", "example", "$defs", "definitions", "$schema", "$id",
      "$comment", "discriminator", "deprecated", "readOnly", "writeOnly")
@@ -76,13 +67,7 @@ def _begun(text: str, end: str) -> int:
 
 def literal(text: str) -> str:
     """A text as GBNF writes it."""
-    for sign, written in (
-        ("\\", "\\\\"),
-        ('"', '\\"'),
-        ("\n", "\\n"),
-        ("\r", "\\r"),
-        ("\t", "\\t"),
-    ):
+    for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         text = text.replace(sign, written)
     return f'"{text}"'
 
@@ -130,9 +115,7 @@ class Rules:
             for n, name in enumerate(names):
                 then = {one: _begun(end[:n] + one, end) for one in dict.fromkeys(end)}
                 near = {one: size for one, size in then.items() if size}
-                ways = [
-                    f"{literal(one)} {names[size]}" for one, size in near.items() if size < len(end)
-                ]
+                ways = [f"{literal(one)} {names[size]}" for one, size in near.items() if size < len(end)]
                 self._put(name, f"({' | '.join([*ways, f'{none_of(near)} {names[0]}'])})?")
         return self._without[end]
 
@@ -166,9 +149,7 @@ class Rules:
                 return self._composed(word, schema[word], schema.get("type"), at, waiting)
         return self._typed(schema, at, waiting)
 
-    def _composed(
-        self, word: str, what: Any, kind: Any, at: str, waiting: list[tuple[str, str]]
-    ) -> str:
+    def _composed(self, word: str, what: Any, kind: Any, at: str, waiting: list[tuple[str, str]]) -> str:
         """`kind`: the type that stands beside it, if one does; both hold."""
         match word, what:
             case "$ref", str(place):
@@ -181,8 +162,7 @@ class Rules:
                 return _among(what, kind, at)
             case (("anyOf" | "oneOf"), [_, *_]):
                 options = [
-                    self._expression(_beside(one, kind, at), f"{at}/{word}/{n}", waiting)
-                    for n, one in enumerate(what)
+                    self._expression(_beside(one, kind, at), f"{at}/{word}/{n}", waiting) for n, one in enumerate(what)
                 ]
                 return " | ".join(self._rule(one) for one in options)
             case "allOf", [only]:
@@ -213,9 +193,7 @@ class Rules:
         if isinstance(kind, list) and kind:
             options = [self._typed({**schema, "type": one}, at, waiting) for one in kind]
             return " | ".join(self._rule(one) for one in options)
-        if kind == "object" or (
-            kind is None and _any_of(schema, "properties", "additionalProperties", "required")
-        ):
+        if kind == "object" or (kind is None and _any_of(schema, "properties", "additionalProperties", "required")):
             return self._object(schema, at, waiting)
         if kind == "array" or (kind is None and _any_of(schema, "items", "prefixItems")):
             return self._array(schema, at, waiting)
@@ -267,9 +245,7 @@ class Rules:
             parts.append((self._rule(f'{_json(name)} ":" space {of}'), name in required))
         return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
-    def _listed(
-        self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str
-    ) -> str:
+    def _listed(self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str) -> str:
         """Properties in their order, with commas between; those not required may be missing, as far as so many are
         left."""
         needed = sum(of for _, of in parts)
@@ -288,15 +264,10 @@ class Rules:
             raise _no(at, TOO_LARGE)
         rest = [None if came < least else '""' for came in range(many + 1)]
         for place in reversed(range(len(parts))):
-            rest = [
-                self._from(parts[place], came, rest, many, most)
-                for came in range(min(place, many) + 1)
-            ]
+            rest = [self._from(parts[place], came, rest, many, most) for came in range(min(place, many) + 1)]
         return rest[0] or '""'
 
-    def _from(
-        self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int
-    ) -> str | None:
+    def _from(self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int) -> str | None:
         """What may follow when so many have come, this one first; `rest`: what may follow it. None: nothing may."""
         name, needed = part
         later = rest[min(came + 1, many)] if came < most else None
@@ -319,9 +290,7 @@ class Rules:
         if more and items is False:
             raise _no(at, "minItems asks for more than its prefixItems, and items forbids them")
         if (more or items) and (most is None or len(fixed) < most):
-            of = self._rule(
-                self._expression(True if items is None else items, f"{at}/items", waiting)
-            )
+            of = self._rule(self._expression(True if items is None else items, f"{at}/items", waiting))
             inner += f' ("," space {of}){_times(more, most and most - len(fixed))}'
         return f'"[" space {inner} space "]"'
 

@@ -21,11 +21,7 @@ def kept_to(schema: object, kind: object) -> object:
         return schema
     given: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
     kinds = _list(kind)
-    both = [
-        one
-        for one in _list(given.get("type", kind))
-        if one in kinds or (one == "integer" and "number" in kinds)
-    ]
+    both = [one for one in _list(given.get("type", kind)) if one in kinds or (one == "integer" and "number" in kinds)]
     if not both:
         raise ValueError("type stands beside a choice of another type")
     return {**given, "type": both[0] if len(both) == 1 else both}
@@ -62,9 +58,7 @@ def referred(place: object, root: object) -> object:
 def _inner(of: object, step: str) -> object:
     """What one step of a reference leads to. Some programs write it as a URL has it, `%3C` for `<`; others do not."""
     if isinstance(of, list):
-        return (
-            of[int(step)] if step.isascii() and step.isdecimal() and int(step) < len(of) else None
-        )
+        return of[int(step)] if step.isascii() and step.isdecimal() and int(step) < len(of) else None
     if not isinstance(of, Mapping):
         return None
     for name in (step, unquote(step)):

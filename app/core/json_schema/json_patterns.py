@@ -14,16 +14,12 @@ from typing import Any
 # Years are those from 1000 to 9999, and a second is never the sixtieth, so that every reader takes them. No name of a
 # host is too long as a whole, and so none has many long parts.
 
-_ODD_MONTHS = (
-    '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01])'
-)
+_ODD_MONTHS = '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01])'
 _EVEN_MONTHS = '("04" | "06" | "09" | "11") "-" ("0" [1-9] | [12] [0-9] | "30")'
 _FEBRUARY = '"02-" ("0" [1-9] | "1" [0-9] | "2" [0-8])'
 _BY_FOUR = '("0" [48] | [2468] [048] | [13579] [26])'  # two digits, and not both 0
 _LEAP_YEAR = f'([1-9] [0-9] {_BY_FOUR} | ([2468] [048] | [13579] [26]) "00")'
-DATE = (
-    f'([1-9] [0-9]{{3}} "-" ({_ODD_MONTHS} | {_EVEN_MONTHS} | {_FEBRUARY}) | {_LEAP_YEAR} "-02-29")'
-)
+DATE = f'([1-9] [0-9]{{3}} "-" ({_ODD_MONTHS} | {_EVEN_MONTHS} | {_FEBRUARY}) | {_LEAP_YEAR} "-02-29")'
 HOUR, MINUTE = '([01] [0-9] | "2" [0-3])', "[0-5] [0-9]"
 SECOND = f'":" {MINUTE} ("." [0-9]{{1,6}})?'
 _TIME = f'{HOUR} ":" {MINUTE} {SECOND} ("Z" | [+-] {HOUR} ":" {MINUTE})'
@@ -32,10 +28,7 @@ _LETTERS = "[0-9a-fA-F]{1,4}"
 _LAST = f'({_LETTERS} ":" {_LETTERS} | {_BYTE} ("." {_BYTE}){{3}})'  # 32 bits
 _IPV6 = " | ".join(
     [f'({_LETTERS} ":"){{6}} {_LAST}', f'"::" ({_LETTERS} ":"){{5}} {_LAST}']
-    + [
-        f'({_LETTERS} (":" {_LETTERS}){{0,{n}}})? "::" ({_LETTERS} ":"){{{4 - n}}} {_LAST}'
-        for n in range(4)
-    ]
+    + [f'({_LETTERS} (":" {_LETTERS}){{0,{n}}})? "::" ({_LETTERS} ":"){{{4 - n}}} {_LAST}' for n in range(4)]
     + [
         f'({_LETTERS} (":" {_LETTERS}){{0,4}})? "::" {_LAST}',
         f'({_LETTERS} (":" {_LETTERS}){{0,5}})? "::" {_LETTERS}',
@@ -48,9 +41,7 @@ _DURATION = f'"P" ([0-9]{{1,9}} ("W" | {_DAYS} ("T" {_CLOCK})?) | "T" {_CLOCK})'
 _LONG, SHORT = (f"[a-zA-Z0-9] ([-a-zA-Z0-9]{{0,{n}}} [a-zA-Z0-9])?" for n in (60, 28))
 _ATOM = "[-a-zA-Z0-9_+]"
 MAILBOX = f'({_ATOM}{{1,31}} ("." {_ATOM}{{1,31}})? | {_ATOM}{{1,15}} ("." {_ATOM}{{1,15}}){{2,3}})'
-FORMATS: dict[
-    object, tuple[str, int, int]
-] = {  # the text, and how many characters it has at least and at most
+FORMATS: dict[object, tuple[str, int, int]] = {  # the text, and how many characters it has at least and at most
     "date": (DATE, 10, 10),
     "time": (_TIME, 9, 21),
     "date-time": (f'{DATE} "T" {_TIME}', 20, 32),
@@ -75,9 +66,7 @@ _TO_THE_MINUTE = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _AT = rf"{_TO_THE_MINUTE}(?::[0-5]\d(?:\.\d+)?)?"
 _AT_A_SECOND = rf"{_TO_THE_MINUTE}:[0-5]\d(?:\.\d+)?"
 _AWAY = r"([+-](?:[01]\d|2[0-3]):[0-5]\d)"
-_UUID = (
-    "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-%s[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}%s)$"
-)
+_UUID = "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-%s[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}%s)$"
 _NONE = "|00000000-0000-0000-0000-000000000000"
 _ALL = "|ffffffff-ffff-ffff-ffff-ffffffffffff"
 _BYTE_PATTERN = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9][0-9]|[0-9])"
@@ -117,9 +106,7 @@ PATTERNS: dict[str, Known] = {
     _UUID % ("[1-8]", _NONE): _uuid("[1-8]"),
     _UUID % ("[1-8]", _NONE + _ALL): _uuid("[1-8]"),
     **{_UUID % (n, ""): _uuid(f'"{n}"') for n in "12345678"},
-    "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$": FORMATS[
-        "uuid"
-    ],
+    "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$": FORMATS["uuid"],
     f"^(?:{_BYTE_PATTERN}\\.){{3}}{_BYTE_PATTERN}$": FORMATS["ipv4"],
     _IPV6_PATTERN.replace("H", "[0-9a-fA-F]{1,4}"): (IPV6_ALONE, 2, 39),
     r"^(?=.{1,253}\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"

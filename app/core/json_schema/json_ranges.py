@@ -65,9 +65,7 @@ def _given(schema: Mapping[str, Any]) -> dict[str, int | float]:
     return given
 
 
-def _stricter(
-    given: Mapping[str, int | float], word: str, exclusive: str, pick: Any
-) -> tuple[int, bool]:
+def _stricter(given: Mapping[str, int | float], word: str, exclusive: str, pick: Any) -> tuple[int, bool]:
     """The bound that holds, and whether it is itself left out."""
     none = MAX_INTEGER if pick is min else -MAX_INTEGER
     closed, opened = int(given.get(word, none)), int(given.get(exclusive, none))

@@ -11,13 +11,9 @@ from typing import Any
 
 from app.core.json_schema.json_kinds import referred
 
-VALUES = frozenset(
-    {"const", "default", "enum", "example", "examples"}
-)  # data: a `$ref` there is no reference
+VALUES = frozenset({"const", "default", "enum", "example", "examples"})  # data: a `$ref` there is no reference
 NAMED = frozenset({"properties", "$defs", "definitions"})  # schemas by names, which are no keywords
-Around = tuple[
-    tuple[str, Any], ...
-]  # schemas and where they are, from the root to the innermost one
+Around = tuple[tuple[str, Any], ...]  # schemas and where they are, from the root to the innermost one
 
 
 def localised(schema: Any) -> Any:
@@ -40,9 +36,7 @@ def _schema(one: Any, at: str, around: Around) -> Any:
         elif name == "$ref":
             made[name] = _found(inner, around)
         elif name in NAMED and isinstance(inner, Mapping):
-            made[name] = {
-                of: _schema(of_it, f"{place}/{_step(of)}", around) for of, of_it in inner.items()
-            }
+            made[name] = {of: _schema(of_it, f"{place}/{_step(of)}", around) for of, of_it in inner.items()}
         else:
             made[name] = _schema(inner, place, around)
     return made

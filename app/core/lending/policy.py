@@ -157,11 +157,7 @@ class Room:
         """
         free = max(0, self.free_bytes - self.unloaded_bytes - self.reserve_bytes)
         steps = free // STEP_BYTES * STEP_BYTES
-        most = (
-            min(self.most_bytes, self.limit_bytes - self.own_bytes)
-            if self.limit_bytes
-            else self.most_bytes
-        )
+        most = min(self.most_bytes, self.limit_bytes - self.own_bytes) if self.limit_bytes else self.most_bytes
         return max(0, min(most, self.promised_bytes + steps))
 
 

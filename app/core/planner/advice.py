@@ -43,9 +43,7 @@ def advise(
     return tuple(reason for _, reason in found[:MOST])
 
 
-def _changes(
-    host: Candidate, lenders: Sequence[Candidate]
-) -> Iterator[tuple[Candidate, Candidate, bool]]:
+def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate, bool]]:
     """What could be changed: a machine as it is and as it would be, and whether that is its link."""
     for machine in (host, *lenders):
         if machine.link is not None and (wired := by_cable(machine.link)) != machine.link:
@@ -102,10 +100,7 @@ def _wired(kind: LinkKind) -> LinkKind:
 def _of_link(lender: Candidate, host: Candidate, gain: _Gain) -> Reason:
     link = lender.link
     assert link is not None
-    only_here = link.kind is LinkKind.WIFI and link.far_kind not in (
-        LinkKind.WIFI,
-        LinkKind.UNKNOWN,
-    )
+    only_here = link.kind is LinkKind.WIFI and link.far_kind not in (LinkKind.WIFI, LinkKind.UNKNOWN)
     name = host.name if only_here else lender.name
     megabits = 8e-6 * min(link.out_bytes_per_s, link.in_bytes_per_s)
     milliseconds = 1e3 * link.round_trip_s
@@ -114,24 +109,12 @@ def _of_link(lender: Candidate, host: Candidate, gain: _Gain) -> Reason:
         now, then = gain.rates
         return Reason(
             "advice_wifi_rate" if wifi else "advice_link_rate",
-            {
-                "machine": name,
-                "megabits": megabits,
-                "milliseconds": milliseconds,
-                "now_tok_s": now,
-                "with_tok_s": then,
-            },
+            {"machine": name, "megabits": megabits, "milliseconds": milliseconds, "now_tok_s": now, "with_tok_s": then},
         )
     now, then = gain.times
     return Reason(
         "advice_wifi_time" if wifi else "advice_link_time",
-        {
-            "machine": name,
-            "megabits": megabits,
-            "milliseconds": milliseconds,
-            "now_s": now,
-            "with_s": then,
-        },
+        {"machine": name, "megabits": megabits, "milliseconds": milliseconds, "now_s": now, "with_s": then},
     )
 
 
@@ -140,11 +123,7 @@ def _of_memory(machine: Candidate, gain: _Gain) -> Reason:
     if gain.is_faster:
         now, then = gain.rates
         return Reason(
-            "advice_memory_rate",
-            {"machine": machine.name, "more_bytes": more, "now_tok_s": now, "with_tok_s": then},
+            "advice_memory_rate", {"machine": machine.name, "more_bytes": more, "now_tok_s": now, "with_tok_s": then}
         )
     now, then = gain.times
-    return Reason(
-        "advice_memory_time",
-        {"machine": machine.name, "more_bytes": more, "now_s": now, "with_s": then},
-    )
+    return Reason("advice_memory_time", {"machine": machine.name, "more_bytes": more, "now_s": now, "with_s": then})

@@ -13,9 +13,7 @@ from backends.contract import Layers
 class RunRules:
     """Facts of a model that every run of its layers must keep to; a whole model always does."""
 
-    every_run: tuple[
-        tuple[int, ...], ...
-    ] = ()  # of each of these groups of layers, a run holds one
+    every_run: tuple[tuple[int, ...], ...] = ()  # of each of these groups of layers, a run holds one
     not_long: tuple[int, ...] = ()  # numbers of layers that no run may have
 
     def allow(self, layers: Layers) -> bool:

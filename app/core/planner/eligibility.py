@@ -28,8 +28,7 @@ class Proved:
         """One sentence for each machine that was left out for it."""
         doubted = [Reason("left_out_doubted", {"machine": one.name}) for one in self.doubted]
         unproved = [
-            Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine))
-            for machine in self.unproved
+            Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine)) for machine in self.unproved
         ]
         return (*unproved, *doubted)
 

@@ -23,21 +23,10 @@ from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.layer_effort import Speed
-from app.core.planner.placement import (
-    Bottleneck,
-    Candidate,
-    Forecast,
-    Part,
-    PlannedStage,
-    Share,
-    Workload,
-    pipelines,
-)
+from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, PlannedStage, Share, Workload, pipelines
 from backends.contract import Role
 
-FEW_ROWS = (
-    32  # of a step that is computed like an answer's, not like a prompt's (measured on processors)
-)
+FEW_ROWS = 32  # of a step that is computed like an answer's, not like a prompt's (measured on processors)
 # Of a layer's time: in the last layer, rows that get no token go no further than the attention.
 # What is left out is the feed-forward network: by multiplications 0.7 in llama's usual proportions.
 UNSEEN = 0.7
@@ -80,9 +69,7 @@ class Rounds:
             groups=groups,
             crowd=max(1.0, groups / machines),
             users=users,
-            chunk=Step(
-                workload.prompt / chunks, (workload.prompt - workload.prompt / chunks) / 2, 0
-            ),
+            chunk=Step(workload.prompt / chunks, (workload.prompt - workload.prompt / chunks) / 2, 0),
             single=Step(1.0, position, 1.0),
             group=Step(rows, position, rows),
         )
@@ -122,9 +109,7 @@ def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
     return (speed.chunk_s + seen_s) * rows / batch_rows
 
 
-def cost(
-    machine: Candidate, step: Step, model: Model, workload: Workload, role: Role = Role.MIDDLE
-) -> Cost:
+def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role: Role = Role.MIDDLE) -> Cost:
     """What a step costs on a measured machine. WHOLE: all on it; LAST: host's first and last run; MIDDLE: a lender."""
     speed, link = machine.speed, machine.link
     assert speed is not None
@@ -182,10 +167,7 @@ class _Load:
 
 
 def forecast(
-    stages: Sequence[PlannedStage],
-    machines: Mapping[MachineId, Candidate],
-    model: Model,
-    workload: Workload,
+    stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast | None:
     """How these stages will do; None where a machine or link that takes part was not measured.
 
@@ -202,10 +184,7 @@ def forecast(
 
 
 def _of_one(
-    stages: Sequence[PlannedStage],
-    machines: Mapping[MachineId, Candidate],
-    model: Model,
-    workload: Workload,
+    stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast:
     """Of one pipeline, all of which was measured."""
     host = machines[stages[0].machine]
@@ -214,22 +193,13 @@ def _of_one(
     layers = {m.id: sum(len(s.layers) for s in stages if s.machine == m.id) for m in holders}
     first = Role.LAST if stages[0].role is Role.FIRST else Role.WHOLE
     loads = [
-        _load(
-            machine,
-            layers[machine.id],
-            first if machine is host else Role.MIDDLE,
-            rounds,
-            model,
-            workload,
-        )
+        _load(machine, layers[machine.id], first if machine is host else Role.MIDDLE, rounds, model, workload)
         for machine in holders
     ]
     return _of_loads(loads, rounds)
 
 
-def _load(
-    machine: Candidate, n_layers: int, role: Role, rounds: Rounds, model: Model, workload: Workload
-) -> _Load:
+def _load(machine: Candidate, n_layers: int, role: Role, rounds: Rounds, model: Model, workload: Workload) -> _Load:
     assert machine.speed is not None
     head_s = 0.0 if role is Role.MIDDLE else machine.speed.head_s
     chunk = cost(machine, rounds.chunk, model, workload, role)
@@ -246,9 +216,7 @@ def _of_loads(loads: Sequence[_Load], rounds: Rounds) -> Forecast:
     ttft_s += (rounds.chunks - 1) * max(slowest_s, chunk_s / (rounds.machines + 1))
     single_s = sum(load.single.latency_s(load.n_layers) for load in loads)
     group_s = sum(load.group.latency_s(load.n_layers) for load in loads) * rounds.crowd
-    round_s = max(
-        group_s, rounds.groups * max(load.group.period_s(load.n_layers) for load in loads)
-    )
+    round_s = max(group_s, rounds.groups * max(load.group.period_s(load.n_layers) for load in loads))
     busiest_s = max(load.work_s(rounds) for load in loads)
     request_s = max(ttft_s + rounds.tokens * group_s, rounds.users * busiest_s)
     shares = [share for load in loads for share in load.shares(rounds, request_s)]
@@ -275,15 +243,11 @@ def _largest(shares: Sequence[Share]) -> Bottleneck:
 Parts = Sequence[Sequence[PlannedStage]]
 
 
-def _of_replicas(
-    parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
-) -> Forecast:
+def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> Forecast:
     """Whole requests, each to the pipeline that will have answered it first."""
     users = spread(parts, machines, model, workload)
     each = [
-        _of_one(part, machines, model, replace(workload, users=n))
-        for part, n in zip(parts, users, strict=True)
-        if n
+        _of_one(part, machines, model, replace(workload, users=n)) for part, n in zip(parts, users, strict=True) if n
     ]
     quickest = min(each, key=lambda one: one.request_s)
     slowest = max(each, key=lambda one: one.request_s)
@@ -298,14 +262,10 @@ def _of_replicas(
     )
 
 
-def spread(
-    parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
-) -> list[int]:
+def spread(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> list[int]:
     """How many of the users each pipeline serves, so that the slowest request is the quickest possible."""
     users = [0] * len(parts)
-    with_one_more = [
-        _of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts
-    ]
+    with_one_more = [_of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts]
     for _ in range(workload.users):
         place = with_one_more.index(min(with_one_more))
         users[place] += 1

@@ -69,9 +69,7 @@ class Habit:
     def expects(self, plain: Forecast) -> Forecast:
         """The forecast as answers of this placement have come so far."""
         return replace(
-            plain,
-            ttft_s=plain.ttft_s * self.first.value,
-            decode_tok_s=plain.decode_tok_s / self.decode.value,
+            plain, ttft_s=plain.ttft_s * self.first.value, decode_tok_s=plain.decode_tok_s / self.decode.value
         )
 
 
@@ -87,9 +85,7 @@ class Corrections:
         kept = self.links if part is Part.LINK else self.machines
         return kept.get(machine, Factor())
 
-    def learned(
-        self, machine: MachineId, compute_s: float, way_s: float, measured_s: float
-    ) -> Corrections:
+    def learned(self, machine: MachineId, compute_s: float, way_s: float, measured_s: float) -> Corrections:
         """With what one answer says of a machine.
 
         compute_s and way_s: the forecast of its computing and of the way there and back, with these factors in it;
@@ -101,8 +97,7 @@ class Corrections:
         here = self.of(Part.MACHINE, machine).learned(whole_s, measured_s, compute_s / whole_s)
         there = self.of(Part.LINK, machine).learned(whole_s, measured_s, way_s / whole_s)
         return Corrections(
-            {**self.machines, machine: here},
-            {**self.links, machine: there} if way_s > 0 else self.links,
+            {**self.machines, machine: here}, {**self.links, machine: there} if way_s > 0 else self.links
         )
 
     def corrected(self, machine: Candidate) -> Candidate:

@@ -110,9 +110,7 @@ class Counts:
 
     def _least_latency(self, work_limit: float, below: float) -> Blocks | None:
         """The counts with the smallest latency below `below`, among those with less work than the limit."""
-        most = [
-            bisect_left(member.work, work_limit, 1, member.most + 1) - 1 for member in self._members
-        ]
+        most = [bisect_left(member.work, work_limit, 1, member.most + 1) - 1 for member in self._members]
         self._limit, self._found = below, None
         if self._filled(most, self._cheapest) is None:
             return None
@@ -157,10 +155,7 @@ class Counts:
         return low
 
     def _within(self, most: Sequence[int], pace: float) -> list[int]:
-        return [
-            bisect_right(member.pace, pace, 1, n + 1) - 1
-            for member, n in zip(self._members, most, strict=True)
-        ]
+        return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
     def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
         """All blocks, as many as possible on the first machines of the order; None when they hold too little."""
@@ -241,9 +236,7 @@ class Counts:
 class _Rest:
     """The smallest line of the machines that have nothing yet."""
 
-    def __init__(
-        self, members: Sequence[Member], cheapest: Sequence[int], most: Sequence[int]
-    ) -> None:
+    def __init__(self, members: Sequence[Member], cheapest: Sequence[int], most: Sequence[int]) -> None:
         self._members, self._cheapest, self._most = members, cheapest, most
         self._known: dict[tuple[int, int], float] = {}
 

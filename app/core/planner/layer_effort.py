@@ -36,9 +36,7 @@ class Speed:
     chunk_s: float  # a layer, a whole prefill chunk at the begin of a prompt
     chunk_position_s: float  # a layer, a whole chunk, for each position before it
     step_s: float  # of any step, whatever it computes: the engine's start, the pipe, the process
-    head_s: (
-        float  # the last norm, the output matrix and the sampler, one row; measured where it runs
-    )
+    head_s: float  # the last norm, the output matrix and the sampler, one row; measured where it runs
     head_row_s: float  # each further row of it
     window: int = 0
     window_position_s: float = 0.0
@@ -46,9 +44,7 @@ class Speed:
     estimated: bool = False  # from layers of another shape
 
 
-ROUGH_TOK_S = (
-    60.0  # a token in less than 17 ms: what else the computers do weighs as much as the model
-)
+ROUGH_TOK_S = 60.0  # a token in less than 17 ms: what else the computers do weighs as much as the model
 
 
 def is_rough(tok_s: float) -> bool:

@@ -65,9 +65,7 @@ def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[
     return reached
 
 
-def _walk(
-    firsts: int, starts: Sequence[int], lengths: Sequence[int], order: Sequence[int]
-) -> int | None:
+def _walk(firsts: int, starts: Sequence[int], lengths: Sequence[int], order: Sequence[int]) -> int | None:
     """The shortest first run with which this order fits."""
     reach, total = firsts, 0
     for lender in order:

@@ -25,12 +25,7 @@ class _Cut(NamedTuple):
 
 
 def plan_by_memory(
-    host: Candidate,
-    lenders: Sequence[Candidate],
-    model: Model,
-    workload: Workload,
-    *,
-    alone: bool = True,
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, *, alone: bool = True
 ) -> Plan:
     """Place the model. alone: on the host, where it fits there; else it is split all the same.
 

@@ -17,15 +17,11 @@ from app.core.model import Model
 from app.core.planner.placement import Candidate, Forecast, PlannedStage
 from app.core.planner.plan import Plan, Shape, plan
 
-MOST_TRIES = (
-    24  # ways to give the lost runs to machines that hold none: four of them in every order
-)
+MOST_TRIES = 24  # ways to give the lost runs to machines that hold none: four of them in every order
 MARGIN = 0.85  # of the present request's time: what a better placement must stay below (hysteresis)
 QUIET_S = 10.0  # nobody has asked for so long before layers are moved for nothing but speed
 AHEAD_SHARE = 0.5  # of what a spare machine lends: the other half stays for what is asked of it
-SETTLED_S = (
-    60.0  # between two such moves, and after a recovery: what comes and goes is not followed
-)
+SETTLED_S = 60.0  # between two such moves, and after a recovery: what comes and goes is not followed
 
 
 def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
@@ -55,10 +51,7 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
 
 
 def moving_s(
-    plan: Plan,
-    moving: Iterable[PlannedStage],
-    sent: Collection[PlannedStage],
-    load_bytes_per_s: float,
+    plan: Plan, moving: Iterable[PlannedStage], sent: Collection[PlannedStage], load_bytes_per_s: float
 ) -> float:
     """Until all stages of a plan can compute: each machine loads what it lacks, after it was sent there.
 
@@ -103,9 +96,7 @@ def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
 
 
 def _filled(
-    holders: Sequence[MachineId],
-    there: dict[MachineId, Candidate],
-    takers: Iterable[Candidate],
+    holders: Sequence[MachineId], there: dict[MachineId, Candidate], takers: Iterable[Candidate]
 ) -> list[Candidate]:
     taking = iter(takers)
     return [there[holder] if holder in there else next(taking) for holder in holders]

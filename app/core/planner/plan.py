@@ -70,8 +70,7 @@ def _why_shape(best: Option, found: Sequence[Option], household: Household) -> R
         return Reason("plan_fits_host", {"machine": host})
     if best.shape is Shape.SPLIT:
         return Reason(
-            "plan_split_faster",
-            {"machines": n_machines, "machine": host, "split_s": split_s, "alone_s": alone_s},
+            "plan_split_faster", {"machines": n_machines, "machine": host, "split_s": split_s, "alone_s": alone_s}
         )
     return Reason("plan_alone_faster", {"machine": host, "split_s": split_s, "alone_s": alone_s})
 
@@ -100,16 +99,11 @@ def _left_out(lender: Candidate, best: Option, household: Household) -> Reason:
     if with_it.request_s < (1 + SAME) * without.request_s:
         return Reason("left_out_same", {"machine": lender.name})
     several = household.workload.users > 1
-    fast, slow = (
-        (one.together_tok_s if several else one.decode_tok_s) for one in (without, with_it)
-    )
+    fast, slow = ((one.together_tok_s if several else one.decode_tok_s) for one in (without, with_it))
     if slow * (1 + SAME) < fast:
-        return Reason(
-            "left_out_slower", {"machine": lender.name, "with_tok_s": slow, "without_tok_s": fast}
-        )
+        return Reason("left_out_slower", {"machine": lender.name, "with_tok_s": slow, "without_tok_s": fast})
     return Reason(
-        "left_out_longer",
-        {"machine": lender.name, "with_s": with_it.request_s, "without_s": without.request_s},
+        "left_out_longer", {"machine": lender.name, "with_s": with_it.request_s, "without_s": without.request_s}
     )
 
 
@@ -184,9 +178,7 @@ def plan_with_wire(
     return replace(found, reasons=(*found.reasons, Reason("plan_narrow_wire", facts)))
 
 
-def _may_gain(
-    lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float
-) -> bool:
+def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float) -> bool:
     """Whether all links together could save so much of a request: planning twice takes time."""
     n_bytes = [work.number.row_bytes(model.width) for work in (usual, narrow)]
     rows = usual.prompt + usual.output
@@ -198,11 +190,7 @@ def _may_gain(
 
 
 def _by_memory(
-    host: Candidate,
-    lenders: Sequence[Candidate],
-    model: Model,
-    workload: Workload,
-    shapes: frozenset[Shape],
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, shapes: frozenset[Shape]
 ) -> Plan:
     """What fits, where not all was measured; replicas only when nothing else will do."""
     if not shapes & ONE_PIPELINE:
@@ -214,11 +202,7 @@ def _by_memory(
 
 
 def _best(
-    host: Candidate,
-    lenders: Sequence[Candidate],
-    model: Model,
-    workload: Workload,
-    shapes: frozenset[Shape],
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, shapes: frozenset[Shape]
 ) -> Plan | None:
     """The best of what was measured; None when that is not enough to place the model."""
     if host.speed is None:
@@ -262,11 +246,7 @@ def _unmeasured(host: Candidate, lenders: Sequence[Candidate], placed: Plan) -> 
 
 
 def _forced(
-    host: Candidate,
-    lenders: Sequence[Candidate],
-    model: Model,
-    workload: Workload,
-    split: Sequence[int],
+    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, split: Sequence[int]
 ) -> Plan:
     _check_split(lenders, model, split)
     holders = [host] if len(split) == 1 else [host, *lenders[: len(split) - 2], host]
@@ -277,12 +257,7 @@ def _forced(
         if not machine.lends_bytes and machine is not host:
             raise DoesNotFit("machine_lends_nothing", machine=machine.name)
         if need > machine.lends_bytes:
-            raise DoesNotFit(
-                "machine_too_small",
-                machine=machine.name,
-                need_bytes=need,
-                free_bytes=machine.lends_bytes,
-            )
+            raise DoesNotFit("machine_too_small", machine=machine.name, need_bytes=need, free_bytes=machine.lends_bytes)
     machines = (host, *lenders)
     known = forecast(stages, {machine.id: machine for machine in machines}, model, workload)
     return Plan(stages, workload, (Reason("plan_forced"),), known, (), machines)
@@ -321,8 +296,6 @@ def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
     legal = [
         edge
         for edge in model.boundaries
-        if before < edge < after
-        and model.runs.allow(Layers(before, edge))
-        and model.runs.allow(Layers(edge, after))
+        if before < edge < after and model.runs.allow(Layers(before, edge)) and model.runs.allow(Layers(edge, after))
     ]
     return legal or list(model.boundaries)

@@ -34,9 +34,7 @@ def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> 
     return [stage for stage, lends_bytes in found if stage.total_bytes <= lends_bytes]
 
 
-def replicas_by_memory(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> Plan:
+def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
     """Whole on each lender where it fits; the host splits it with the others, or with the least of those,
     if it must. Raises DoesNotFit."""
     wholes = whole_on(lenders, model, workload)
@@ -105,11 +103,7 @@ def several_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | 
 
 
 def _together(
-    first: Stages,
-    wholes: Sequence[PlannedStage],
-    machines: tuple[Candidate, ...],
-    model: Model,
-    workload: Workload,
+    first: Stages, wholes: Sequence[PlannedStage], machines: tuple[Candidate, ...], model: Model, workload: Workload
 ) -> Plan:
     stages = (*first, *wholes)
     known = forecast(stages, {one.id: one for one in machines}, model, workload)

@@ -20,16 +20,12 @@ NEW_STEP_BYTES = 1 << 26  # proposed machines lend a multiple of it
 SHARES = 64  # file sizes are tried in steps of one 64th
 
 
-def does_not_fit(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> DoesNotFit:
+def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> DoesNotFit:
     """The error that says by how much, and what would help."""
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
     helps = " ".join(said(reason) for reason in reasons)
-    lacks = [
-        one.facts["more_bytes"] for one in reasons if one.code in ("helps_limit", "helps_here")
-    ]
+    lacks = [one.facts["more_bytes"] for one in reasons if one.code in ("helps_limit", "helps_here")]
     context = next((int(one.facts["context"]) for one in reasons if "context" in one.facts), 0)
     parts = {
         "weight_bytes": alone.weight_bytes,
@@ -64,17 +60,13 @@ def does_not_fit(
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     code = "pool_too_small"
     if lent >= alone.total_bytes:  # the sum alone would be enough
-        code = (
-            "host_short_of_ends" if _more_here(host, lenders, model, workload) else "pool_in_pieces"
-        )
+        code = "host_short_of_ends" if _more_here(host, lenders, model, workload) else "pool_in_pieces"
     return DoesNotFit(code, model=model.name, machine=host.name, need_bytes=alone.total_bytes,
                       lent_bytes=lent, here_bytes=host.lends_bytes, machines=1 + len(lenders),
                       what_helps=helps, **parts)  # fmt: skip
 
 
-def what_helps(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> list[Reason]:
+def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[Reason]:
     """A shorter context, more of this machine or a higher limit there, one more machine, a smaller file: whichever
     alone is enough.
     """
@@ -96,20 +88,14 @@ def what_helps(
     return found or [Reason("helps_nothing")]
 
 
-def longest_context(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> int:
+def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int:
     """The longest context below the workload's with which it fits; 0 for none of use."""
     steps = (workload.context - 1) // CONTEXT_STEP
-    n = _most(
-        steps, lambda n: can_hold(host, lenders, model, replace(workload, context=n * CONTEXT_STEP))
-    )
+    n = _most(steps, lambda n: can_hold(host, lenders, model, replace(workload, context=n * CONTEXT_STEP)))
     return n * CONTEXT_STEP if n * CONTEXT_STEP >= LEAST_CONTEXT else 0
 
 
-def can_hold(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> bool:
+def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> bool:
     """Whether there is room for all layers: on the host alone, or with lenders behind the host's shortest first run."""
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
@@ -121,9 +107,7 @@ def can_hold(
     room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
     first = grid.firsts[0]
     ends = sum(
-        1 << first + grid.n_blocks - n
-        for n, firsts in enumerate(host_starts(grid, room))
-        if firsts >> first & 1
+        1 << first + grid.n_blocks - n for n, firsts in enumerate(host_starts(grid, room)) if firsts >> first & 1
     )
     reach = 1 << first
     for lender in _largest_first(lenders):
@@ -137,9 +121,7 @@ def _largest_first(lenders: Sequence[Candidate]) -> list[Candidate]:
     return sorted(lenders, key=lambda lender: (-lender.lends_bytes, lender.name, lender.id))
 
 
-def _new_machine(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> int | None:
+def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
     """Bytes that one more machine would have to lend; None when even a large one is not enough."""
     all_bytes = Grid.of(model, workload).bytes_to[-1] + beside_layers(Role.MIDDLE, model, workload)
     steps = 1 + all_bytes // NEW_STEP_BYTES
@@ -152,9 +134,7 @@ def _new_machine(
     return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None
 
 
-def _more_here(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> int | None:
+def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
     """Bytes that the host would need beside what it has; None where only the whole model there would be enough."""
     alone = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
@@ -167,9 +147,7 @@ def _more_here(
     return (n_too_few + 1) * NEW_STEP_BYTES if n_too_few < steps else None
 
 
-def _higher_limit(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> int | None:
+def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
     """Bytes by which the host's own limit would have to be higher; None where it has none, or no memory for that."""
     if host.past_limit_bytes is None:
         return None

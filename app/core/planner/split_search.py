@@ -19,13 +19,7 @@ from app.core.planner.forecast import Rounds, cost
 from app.core.planner.layer_allocation import Blocks, Counts, Member
 from app.core.planner.lender_order import Arrangement, arrange, furthest
 from app.core.planner.placement import Candidate, PlannedStage, Workload
-from app.core.planner.stage_memory import (
-    Grid,
-    beside_layers,
-    host_starts,
-    lender_starts,
-    split_stages,
-)
+from app.core.planner.stage_memory import Grid, beside_layers, host_starts, lender_starts, split_stages
 from backends.contract import Role
 
 INFINITE = float("inf")
@@ -45,9 +39,7 @@ class Split:
 class Search:
     """Of one model over one household in which everything was measured. The model may be cut somewhere."""
 
-    def __init__(
-        self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-    ) -> None:
+    def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self._machines = (host, *lenders)
         self._model, self._workload = model, workload
         self._grid = grid = Grid.of(model, workload)
@@ -74,9 +66,7 @@ class Search:
     def all_sets(self) -> list[Set]:
         """Every set of lenders that can hold a layer, with the host."""
         usable = [n for n in range(1, len(self._machines)) if self._counts[n]]
-        return [
-            (0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)
-        ]
+        return [(0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)]
 
     def set_of(self, used: Container[MachineId]) -> Set:
         """The set of these machines."""
@@ -139,9 +129,7 @@ class Search:
         for n in counts[0]:
             firsts |= self._starts[0][n]
             ends |= self._starts[0][n] << self._grid.n_blocks - n
-        options = [
-            [(n, self._starts[number][n]) for n in self._counts[number]] for number in chosen[1:]
-        ]
+        options = [[(n, self._starts[number][n]) for n in self._counts[number]] for number in chosen[1:]]
         return bool(furthest(firsts, options) & ends)
 
     def _spend(self, effort: int) -> bool:

@@ -31,14 +31,10 @@ def reading_bytes(width: int, n_vocab: int, context: int) -> int:
     llama.cpp keeps a score of each token of the vocabulary for each row, though nobody asks for them; the
     number of heads does not matter. Measured with widths of 32 to 1,024 and 300 to 60,000 tokens.
     """
-    return (
-        WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
-    )
+    return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 
 
-def stage(
-    machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload
-) -> PlannedStage:
+def stage(machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload) -> PlannedStage:
     """A run of layers on a machine, with all that it takes there."""
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
@@ -82,9 +78,7 @@ class Grid:
     n_blocks: int
     bytes_to: tuple[int, ...]  # weights and KV of the blocks before an edge; n_blocks + 1 of them
     legal: int  # bit n: the model may be cut before block n
-    runs: tuple[
-        int, ...
-    ]  # for each number of blocks, bit n: an engine can hold so many from block n on
+    runs: tuple[int, ...]  # for each number of blocks, bit n: an engine can hold so many from block n on
 
     @classmethod
     def of(cls, model: Model, workload: Workload) -> Grid:
@@ -117,11 +111,7 @@ def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
     starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
     if model.runs == ANY_RUN:
         return (1 << len(starts)) - 1
-    return sum(
-        1 << start
-        for start in starts
-        if model.runs.allow(Layers(unit * start, unit * (start + n_blocks)))
-    )
+    return sum(1 << start for start in starts if model.runs.allow(Layers(unit * start, unit * (start + n_blocks))))
 
 
 def beside_layers(role: Role, model: Model, workload: Workload) -> int:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from app.core.planner.verdict import Word
 
 READING_TOK_S = 6.0  # slower ones are waited for
-READ_BYTES = (
-    6 << 30
-)  # for a token, where no speed is measured: more is slow without a graphics card
+READ_BYTES = 6 << 30  # for a token, where no speed is measured: more is slow without a graphics card
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import forecast, spread, whole_forecast
-from app.core.planner.placement import (
-    ONE_PIPELINE,
-    Candidate,
-    Forecast,
-    PlannedStage,
-    Shape,
-    Workload,
-    pipelines,
-)
+from app.core.planner.placement import ONE_PIPELINE, Candidate, Forecast, PlannedStage, Shape, Workload, pipelines
 from app.core.planner.replicas import Stages, mixtures, whole, whole_on
 from app.core.planner.split_search import INFINITE, Search
 
@@ -49,9 +41,7 @@ class Option:
 class Household:
     """A host and lenders for one model and workload. All of them were measured."""
 
-    def __init__(
-        self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-    ) -> None:
+    def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self.host, self.lenders, self.model, self.workload = host, tuple(lenders), model, workload
         self._by_id = {machine.id: machine for machine in (host, *lenders)}
         self.search = Search(host, lenders, model, workload) if model.boundaries else None

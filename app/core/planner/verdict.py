@@ -64,9 +64,7 @@ def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
     return Verdict(Word.FITS if roomy else Word.TIGHT, spare_bytes=spare)
 
 
-def judge(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
-) -> Verdict:
+def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Verdict:
     """Whether there is room for it at all, without placing it."""
     whole = stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     used = [host, *lenders] if model.boundaries else [host]
@@ -77,8 +75,7 @@ def judge(
         return replace(found, parts=parts)
     if can_hold(host, lenders, model, workload):
         kept, *others = [
-            replace(one, lends_bytes=one.lends_bytes - keeps_bytes(one.lends_bytes))
-            for one in (host, *lenders)
+            replace(one, lends_bytes=one.lends_bytes - keeps_bytes(one.lends_bytes)) for one in (host, *lenders)
         ]
         roomy = can_hold(kept, others, model, workload)
         word, spare = Word.FITS if roomy else Word.TIGHT, max(0, free - parts.needs_bytes)

@@ -23,9 +23,7 @@ class Fault(StrEnum):
     LINK = "link"  # the network between them
     OWNER = "owner"  # a person, or a rule that a person set, said no
     HOUSEHOLD = "household"  # who belongs to it, pairing, identities
-    SOURCE = (
-        "source"  # a server or a computer that models come from, or another server that answers
-    )
+    SOURCE = "source"  # a server or a computer that models come from, or another server that answers
     APP = "app"  # this installation: its files, its settings, its own mistakes
     NEWS = "news"  # nothing is wrong: something is told
 
@@ -88,10 +86,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         machine_doubted peer_refused speed_silent
         """,
     ),
-    (
-        Blame(Fault.LINK, Retry.ELSEWHERE),
-        "stage_unreachable peer_address_unknown peer_floods peer_speaks_oddly",
-    ),
+    (Blame(Fault.LINK, Retry.ELSEWHERE), "stage_unreachable peer_address_unknown peer_floods peer_speaks_oddly"),
     (Blame(Fault.MEMORY, Retry.AGAIN), "beside_no_room"),
     (
         Blame(Fault.LINK, Retry.AGAIN),
@@ -117,10 +112,7 @@ GROUPS: tuple[tuple[Blame, str], ...] = (
         """,
     ),
     (Blame(Fault.MACHINE), "proof_unsteady proof_differs worker_not_started"),
-    (
-        Blame(Fault.OWNER),
-        "load_stopped load_given_up node_stops stopped pipeline_closed worker_closed",
-    ),
+    (Blame(Fault.OWNER), "load_stopped load_given_up node_stops stopped pipeline_closed worker_closed"),
     (
         Blame(Fault.APP),
         "bug pipeline_fault stage_bad_step stage_input_odd worker_refused node_fault manifest_odd stage_flood",
@@ -327,13 +319,9 @@ SAID_OF_LAYERS = frozenset(
     }
 )  # fmt: skip
 # A process ended, or its layers did, in the middle of a step: what was in the step may be why.
-ENDED_BY_A_STEP = frozenset(
-    {"engine_gave_up", "stage_failed", "worker_crashed", "worker_died", "worker_hung"}
-)
+ENDED_BY_A_STEP = frozenset({"engine_gave_up", "stage_failed", "worker_crashed", "worker_died", "worker_hung"})
 _ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # at fault on every machine
-OF_ONE_MACHINE = frozenset(
-    {Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER}
-)  # not of those beside it
+OF_ONE_MACHINE = frozenset({Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER})  # not of those beside it
 
 
 # What is told to the machine that it names, and what that one says of it: a name that another gave would be anybody's.

@@ -46,8 +46,4 @@ class Failures:
     def left_out(self) -> frozenset[str]:
         """Machines that failed so often that the next placement does without them, where it can."""
         since_s = self._clock() - KEPT_S
-        return frozenset(
-            machine
-            for machine, times in self._at_s.items()
-            if len(times) >= MOST and times[0] > since_s
-        )
+        return frozenset(machine for machine, times in self._at_s.items() if len(times) >= MOST and times[0] > since_s)

@@ -299,11 +299,7 @@ def continued(recovered: Recovered) -> Notice:
 
 def leaving(name: str, others: Sequence[str], seconds: float) -> Notice:
     """A machine leaves, and computes on while others load what it holds."""
-    facts: dict[str, Fact] = {
-        "machine": name,
-        "with": " and ".join(others),
-        "seconds": _said(max(1.0, seconds)),
-    }
+    facts: dict[str, Fact] = {"machine": name, "with": " and ".join(others), "seconds": _said(max(1.0, seconds))}
     return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
 
 
@@ -316,9 +312,7 @@ def short_of(loss: Loss, what: str) -> Reason:
 
 def waited(short: Reason) -> Reason:
     """Why an answer ends that waited for a machine: nothing goes on by itself any more."""
-    return Reason(
-        "recovery_waited", {"what": short.facts.get("what", ""), "minutes": round(WAIT_S / 60)}
-    )
+    return Reason("recovery_waited", {"what": short.facts.get("what", ""), "minutes": round(WAIT_S / 60)})
 
 
 def may_recover(times: int) -> bool:

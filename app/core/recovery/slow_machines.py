@@ -16,16 +16,12 @@ LEAST_S = 0.005  # a step that is shorter than this: what else the computer does
 SLOW_FOR_S = 600.0  # nothing is placed there again before: a processor cools, a game ends
 
 
-def best(
-    known: Mapping[MachineId, float], now: Mapping[MachineId, float]
-) -> dict[MachineId, float]:
+def best(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
     """The shortest step of each machine that computes now."""
     return {machine: min(step_s, known.get(machine, step_s)) for machine, step_s in now.items()}
 
 
-def degraded(
-    at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]
-) -> dict[MachineId, float]:
+def degraded(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
     """How many times as long each of these takes for a step, beside the one that changed least."""
     grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
     if len(grown) < 2:
@@ -37,7 +33,5 @@ def degraded(
 
 def slowed(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
     """What was forecast of a placement, with one machine that takes so many times as long."""
-    busy_s = sum(
-        one.busy_s for one in forecast.shares if one.machine == machine and one.part is Part.MACHINE
-    )
+    busy_s = sum(one.busy_s for one in forecast.shares if one.machine == machine and one.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)

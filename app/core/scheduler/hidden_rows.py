@@ -51,9 +51,7 @@ def _q8_row(payload: bytes, width: int) -> Row:
             (width, "b", OUTLIER_BYTES * outliers + SCALE_BYTES * blocks),
         )
     )
-    scales = struct.unpack(
-        f"<{blocks}f", struct.pack(f"<{blocks}I", *(half << 16 for half in halves))
-    )
+    scales = struct.unpack(f"<{blocks}f", struct.pack(f"<{blocks}I", *(half << 16 for half in halves)))
     row = [scales[at // BLOCK_VALUES] * value for at, value in enumerate(values)]
     for place, value in zip(places, exact, strict=True):
         if place >= width:

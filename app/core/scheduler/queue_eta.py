@@ -53,9 +53,7 @@ def line_up(waiting: Sequence[Waiting], goes_first: bool) -> int:
     return place
 
 
-def line(
-    waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: Usual, slots: int
-) -> tuple[InLine, ...]:
+def line(waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: Usual, slots: int) -> tuple[InLine, ...]:
     """Those who wait, by their conversations, in order. elapsed_s: how long each running request has run.
 
     A slot is free when its request has taken as long as usual; one that takes longer may end any moment,

@@ -15,9 +15,7 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Plan
 from backends.contract import KEPT_STATES, Keep, Layers
 
-USES = (
-    4  # turns, for one that needs the state of the prompt before it: what a guess of ours is worth
-)
+USES = 4  # turns, for one that needs the state of the prompt before it: what a guess of ours is worth
 MOST_ROWS = 1 << 20  # a prompt that is never so long
 
 

@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-TYPICAL_OUTPUT = (
-    256  # tokens of an answer, as far as its request allows: how long it gets nobody knows
-)
+TYPICAL_OUTPUT = 256  # tokens of an answer, as far as its request allows: how long it gets nobody knows
 CROWD = 0.25  # each further answer makes a step so much longer, where that was not measured
 FEWEST_ROWS = 16  # of a prompt's chunk that says something of the time a row takes
-LEARNED = (
-    0.03  # of what was known, each new measure replaces so much: one slow moment is soon forgotten
-)
+LEARNED = 0.03  # of what was known, each new measure replaces so much: one slow moment is soon forgotten
 MOST_CHANGE = 5.0  # a step that took longer than so many times what was known was a hiccup
 COLD_STEPS = 8  # the first ones also bring weights into memory: of these the quickest counts
 
@@ -53,9 +49,7 @@ class Standing:
     usual_s: float = 1.0  # a request takes there
 
 
-def learned(
-    pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0
-) -> Pace | None:
+def learned(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0) -> Pace | None:
     """The pace after one more step of so many rows, that was computed after it had waited for others.
 
     While the quickest counts, so does its wait: of two answers that are read at once, the later seems to take no time.
@@ -70,16 +64,12 @@ def learned(
         return Pace(known.row_s * change, known.step_s * change, known.crowd, seen=1)
     if pace.seen < COLD_STEPS:
         change = min(1.0, change)
-        return replace(
-            pace, row_s=pace.row_s * change, step_s=pace.step_s * change, seen=pace.seen + 1
-        )
+        return replace(pace, row_s=pace.row_s * change, step_s=pace.step_s * change, seen=pace.seen + 1)
     off = LEARNED * (min(change, MOST_CHANGE) - 1)
     if prefill:
         return replace(pace, row_s=pace.row_s * (1 + off))
     others = 1 - pace.step_s / pace.round_s(rows)  # the share of the time that is due to them
-    return replace(
-        pace, step_s=pace.step_s * (1 + off * (1 - others)), crowd=pace.crowd * (1 + off * others)
-    )
+    return replace(pace, step_s=pace.step_s * (1 + off * (1 - others)), crowd=pace.crowd * (1 + off * others))
 
 
 def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
@@ -103,9 +93,5 @@ def wait_s(standing: Standing, prompt: int, output: int) -> float:
 
 def route(standings: Sequence[Standing], prompt: int, output: int) -> int | None:
     """Which replica gets it: the least wait; of equal ones the first. None: none of them serves."""
-    waits = [
-        (wait_s(standing, prompt, output), place)
-        for place, standing in enumerate(standings)
-        if standing.is_open
-    ]
+    waits = [(wait_s(standing, prompt, output), place) for place, standing in enumerate(standings) if standing.is_open]
     return min(waits)[1] if waits else None

@@ -195,9 +195,7 @@ class Admission:
     evicted: tuple[int, ...] = ()
 
 
-def admit(
-    waiting: Sequence[Waiting], idle: Sequence[Idle], reserved_cells: int, limits: Limits
-) -> Admission | None:
+def admit(waiting: Sequence[Waiting], idle: Sequence[Idle], reserved_cells: int, limits: Limits) -> Admission | None:
     """Who gets a slot now, or None while none is free or the KV cache is too short for the next in turn.
 
     reserved_cells: positions promised to running requests. The request that shares most with an idle slot
@@ -209,12 +207,9 @@ def admit(
     order = [0]
     if waiting[0].overtaken < MAX_OVERTAKEN:
         gains = [
-            _best_slot(request, idle)[1] if request.goes_first >= waiting[0].goes_first else 0
-            for request in waiting
+            _best_slot(request, idle)[1] if request.goes_first >= waiting[0].goes_first else 0 for request in waiting
         ]
-        order = sorted(
-            {0, max(range(len(gains)), key=lambda i: (gains[i], -i))}, key=lambda i: -gains[i]
-        )
+        order = sorted({0, max(range(len(gains)), key=lambda i: (gains[i], -i))}, key=lambda i: -gains[i])
     for index in order:
         admission = _place(index, waiting[index], idle, reserved_cells, limits)
         if admission is not None:
@@ -254,9 +249,7 @@ def _best_slot(request: Asked, idle: Sequence[Idle]) -> tuple[Idle, int]:
     return best, keep
 
 
-def _place(
-    index: int, request: Waiting, idle: Sequence[Idle], reserved_cells: int, limits: Limits
-) -> Admission | None:
+def _place(index: int, request: Waiting, idle: Sequence[Idle], reserved_cells: int, limits: Limits) -> Admission | None:
     best, keep = _best_slot(request, idle)
     others = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
     short = reserved_cells + request.cells + sum(len(s.ids) for s in others) - limits.kv_cells

@@ -15,16 +15,8 @@ from enum import Enum, auto
 
 RUNS = (4, 2)  # so many tokens in a row are looked up, longest first
 MOST_ALIKE = 16  # tokens before a place that are compared with the last ones
-READ_AT_ONCE = (
-    512  # positions taken in by one call: a long prompt does not hold up what is under way
-)
-GRADES = (
-    3,
-    4,
-    6,
-    9,
-    MOST_ALIKE,
-)  # places of about equal likeness are scored together: < 3, < 4, ...
+READ_AT_ONCE = 512  # positions taken in by one call: a long prompt does not hold up what is under way
+GRADES = (3, 4, 6, 9, MOST_ALIKE)  # places of about equal likeness are scored together: < 3, < 4, ...
 FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)  # of each grade, before anything is known
 FIRST_WEIGHT = 3.0  # as many guesses are they worth
 FADE = 0.96  # of an earlier guess for each later one: about the last 25 count
@@ -91,9 +83,7 @@ class Score:
     def after(self, found: Found, token: int) -> Score:
         """The token has come."""
         grade = found.grade
-        return Score(
-            _faded(self.right, grade, float(found.token == token)), _faded(self.made, grade, 1.0)
-        )
+        return Score(_faded(self.right, grade, float(found.token == token)), _faded(self.made, grade, 1.0))
 
 
 def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, ...]:
@@ -145,9 +135,7 @@ class Gain:
             return self
         share = min(OUTLIER, seconds / self.plain_s)
         before = self.shares[way]
-        return replace(
-            self, shares=self.shares | {way: KEEP_SHARE * before + (1 - KEEP_SHARE) * share}
-        )
+        return replace(self, shares=self.shares | {way: KEEP_SHARE * before + (1 - KEEP_SHARE) * share})
 
     def first_took(self, seconds: float) -> Gain:
         """The first run computed a guessed position."""

@@ -113,21 +113,9 @@ class _Place(Enum):
 class _Tags:
     """Thoughts between two signs, before the answer."""
 
-    def __init__(
-        self,
-        form: ReasoningFormat,
-        where: Begins,
-        controls: frozenset[str],
-        calls: tuple[str, ...],
-    ) -> None:
+    def __init__(self, form: ReasoningFormat, where: Begins, controls: frozenset[str], calls: tuple[str, ...]) -> None:
         self._form, self._held = form, ""
-        self._place = (
-            _Place.THOUGHT
-            if where.in_thought
-            else _Place.ANSWER
-            if where.in_answer
-            else _Place.BEGIN
-        )
+        self._place = _Place.THOUGHT if where.in_thought else _Place.ANSWER if where.in_answer else _Place.BEGIN
         self._calls = tuple(f"\n{sign}" for sign in calls)
         self._n_thoughts = int(where.in_thought and where.goes_on)
         self._thought_begun = bool(self._n_thoughts)  # something but blanks was told of it
@@ -237,9 +225,7 @@ class _Tags:
             return self._ended(found, at, sign, at_end=at_end)
         again = sign in self._again
         self._tell(found, self._held[:at].rstrip() if again else self._held[:at])
-        self._hide(
-            found, len(self._held) - len(self._held.lstrip()) + len(sign) if again else len(sign)
-        )
+        self._hide(found, len(self._held) - len(self._held.lstrip()) + len(sign) if again else len(sign))
         if again:
             self._place, self._thought_begun = _Place.THOUGHT, False
             self._parted = self._told
@@ -308,11 +294,7 @@ class _Messages:
     def read(self, text: str, *, at_end: bool) -> list[Part]:
         self._held += text
         found: list[Part] = []
-        while (
-            self._header(found, at_end=at_end)
-            if self._kind is None
-            else self._body(found, at_end=at_end)
-        ):
+        while self._header(found, at_end=at_end) if self._kind is None else self._body(found, at_end=at_end):
             pass
         return found
 
@@ -320,11 +302,7 @@ class _Messages:
         signs = self._signs
         head, sign, _ = self._held.partition(signs.header_end)
         if not sign:
-            if (
-                not at_end
-                and len(head) <= MOST_HEADER
-                and (not self._first or self._may_be_header())
-            ):
+            if not at_end and len(head) <= MOST_HEADER and (not self._first or self._may_be_header()):
                 return False
             if not self._held:
                 return False

@@ -12,9 +12,7 @@ def one_system(messages: Sequence[Message]) -> list[Message]:
     """With one system message at most: those at the beginning become one, and what a later one says is told with the
     user's words. Templates refuse a second one, or leave it out and say nothing."""
     told: list[Message] = []
-    texts: list[
-        list[str]
-    ] = []  # of each, joined once: of thousands, each join would copy all before
+    texts: list[list[str]] = []  # of each, joined once: of thousands, each join would copy all before
     was_system = False
     for message in messages:
         is_system = message["role"] == "system"

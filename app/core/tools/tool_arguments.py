@@ -52,9 +52,7 @@ def _wanted(schema: object, root: object, steps: int, seen: set[str]) -> Wanted:
     kind = schema.get("type", "object" if "properties" in schema else None)
     if kind is None:
         return ANY
-    kinds = frozenset(
-        one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)
-    )
+    kinds = frozenset(one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str))
     return Wanted(kinds, free="string" in kinds)
 
 

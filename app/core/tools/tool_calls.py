@@ -8,17 +8,7 @@ from typing import Any
 
 from app.core.json_schema.partial_json import value_at, whole_of
 from app.core.tools.tool_arguments import value_of
-from app.core.tools.tool_formats import (
-    Begun,
-    Call,
-    Cursor,
-    Marked,
-    More,
-    News,
-    Reading,
-    Tools,
-    called,
-)
+from app.core.tools.tool_formats import Begun, Call, Cursor, Marked, More, News, Reading, Tools, called
 from app.core.tools.tool_literals import Cut, Literals
 from app.core.tools.tool_objects import BETWEEN, ObjectPeek, json_calls, name_and_arguments
 from app.core.tools.tool_readers import head_tool, python_calls, reader_of, wanted_for
@@ -45,16 +35,10 @@ def begun_calls(one: CallFormat, text: str, tools: Tools) -> list[Call]:
                 found: dict[str, Any] = {}
                 with suppress(Cut):
                     Literals(rest).pairs(":", "}", found)
-                return [
-                    _half(head.strip().removeprefix("call:") if sign else None, found, text, tools)
-                ]
+                return [_half(head.strip().removeprefix("call:") if sign else None, found, text, tools)]
             case Payload.PYTHON:
                 calls, half = python_calls(text.partition(signs.last)[2], tools)
-                return (
-                    []
-                    if calls is None or half is None
-                    else [*calls, _half(half[0], half[1], text, tools)]
-                )
+                return [] if calls is None or half is None else [*calls, _half(half[0], half[1], text, tools)]
             case Payload.NESTED:
                 name, sign, _ = text.rpartition(signs.inner)[2].partition(signs.behind_name)
                 return [_half(name if sign else None, {}, text, tools)]
@@ -107,9 +91,7 @@ def _named(one: CallFormat, signs: Signs, text: str, tools: Tools) -> list[Call]
 def _tagged(signs: Signs, text: str, tools: Tools) -> list[Call]:
     """<function=name><parameter=key>value</parameter>… Raises ValueError."""
     rest = text.partition(signs.last)[2]
-    name = next(
-        (n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), ""
-    )
+    name = next((n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), "")
     rest = rest.lstrip()[len(name) :]
     if not name or not (rest.startswith(signs.behind_name) if signs.behind_name else "<" in rest):
         raise ValueError("no tool is called")
@@ -156,9 +138,7 @@ class CallFinder:
             head = f"{signs.address}{name}{signs.outer[0]}"
             self._signs += head, f"{signs.joined}{head}"
         self._held = ""  # not told yet: it may be part of a call, or blanks before one
-        self._first: str | None = (
-            "" if one.opened else None
-        )  # until it is clear what the answer begins with
+        self._first: str | None = "" if one.opened else None  # until it is clear what the answer begins with
         self._inside = False
         self._cursor = Cursor("")
         self._reading: Reading[Marked] | None = None  # of a call that may have begun
@@ -207,11 +187,7 @@ class CallFinder:
         self._first = None
         if not first:
             return ""
-        return (
-            first.removeprefix(told)
-            if told and first.startswith(told)
-            else self._format.opened + first
-        )
+        return first.removeprefix(told) if told and first.startswith(told) else self._format.opened + first
 
     def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[News]]:
         told, news = "", list[News]()
@@ -244,9 +220,7 @@ class CallFinder:
                 at = self._held.find(self._of_format.opening) + len(self._of_format.opening)
                 self._peek = ObjectPeek(at, self._tools, self._format)
 
-    def _read_on(
-        self, reading: Reading[Marked], news: list[News], *, at_end: bool
-    ) -> Marked | None:
+    def _read_on(self, reading: Reading[Marked], news: list[News], *, at_end: bool) -> Marked | None:
         """What came of it; nothing while it waits for more."""
         cursor = self._cursor
         cursor.text, cursor.at_end, found = self._held, at_end, None
@@ -314,14 +288,10 @@ class CallFinder:
     def _rest_of_the_answer(self) -> list[News]:
         text = self._held.strip().removeprefix(self._sign_held())
         calls = json_calls(text, self._tools, self._format)
-        if (
-            not calls and self._sign_held() == MISTRAL and not self._n_told
-        ):  # as newer ones of the family
+        if not calls and self._sign_held() == MISTRAL and not self._n_told:  # as newer ones of the family
             finder = CallFinder(NEWER_MISTRAL, self._tools)
             (told, some), (rest, more) = finder.push(self._held), finder.flush()
-            calls = (
-                [] if (told + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
-            )
+            calls = [] if (told + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
         if calls:
             self._held = ""
             return self._finished(calls)
@@ -345,6 +315,4 @@ class CallFinder:
         """How many characters at a text's end may be the beginning of a sign that ends something."""
         signs = self._of_format
         after = (tokens[0] for tokens, _ in signs.keyed)
-        return begun(
-            self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after)
-        )
+        return begun(self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after))

@@ -121,12 +121,7 @@ class Cursor:
         return ""
 
     def value(
-        self,
-        end: str,
-        then: Sequence[str],
-        tell: Callable[[int], None] | None = None,
-        *,
-        is_json: bool = False,
+        self, end: str, then: Sequence[str], tell: Callable[[int], None] | None = None, *, is_json: bool = False
     ) -> Reading[str]:
         """As `until`; but what is not followed by one of `then` is a part of the value. Raises Short.
 

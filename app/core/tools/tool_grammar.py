@@ -43,13 +43,9 @@ def calls_grammar(one: CallFormat, tools: Tools, many: bool, schema: object = No
         first = _any_call(replace(one, lead=one.lead.replace(one.opened, "", 1)), tools, rules)
     is_alone = one.is_single and not one.between
     more = f"{{0,{MAX_CALLS - 1 if many and not is_alone else 0}}}"
-    is_tag = (
-        one.between in ("", "\n") and one.trail.endswith(">") and one.lead.lstrip().startswith("<")
-    )
+    is_tag = one.between in ("", "\n") and one.trail.endswith(">") and one.lead.lstrip().startswith("<")
     between = '"\\n"?' if is_tag and not one.lead.startswith("\n") else _text_of(one.between)
-    calls = _joined(
-        _text_of(one.section), first, f"({_joined(between, call)}){more}", _text_of(one.section_end)
-    )
+    calls = _joined(_text_of(one.section), first, f"({_joined(between, call)}){more}", _text_of(one.section_end))
     if schema is None:
         return rules.grammar(calls)
     answer = _joined(_text_of(one.told), rules.add(schema))
@@ -93,22 +89,12 @@ def _call(one: CallFormat, name: str, schema: object, rules: Rules) -> str:
             return _joined(literal(head), rules.add(schema or {"type": "object"}))
         case Payload.TAGGED:
             parts = _tagged(rules, schema, one)
-            return _joined(
-                _text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"),
-                *parts,
-                _text_of(one.trail),
-            )
+            return _joined(_text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"), *parts, _text_of(one.trail))
         case Payload.NESTED:
             parts = _elements(rules, schema, one)
-            return _joined(
-                _text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"),
-                *parts,
-                _text_of(one.trail),
-            )
+            return _joined(_text_of(f"{one.lead.replace(NAME, name)}{name}{one.named}"), *parts, _text_of(one.trail))
         case Payload.PYTHON:
-            return _joined(
-                literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")")
-            )
+            return _joined(literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")"))
         case Payload.GEMMA:
             pairs = _listed(rules, schema, ":", python=False)
             return _joined(_text_of(f"{one.lead}{name}{{"), pairs, _text_of(f"}}{one.trail}"))
@@ -181,18 +167,14 @@ def _elements(rules: Rules, schema: object, one: CallFormat) -> list[str]:
     return list(_properties_as_elements(rules, schema, schema, one, 0))
 
 
-def _properties_as_elements(
-    rules: Rules, schema: object, root: object, one: CallFormat, depth: int
-) -> Iterator[str]:
+def _properties_as_elements(rules: Rules, schema: object, root: object, one: CallFormat, depth: int) -> Iterator[str]:
     properties, required = _properties(schema, root)
     for key, given in properties.items():
         part = rules.named(_element(rules, key, given, root, one, depth))
         yield part if key in required else f"{part}?"
 
 
-def _element(
-    rules: Rules, key: str, schema: object, root: object, one: CallFormat, depth: int
-) -> str:
+def _element(rules: Rules, key: str, schema: object, root: object, one: CallFormat, depth: int) -> str:
     """One with its tags. What is in a list or an object is promised where a schema says it."""
     begin, end = literal(f"{one.key}{key}>"), literal(f"{one.value_end}{key}>")
     of = schema
@@ -240,9 +222,7 @@ def _tagged(rules: Rules, schema: object, one: CallFormat) -> list[str]:
     return found
 
 
-def _by_kind(
-    rules: Rules, schema: object, root: object, key: str, one: CallFormat
-) -> Iterator[str]:
+def _by_kind(rules: Rules, schema: object, root: object, key: str, one: CallFormat) -> Iterator[str]:
     """One of texts, and one of all else, as the sign behind a key tells them apart."""
     what, end = wanted(schema, root), one.value_end.strip()
     as_json = rules.add(schema, root)
@@ -261,9 +241,7 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
         else schema
     )
     if not isinstance(of, Mapping) or of.get("type", "object") != "object" or set(of) & CHOICES:
-        raise _no(
-            "", "this model calls tools with named arguments, and it is no object with properties"
-        )
+        raise _no("", "this model calls tools with named arguments, and it is no object with properties")
     properties, required = of.get("properties", {}), of.get("required", [])
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         raise _no("", "its properties are no list of schemas")
@@ -275,9 +253,7 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
     """What may stand between the tags: texts as they are, all else as JSON."""
     what = wanted(schema, root)
-    as_json = rules.add(
-        schema, root
-    )  # also where only texts may stand: it says what cannot be promised
+    as_json = rules.add(schema, root)  # also where only texts may stand: it says what cannot be promised
     if what.free:
         return rules.named(_text(rules, schema, end))
     texts = [literal(text) for text in sorted(what.texts) if end not in text]

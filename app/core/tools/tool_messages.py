@@ -37,9 +37,7 @@ def in_the_text(one: CallFormat, messages: Sequence[Message]) -> list[Message]:
         if calls := message.get("tool_calls"):
             text = message.get("content") or ""
             plain = {key: value for key, value in message.items() if key != "tool_calls"}
-            told.append(
-                plain | {"content": f"{text}{chr(10) if text else ''}{written(one, calls)}"}
-            )
+            told.append(plain | {"content": f"{text}{chr(10) if text else ''}{written(one, calls)}"})
         else:
             told.append(message)
     return told
@@ -85,8 +83,7 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
             told += left
             bare = {name: one for name, one in message.items() if name != "reasoning_content"}
             left = [
-                {**(bare | {"content": ""} if at else message), "tool_calls": [call]}
-                for at, call in enumerate(calls)
+                {**(bare | {"content": ""} if at else message), "tool_calls": [call]} for at, call in enumerate(calls)
             ]
             continue
         if left and message["role"] == "tool":
@@ -113,9 +110,7 @@ def _with_ids(
     """With other ids of calls, by the number of each in the conversation. Results without any get those of the calls
     before them in their order, and of calls that are not there what `unknown` makes of theirs."""
     told: list[Message] = []
-    left: list[
-        tuple[str, str]
-    ] = []  # calls whose results have not come: the id that was given, and the new one
+    left: list[tuple[str, str]] = []  # calls whose results have not come: the id that was given, and the new one
     n_calls = 0
     for message in messages:
         if calls := message.get("tool_calls"):

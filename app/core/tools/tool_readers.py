@@ -78,10 +78,7 @@ class _Objects(_OfFormat):
                     return Marked("" if calls else cursor.text, calls, "")
                 break
             whole, rest = cursor.text[: cursor.at], cursor.text[cursor.at :]
-            for start in (
-                whole.find(opening),
-                whole.rfind(opening),
-            ):  # the first may have been begun and left
+            for start in (whole.find(opening), whole.rfind(opening)):  # the first may have been begun and left
                 inner = whole[start + len(opening) : -len(closing)]
                 if calls := json_calls(inner, tools, self._format):
                     return Marked(whole[:start].rstrip(), calls, rest)
@@ -107,11 +104,7 @@ class _Between(_OfFormat, ABC):
         except (Short, Other):
             if behind == start:
                 behind = start + max(
-                    (
-                        len(s)
-                        for s in (self._signs.last, *self._signs.begins)
-                        if cursor.text.startswith(s, start)
-                    ),
+                    (len(s) for s in (self._signs.last, *self._signs.begins) if cursor.text.startswith(s, start)),
                     default=1,
                 )
             return Marked(cursor.text[:behind], [], cursor.text[behind:])
@@ -125,12 +118,8 @@ class _Between(_OfFormat, ABC):
     def _address(self, text: str, tools: Tools) -> str:
         """The head of a message to a tool, if one begins here."""
         signs = self._signs
-        heads = [
-            f"{joined}{signs.address}{name}" for name in tools for joined in (signs.joined, "")
-        ]
-        return max(
-            (head for head in heads if signs.address and text.startswith(head)), key=len, default=""
-        )
+        heads = [f"{joined}{signs.address}{name}" for name in tools for joined in (signs.joined, "")]
+        return max((head for head in heads if signs.address and text.startswith(head)), key=len, default="")
 
     def _left(self) -> Sequence[str]:
         """What may still stand behind a call."""
@@ -310,14 +299,10 @@ class _Tagged(_Between):
 
     def _value(self, cursor: Cursor, what: Wanted, kinds: frozenset[str]) -> Reading[Any]:
         signs = self._signs
-        is_text = kinds == TEXT_ALONE or (
-            "string" in kinds and what.kinds == TEXT_ALONE and what.free
-        )
+        is_text = kinds == TEXT_ALONE or ("string" in kinds and what.kinds == TEXT_ALONE and what.free)
         then = (signs.key, *signs.ends, *signs.closes)
         if not is_text:
-            text = self._bare(
-                (yield from cursor.value(signs.value_end, then, is_json="string" not in what.kinds))
-            )
+            text = self._bare((yield from cursor.value(signs.value_end, then, is_json="string" not in what.kinds)))
             if "string" not in kinds and what.kinds == TEXT_ALONE:
                 what = Wanted(frozenset(kinds))
             value = value_of(text, what)
@@ -332,9 +317,7 @@ class _Tagged(_Between):
             if told < 0:
                 if end < begin + len(wrap[0]) + len(CDATA):
                     return
-                if (
-                    CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]
-                ):  # it is told once it is whole
+                if CDATA in cursor.text[begin:end].lstrip()[: len(CDATA)]:  # it is told once it is whole
                     return
                 told = begin + (len(wrap[0]) if cursor.text.startswith(wrap[0], begin) else 0)
                 cursor.goes_on('"')
@@ -352,9 +335,7 @@ class _Tagged(_Between):
         return text
 
     def _bare(self, text: str) -> str:
-        return without_cdata(
-            text.removeprefix(self._signs.wrap[0]).removesuffix(self._signs.wrap[1])
-        )
+        return without_cdata(text.removeprefix(self._signs.wrap[0]).removesuffix(self._signs.wrap[1]))
 
 
 class _Nested(_OfFormat):
@@ -395,9 +376,7 @@ class _Nested(_OfFormat):
             tag, sign, rest = left.removeprefix(key).partition(">")
             close = f"{end}{tag}>"
             body, is_closed, left = rest.partition(close)
-            while is_closed and body.count(f"{key}{tag}>") > body.count(
-                close
-            ):  # of the same name within it
+            while is_closed and body.count(f"{key}{tag}>") > body.count(close):  # of the same name within it
                 more, is_closed, left = left.partition(close)
                 body += close + more
             if not sign or not is_closed:
@@ -407,11 +386,7 @@ class _Nested(_OfFormat):
         if found and left:
             raise ValueError("something stands behind it")
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        if (
-            found
-            and all(tag == "item" for tag, _ in found)
-            and not (properties and "item" in properties)
-        ):
+        if found and all(tag == "item" for tag, _ in found) and not (properties and "item" in properties):
             items = schema.get("items") if isinstance(schema, Mapping) else None
             return [self._elements(body, items, root) for _, body in found]
         if found or schema is root:
@@ -446,9 +421,7 @@ class _Python(_OfFormat):
         return Marked("", found, cursor.text[cursor.at :])
 
 
-def python_calls(
-    text: str, tools: Tools
-) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
+def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
     """Those that are whole, and one that is cut; None where something else stands there."""
     calls, literals = list[Call](), Literals(text)
     name, arguments = "", dict[str, Any]()

@@ -47,9 +47,7 @@ class Signs:
     keyed: tuple[tuple[tuple[str, ...], frozenset[str]], ...]
     opening: str  # OBJECTS
     closing: str
-    address: str = (
-        ""  # where each call is a message to its tool: what stands before the name in its head
-    )
+    address: str = ""  # where each call is a message to its tool: what stands before the name in its head
     joined: str = ""  # and between two of these messages
 
     @property
@@ -60,9 +58,7 @@ class Signs:
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip
         if MISTRAL in (self.last, self.opening):
             one = (*one, MISTRAL_ID, MISTRAL_ARGUMENTS)
-        found = dict.fromkeys(
-            token for text in one for token in (text, *TOKEN.findall(SLOT.sub(" ", text))) if token
-        )
+        found = dict.fromkeys(token for text in one for token in (text, *TOKEN.findall(SLOT.sub(" ", text))) if token)
         return tuple(sign for sign in found if not sign.isalnum() and len(sign) > 1)
 
 
@@ -75,22 +71,13 @@ def signs_of(one: CallFormat) -> Signs:
         opening = JSON_HEAD.sub("", one.section + one.lead).strip()
         closing = (one.trail + one.section_end).strip().removeprefix("]").strip()
         begins: tuple[str, ...] = (opening, *one.also) if opening else one.also
-        return Signs(
-            begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing
-        )
+        return Signs(begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing)
     if one.payload is Payload.HARMONY:
         ends: tuple[str, ...] = (CALL_END,)
-        return Signs(
-            HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", ""
-        )
+        return Signs(HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", "")
     if one.payload is Payload.PYTHON:
-        begin, end = (
-            one.section.strip().removesuffix("["),
-            one.section_end.strip().removeprefix("]"),
-        )
-        return Signs(
-            (begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", ""
-        )
+        begin, end = (one.section.strip().removesuffix("["), one.section_end.strip().removeprefix("]"))
+        return Signs((begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", "")
     if one.payload is Payload.NESTED:
         begin, ends = one.section.strip(), (one.trail.strip(),)
         return Signs((begin,), False, (), begin, one.lead, one.named, "", ends, (one.section_end,), one.key,
@@ -116,10 +103,7 @@ def signs_of(one: CallFormat) -> Signs:
     for kind, text in one.keyed:
         keyed.setdefault(tuple(TOKEN.findall(text)), set()).add(kind)
     after = next((text for _, text in one.keyed), "")
-    wrap = (
-        after[len(after.rstrip()) :],
-        one.value_end[: len(one.value_end) - len(one.value_end.lstrip())],
-    )
+    wrap = (after[len(after.rstrip()) :], one.value_end[: len(one.value_end) - len(one.value_end.lstrip())])
     return Signs(
         begins, is_tagged and bool(outer), outer, last, inner, SLOT.split(one.named)[0].strip(), arguments,
         ends, closes, one.key.strip(), one.value_end.strip(), wrap,

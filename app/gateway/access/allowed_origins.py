@@ -18,17 +18,12 @@ FOREIGN_HOST = (
     "or allow the name: `poolhouse api on --host-name NAME`."
 )
 FOREIGN_ORIGIN = (
-    "Web pages from this origin may not ask Poolhouse. If you trust it, allow it: "
-    "`poolhouse api on --origin URL`."
+    "Web pages from this origin may not ask Poolhouse. If you trust it, allow it: `poolhouse api on --origin URL`."
 )
 ALLOWED: web.RequestKey[str] = web.RequestKey("allowed origin", str)
 METHODS = "GET, HEAD, POST"
-READABLE = (
-    "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"  # headers of answers, for scripts
-)
-PREFLIGHT_SECONDS = (
-    600  # a browser may remember so long; an origin that is removed gets no answer at once anyway
-)
+READABLE = "X-Request-Id, Request-Id, Retry-After, X-Poolhouse-Upstream"  # headers of answers, for scripts
+PREFLIGHT_SECONDS = 600  # a browser may remember so long; an origin that is removed gets no answer at once anyway
 MOST_HEADERS = 2048  # characters of the names of headers that a page wants to send
 
 
@@ -102,10 +97,7 @@ def changed(choice: ApiChoice, order: asked.ChangeApi) -> dict[str, tuple[str, .
 
 
 def _changed(
-    now: tuple[str, ...],
-    added: Iterable[str],
-    removed: Iterable[str],
-    unknown: Callable[[str], BadInput],
+    now: tuple[str, ...], added: Iterable[str], removed: Iterable[str], unknown: Callable[[str], BadInput]
 ) -> tuple[str, ...]:
     kept = dict.fromkeys((*now, *added))
     for name in removed:

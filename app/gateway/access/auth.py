@@ -28,15 +28,7 @@ from app.gateway.writing import WHOLE, in_pieces
 from app.machine.secrets.api_keys import ApiKeys
 from app.machine.typed_commands import with_home
 from app.network.peer.bounded_body import TooLong, TooSlow
-from app.node.control.guard import (
-    GARBLED,
-    MAX_BODY_BYTES,
-    MAX_OPEN,
-    TOO_LARGE,
-    TOO_SLOW,
-    at_once,
-    retry_s,
-)
+from app.node.control.guard import GARBLED, MAX_BODY_BYTES, MAX_OPEN, TOO_LARGE, TOO_SLOW, at_once, retry_s
 
 # Where to go, for who asked where nothing is or showed no key that opens: words of the gate. No I/O.
 
@@ -65,9 +57,7 @@ def nothing_at(method: str, path: str, known: Collection[str]) -> str:
             of_base = (
                 ""
                 if meant == bare
-                else (
-                    " An address for OpenAI's clients ends with /v1, one for Anthropic's or Ollama's without it."
-                )
+                else (" An address for OpenAI's clients ends with /v1, one for Anthropic's or Ollama's without it.")
             )
             return f"{begun}, but at {meant}.{of_base}"
     return f"{begun}. GET /openapi.json lists what there is."
@@ -111,14 +101,7 @@ class Door(Protocol):
 class KeyDoor:
     """For programs: by one of our own names, with one of our keys."""
 
-    def __init__(
-        self,
-        keys: ApiKeys,
-        access: Access,
-        ollama_open: Callable[[], bool],
-        *,
-        tells_health: bool,
-    ) -> None:
+    def __init__(self, keys: ApiKeys, access: Access, ollama_open: Callable[[], bool], *, tells_health: bool) -> None:
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
         self._tells_health = tells_health
 
@@ -257,12 +240,7 @@ class Auth:
         self._figures.requests.labels(path=path, status=str(status)).inc()
         asker = request[ASKER]
         facts = about(
-            asker.request,
-            method=request.method,
-            path=path,
-            key=asker.key,
-            status=status,
-            seconds=round(seconds, 6),
+            asker.request, method=request.method, path=path, key=asker.key, status=status, seconds=round(seconds, 6)
         )
         log.info("%s %s %s of %s: %d in %.3f s", asker.request, request.method, path,
                  asker.key or "a stranger", status, seconds, extra=facts)  # fmt: skip
@@ -274,10 +252,7 @@ def behind(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
     async def not_yet(_: web.Request) -> None:
         return None
 
-    return [
-        web.RouteDef(one.method, one.path, one.handler, one.kwargs | {"expect_handler": not_yet})
-        for one in routes
-    ]
+    return [web.RouteDef(one.method, one.path, one.handler, one.kwargs | {"expect_handler": not_yet}) for one in routes]
 
 
 async def _template(request: web.Request) -> str:
@@ -321,9 +296,7 @@ def from_elsewhere(asker: Asker) -> dict[str, str]:
     return {UPSTREAM: asker.origin.upstream} if asker.origin.upstream else {}
 
 
-def refusal(
-    request: web.Request, status: int, words: str, retry_after_s: int | None = None
-) -> web.Response:
+def refusal(request: web.Request, status: int, words: str, retry_after_s: int | None = None) -> web.Response:
     """A refusal in the shape of the API that was asked."""
     code = "unknown_url" if status == web.HTTPNotFound.status_code else None  # it is no model's
     words = with_home(words, request[HOME])

@@ -25,9 +25,7 @@ PIECE_BYTES = 64 << 10  # unpacked at once
 WINDOW_LOG = 23  # 8 MiB: what zstd's readers should take (RFC 8878), and the most memory that one frame may claim
 GZIP = 16 + zlib.MAX_WBITS  # with its own header and checksum, which are checked
 UNKNOWN = "Bodies with the Content-Encoding {name} are not read. Send this one as gzip, as zstd, or uncompressed."
-CHAINED = (
-    "This body has several encodings, and one is read. Send it as gzip, as zstd, or uncompressed."
-)
+CHAINED = "This body has several encodings, and one is read. Send it as gzip, as zstd, or uncompressed."
 
 
 class BadPacking(ValueError):

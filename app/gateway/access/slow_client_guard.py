@@ -52,9 +52,7 @@ class SlowClientGuard:
         self._within_s = within_s
         self._silent: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
         self._room = WaitingRoom[asyncio.BaseTransport](MOST_SILENT, MOST_SILENT)
-        self._kept: dict[
-            asyncio.BaseTransport, _Discreet
-        ] = {}  # the one that asked last is the last
+        self._kept: dict[asyncio.BaseTransport, _Discreet] = {}  # the one that asked last is the last
         self._server: asyncio.Server | None = None
 
     async def listen(self, runner: web.AppRunner, ports: Iterable[int]) -> int:
@@ -141,11 +139,7 @@ class _Discreet(web.RequestHandler):
         return not self._request_in_progress
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         is_garbled = isinstance(exc, HttpProcessingError)
         log.log(

@@ -32,16 +32,7 @@ from app.gateway.api_request import (
     text_of,
     thought_with,
 )
-from app.gateway.openai.openai_requests import (
-    Count,
-    Fraction,
-    Name,
-    Stop,
-    TopK,
-    as_given,
-    assistant,
-    given,
-)
+from app.gateway.openai.openai_requests import Count, Fraction, Name, Stop, TopK, as_given, assistant, given
 
 USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 REASONS = {"stop": "end_turn", "length": "max_tokens", "calls": "tool_use"}
@@ -116,9 +107,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         must = {"auto": None, "none": None, "any": "", "tool": choice.name}
         if choice.type not in must or (choice.type == "tool" and not choice.name):
             raise BadInput(
-                "bad_request",
-                why="tool_choice is auto, any, none, or tool with its name",
-                field="tool_choice",
+                "bad_request", why="tool_choice is auto, any, none, or tool with its name", field="tool_choice"
             )
         tools = tuple(map(_tool, self.tools or ()))
         sampling = given(USUAL, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
@@ -128,9 +117,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             sampling=replace(sampling, seed=chance % (MAX_SEED + 1)),
             max_tokens=limit_of(self.max_tokens),
             stop=tuple(filter(None, self.stop_sequences or ())),
-            schema=self.output_config.format.schema
-            if self.output_config and self.output_config.format
-            else None,
+            schema=self.output_config.format.schema if self.output_config and self.output_config.format else None,
             tools=() if choice.type == "none" else tools,
             must_call=must[choice.type],
             calls_in_pieces=bool(self.stream),
@@ -160,11 +147,7 @@ def _messages(message: Message) -> list[Json]:
         raise BadInput("bad_request", why=why, field="messages")
     if isinstance(message.content, str):
         return [{"role": message.role, "content": message.content}]
-    blocks = [
-        block
-        for block in message.content
-        if block.get("type") not in ("thinking", "redacted_thinking")
-    ]
+    blocks = [block for block in message.content if block.get("type") not in ("thinking", "redacted_thinking")]
     if message.role == "assistant":
         thoughts = [block.get("thinking") for block in message.content]
         thought = "\n\n".join(one for one in thoughts if isinstance(one, str))
@@ -203,19 +186,11 @@ class Answer:
         """The whole message."""
         thought = self.whole.thought
         content: list[Json] = (
-            [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}]
-            if thought
-            else []
+            [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}] if thought else []
         )
         content += [{"type": "text", "text": self.whole.text}] if self.whole.text else []
         content += [
-            {
-                "type": "tool_use",
-                "id": call.id,
-                "name": call.name,
-                "input": call.values,
-            }
-            for call in self.whole.calls
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.values} for call in self.whole.calls
         ]
         return self._frame(content) | self._reason() | {"usage": _usage(self.whole.ended)}
 
@@ -258,15 +233,8 @@ class Answer:
 
     def _reason(self) -> Json:
         end = self.whole.ended
-        reason = (
-            "stop_sequence"
-            if end.stop is not None and end.reason == "stop"
-            else REASONS[end.reason]
-        )
-        return {
-            "stop_reason": reason,
-            "stop_sequence": end.stop if reason == "stop_sequence" else None,
-        }
+        reason = "stop_sequence" if end.stop is not None and end.reason == "stop" else REASONS[end.reason]
+        return {"stop_reason": reason, "stop_sequence": end.stop if reason == "stop_sequence" else None}
 
     def _grown(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
         """More of a block of this kind, begun if the last one is another."""

@@ -22,10 +22,7 @@ class AnthropicRoutes:
         self._answering = answering
 
     def routes(self) -> list[web.RouteDef]:
-        return [
-            web.post("/v1/messages", self.messages),
-            web.post("/v1/messages/count_tokens", self.count),
-        ]
+        return [web.post("/v1/messages", self.messages), web.post("/v1/messages/count_tokens", self.count)]
 
     async def messages(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, Asked)
@@ -45,9 +42,7 @@ class AnthropicRoutes:
         await self._answering.model(wish.model)
         return web.json_response({"input_tokens": await self._answering.count(wish)})
 
-    async def _events(
-        self, wish: ApiRequest, asker: Asker, answer: Answer
-    ) -> AsyncGenerator[bytes, None]:
+    async def _events(self, wish: ApiRequest, asker: Asker, answer: Answer) -> AsyncGenerator[bytes, None]:
         begun = False
         async with aclosing(self._answering.answer(wish, asker)) as pieces:
             async for piece in pieces:

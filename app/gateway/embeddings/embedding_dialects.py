@@ -20,9 +20,7 @@ MOST_CHARS = 1 << 20
 NANOSECONDS = 1e9
 
 Given = Annotated[str, Meta(max_length=MOST_CHARS)]
-Ids = Annotated[
-    list[Annotated[int, Meta(ge=0, le=1 << 30)]], Meta(min_length=1, max_length=1 << 16)
-]
+Ids = Annotated[list[Annotated[int, Meta(ge=0, le=1 << 30)]], Meta(min_length=1, max_length=1 << 16)]
 Size = Annotated[int, Meta(ge=1, le=1 << 16)] | None
 
 

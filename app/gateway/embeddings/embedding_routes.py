@@ -12,13 +12,7 @@ from app.gateway.access.auth import ASKER
 from app.gateway.access.token_budget import Budget
 from app.gateway.api_request import Json
 from app.gateway.embeddings import rerank_dialects
-from app.gateway.embeddings.embedding_dialects import (
-    Asked,
-    OllamaAsked,
-    OllamaOneAsked,
-    ollama_list,
-    openai_list,
-)
+from app.gateway.embeddings.embedding_dialects import Asked, OllamaAsked, OllamaOneAsked, ollama_list, openai_list
 from app.gateway.fair_queue import FairQueue
 from app.gateway.metrics import Figures
 from app.gateway.streaming import read
@@ -31,9 +25,7 @@ RERANK = ("/v1/rerank", "/v1/reranking", "/rerank", "/reranking")
 class EmbeddingRoutes:
     """Programs take turns here as they do with answers."""
 
-    def __init__(
-        self, embeddings: Callable[[], Embeddings], budget: Budget, figures: Figures
-    ) -> None:
+    def __init__(self, embeddings: Callable[[], Embeddings], budget: Budget, figures: Figures) -> None:
         self._embeddings, self._budget, self._figures = embeddings, budget, figures
         self._queue = FairQueue(lambda _: 1)
 
@@ -75,13 +67,7 @@ class EmbeddingRoutes:
         return _json(asked.answer(made))
 
     async def _made(
-        self,
-        request: web.Request,
-        model: str,
-        texts: Sequence[Text],
-        size: int | None,
-        *,
-        cut: bool,
+        self, request: web.Request, model: str, texts: Sequence[Text], size: int | None, *, cut: bool
     ) -> Embedded:
         key = request[ASKER].key
         self._budget.check(key)

@@ -40,9 +40,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         """The best one first; those that score alike in the order in which they came."""
         texts, is_tei = self.all_texts(), self.texts is not None
         score = "score" if is_tei else "relevance_score"
-        found: list[Json] = [
-            {"index": index, score: one.value} for index, one in enumerate(made.scores)
-        ]
+        found: list[Json] = [{"index": index, score: one.value} for index, one in enumerate(made.scores)]
         for one in found:
             if is_tei and self.return_text:
                 one["text"] = texts[one["index"]]

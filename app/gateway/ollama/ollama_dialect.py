@@ -46,9 +46,7 @@ from app.gateway.openai.openai_requests import (
 from backends.contract import Sampling
 
 NANOSECONDS = 1e9
-MOST_HEAT = (
-    100  # a temperature; Ollama has no bound, and from here on each token is as likely as any other
-)
+MOST_HEAT = 100  # a temperature; Ollama has no bound, and from here on each token is as likely as any other
 Penalty = Annotated[float, Meta(ge=-2, le=2)] | None
 
 
@@ -139,9 +137,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
     def wish(self, chance: int) -> ApiRequest:
         """Raises BadInput."""
         tools = tuple(one.function.tool() for one in self.tools or ())
-        return replace(
-            self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools
-        )
+        return replace(self.common(chance), messages=tuple(map(_message, self.messages)), tools=tools)
 
 
 class GenerateAsked(Asked, frozen=True, kw_only=True):
@@ -245,9 +241,7 @@ class Answer:
         if thought:
             message["thinking"] = thought
         if calls:
-            message["tool_calls"] = [
-                {"function": {"name": call.name, "arguments": call.values}} for call in calls
-            ]
+            message["tool_calls"] = [{"function": {"name": call.name, "arguments": call.values}} for call in calls]
         return frame | {"message": message}
 
     def _end(self, took_s: float) -> Json:

@@ -11,8 +11,7 @@ from app.gateway.api_request import USUAL, Json
 from app.gateway.model_cards import ModelCard
 
 USUAL_OPTIONS = {
-    name: getattr(USUAL, name)
-    for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
+    name: getattr(USUAL, name) for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
 }
 
 
@@ -62,11 +61,7 @@ def shown(model: Json, card: ModelCard | None, since: str, context: int | None) 
         "thinking": card is not None and card.thinks,
         "embedding": model.get("embeds"),
     }
-    facts = {
-        "context_length": "context_length",
-        "embedding_length": "width",
-        "block_count": "n_layers",
-    }
+    facts = {"context_length": "context_length", "embedding_length": "width", "block_count": "n_layers"}
     about = {f"{family}.{name}": model[of] for name, of in facts.items() if of in model}
     if count := model.get("n_parameters"):
         about["general.parameter_count"] = count

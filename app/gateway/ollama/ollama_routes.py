@@ -29,9 +29,7 @@ RUNS = "Ollama is running"  # word for word: programs look for it
 class OllamaRoutes:
     """Each a few lines over Answering."""
 
-    def __init__(
-        self, answering: Answering, listed: Listed, going: LettingGo, cards: ModelCards
-    ) -> None:
+    def __init__(self, answering: Answering, listed: Listed, going: LettingGo, cards: ModelCards) -> None:
         self._answering, self._listed, self._going = answering, listed, going
         self._cards = cards
         self._since = iso(datetime.now(UTC))
@@ -55,10 +53,7 @@ class OllamaRoutes:
         return web.json_response({"version": OLLAMA_VERSION})
 
     async def tags(self, request: web.Request) -> web.Response:
-        models = [
-            listed(model, await modified_at(model, self._since))
-            for model in (await self._known()).values()
-        ]
+        models = [listed(model, await modified_at(model, self._since)) for model in (await self._known()).values()]
         return web.json_response({"models": models})
 
     async def loaded(self, request: web.Request) -> web.Response:
@@ -77,9 +72,7 @@ class OllamaRoutes:
         model = known.get(name, {"name": name})
         card = await self._cards.of(model)
         context = there.context if there else model.get("context") or None
-        told = msgspec.json.encode(
-            shown(model, card, self._since, context)
-        )  # NaN of a file is null
+        told = msgspec.json.encode(shown(model, card, self._since, context))  # NaN of a file is null
         return web.Response(body=told, content_type="application/json")
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
@@ -109,9 +102,7 @@ class OllamaRoutes:
                     answer.whole.add(piece)
         return web.json_response(answer.object(time.time(), time.monotonic() - begun))
 
-    async def _brought(
-        self, request: web.Request, asked: ChatAsked | GenerateAsked, *, chat: bool
-    ) -> web.Response:
+    async def _brought(self, request: web.Request, asked: ChatAsked | GenerateAsked, *, chat: bool) -> web.Response:
         """Who asks nothing wants the model loaded, or gone."""
         model = await self._answering.model(asked.model)
         if asked.lets_go:
@@ -127,12 +118,7 @@ class OllamaRoutes:
         return here | {name: told for name, told in elsewhere.items() if name not in here}
 
     async def _lines(
-        self,
-        wish: ApiRequest,
-        asker: Asker,
-        answer: Answer,
-        begun: float,
-        keeping: AbstractContextManager[None],
+        self, wish: ApiRequest, asker: Asker, answer: Answer, begun: float, keeping: AbstractContextManager[None]
     ) -> AsyncGenerator[bytes, None]:
         with keeping:
             async with aclosing(self._answering.answer(wish, asker)) as pieces:

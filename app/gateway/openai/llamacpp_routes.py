@@ -28,11 +28,7 @@ class ServerRoutes:
     """No prompt and no folder of this computer is in what they tell."""
 
     def __init__(
-        self,
-        answering: Answering,
-        hosting: Callable[[], ModelManager],
-        listed: Listed,
-        cards: ModelCards,
+        self, answering: Answering, hosting: Callable[[], ModelManager], listed: Listed, cards: ModelCards
     ) -> None:
         self._answering, self._hosting, self._listed = answering, hosting, listed
         self._cards = cards

@@ -210,10 +210,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             stop=stops(self.stop),
             n=self.n or 1,
             schema=schema_asked(
-                self.response_format,
-                lambda one: one.get("json_schema"),
-                "response_format",
-                "response_format",
+                self.response_format, lambda one: one.get("json_schema"), "response_format", "response_format"
             ),
             tools=() if choice == "none" else tools,
             must_call=choice if choice not in FREE else None,
@@ -222,9 +219,7 @@ class ChatAsked(Asked, frozen=True, kw_only=True):
             thinking=self._thinking(),
             template_options=template_kwargs(self.chat_template_kwargs),
             user=self.user or "",
-            further=as_given(
-                self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *PASSED_FIELDS
-            ),
+            further=as_given(self, *SAMPLING_FIELDS, "max_completion_tokens", "response_format", *PASSED_FIELDS),
         )
 
     def _thinking(self) -> Thinking:
@@ -303,11 +298,7 @@ def _biases(given: dict[str, float]) -> tuple[tuple[int, float], ...]:
     found = []
     for token, bias in given.items():
         if not (token.isascii() and token.isdecimal() and len(token) < 10 and -100 <= bias <= 100):
-            raise BadInput(
-                "bad_request",
-                why="logit_bias gives token ids a bias from -100 to 100",
-                field="logit_bias",
-            )
+            raise BadInput("bad_request", why="logit_bias gives token ids a bias from -100 to 100", field="logit_bias")
         found.append((int(token), float(bias)))
     return tuple(found)
 

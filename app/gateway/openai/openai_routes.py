@@ -84,14 +84,7 @@ class Answers:
         return [
             self._frame(
                 "chat.completion.chunk",
-                [
-                    {
-                        "index": piece.index,
-                        "delta": delta,
-                        "logprobs": likely,
-                        "finish_reason": reason,
-                    }
-                ],
+                [{"index": piece.index, "delta": delta, "logprobs": likely, "finish_reason": reason}],
             )
             for delta, likely, reason in deltas
         ]
@@ -135,12 +128,7 @@ class Answers:
             message["reasoning_content"] = one.thought
         if one.calls:
             message["tool_calls"] = [_call(call) for call in one.calls]
-        return {
-            "index": index,
-            "message": message,
-            "logprobs": _chat_likely(one.likely),
-            "finish_reason": reason,
-        }
+        return {"index": index, "message": message, "logprobs": _chat_likely(one.likely), "finish_reason": reason}
 
     def _text_part(self, piece: Piece, offset: int) -> Json:
         said = piece if isinstance(piece, Said) else None
@@ -160,10 +148,7 @@ def _call(call: Called) -> Json:
 def _chat_likely(tokens: Sequence[Likely]) -> Json | None:
     if not tokens:
         return None
-    content = [
-        _token(*chosen) | {"top_logprobs": [_token(*one) for one in best]}
-        for chosen, *best in tokens
-    ]
+    content = [_token(*chosen) | {"top_logprobs": [_token(*one) for one in best]} for chosen, *best in tokens]
     return {"content": content, "refusal": None}
 
 
@@ -269,9 +254,4 @@ class OpenAiRoutes:
         yield DONE
 
     def _told(self, model: Json) -> Json:
-        return {
-            "id": model["name"],
-            "object": "model",
-            "created": self._since,
-            "owned_by": "poolhouse",
-        }
+        return {"id": model["name"], "object": "model", "created": self._since, "owned_by": "poolhouse"}

@@ -358,16 +358,10 @@ class Post(NamedTuple):
 
 POSTS = {
     "/v1/chat/completions": Post(
-        "An answer in a chat",
-        openai_requests.ChatAsked,
-        openai_schemas.ChatCompletion,
-        openai_schemas.ChatChunk,
+        "An answer in a chat", openai_requests.ChatAsked, openai_schemas.ChatCompletion, openai_schemas.ChatChunk
     ),
     "/v1/completions": Post(
-        "A text that goes on",
-        openai_requests.TextAsked,
-        openai_schemas.TextCompletion,
-        openai_schemas.TextChunk,
+        "A text that goes on", openai_requests.TextAsked, openai_schemas.TextCompletion, openai_schemas.TextChunk
     ),
     "/v1/responses": Post(
         "An answer in a chat, as responses",
@@ -376,51 +370,21 @@ POSTS = {
         responses_schemas.ResponseEvent,
     ),
     "/v1/responses/input_tokens": Post(
-        "How many tokens a response reads",
-        responses_requests.Asked,
-        responses_schemas.ResponseTokens,
+        "How many tokens a response reads", responses_requests.Asked, responses_schemas.ResponseTokens
     ),
     "/v1/messages": Post(
-        "An answer in a chat, as Anthropic's",
-        anthropic_dialect.Asked,
-        AnthropicMessage,
-        MessageEvent,
+        "An answer in a chat, as Anthropic's", anthropic_dialect.Asked, AnthropicMessage, MessageEvent
     ),
-    "/v1/messages/count_tokens": Post(
-        "How many tokens a chat is", anthropic_dialect.Asked, TokenCount
-    ),
+    "/v1/messages/count_tokens": Post("How many tokens a chat is", anthropic_dialect.Asked, TokenCount),
     "/v1/embeddings": Post("Vectors of texts", embedding_dialects.Asked, openai_schemas.Vectors),
-    **{
-        path: Post(
-            "How well texts answer a query",
-            rerank_dialects.Asked,
-            Ranked,
-        )
-        for path in RERANK
-    },
-    "/api/embed": Post(
-        "Vectors of texts, as Ollama's",
-        embedding_dialects.OllamaAsked,
-        OllamaVectors,
-    ),
+    **{path: Post("How well texts answer a query", rerank_dialects.Asked, Ranked) for path in RERANK},
+    "/api/embed": Post("Vectors of texts, as Ollama's", embedding_dialects.OllamaAsked, OllamaVectors),
     "/api/embeddings": Post(
-        "The vector of a text, as Ollama's older one",
-        embedding_dialects.OllamaOneAsked,
-        OllamaVector,
+        "The vector of a text, as Ollama's older one", embedding_dialects.OllamaOneAsked, OllamaVector
     ),
     "/api/show": Post("One model, as Ollama's", ollama_models.Asked, Shown),
-    "/api/chat": Post(
-        "An answer in a chat, as Ollama's",
-        ollama_dialect.ChatAsked,
-        OllamaChat,
-        OllamaChat,
-    ),
-    "/api/generate": Post(
-        "An answer to a prompt, as Ollama's",
-        ollama_dialect.GenerateAsked,
-        OllamaText,
-        OllamaText,
-    ),
+    "/api/chat": Post("An answer in a chat, as Ollama's", ollama_dialect.ChatAsked, OllamaChat, OllamaChat),
+    "/api/generate": Post("An answer to a prompt, as Ollama's", ollama_dialect.GenerateAsked, OllamaText, OllamaText),
 }
 GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text where it is no JSON
     "/v1/models": ("The models of the shelf", openai_schemas.Models),
@@ -429,20 +393,13 @@ GETS: dict[str, tuple[str, type]] = {  # path: what it is, and its kind; text wh
     "/api/tags": ("The models of the shelf, as Ollama's", Tags),
     "/api/ps": ("The models that are loaded, as Ollama's", LoadedModels),
     "/api/version": ("The version of Ollama's API", Version),
-    "/health": (
-        "Whether it answers, as llama.cpp's; no key is needed on this computer",
-        Healthy,
-    ),
+    "/health": ("Whether it answers, as llama.cpp's; no key is needed on this computer", Healthy),
     "/v1/health": ("The same", Healthy),
     "/props": ("The model that answers, as llama.cpp's", Props),
     "/metrics": ("Figures for Prometheus", str),
     "/openapi.json": ("This description", dict),
 }
-ERRORS = {
-    Api.OPENAI: openai_schemas.Error,
-    Api.ANTHROPIC: MessageError,
-    Api.OLLAMA: OllamaError,
-}
+ERRORS = {Api.OPENAI: openai_schemas.Error, Api.ANTHROPIC: MessageError, Api.OLLAMA: OllamaError}
 REFUSALS = {
     "400": "The request cannot be used",
     "401": "The key is missing or wrong",
@@ -475,11 +432,7 @@ def description() -> bytes:
     document = msgspec.json.encode(
         {
             "openapi": "3.1.0",
-            "info": {
-                "title": "Poolhouse",
-                "version": __version__,
-                "summary": "The Chat API of a household's pool.",
-            },
+            "info": {"title": "Poolhouse", "version": __version__, "summary": "The Chat API of a household's pool."},
             "security": [{"bearer": []}, {"header": []}],
             "paths": paths,
             "components": {"schemas": components, "securitySchemes": keys},
@@ -497,9 +450,7 @@ def _get(path: str, known: Schemas) -> Json:
         "responses": _responses(path, {media: {"schema": known[kind]}}, known),
     }
     if "{name}" in path:
-        told["parameters"] = [
-            {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-        ]
+        told["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
     return told
 
 
@@ -513,10 +464,7 @@ def _post(path: str, known: Schemas) -> Json:
     return {
         "summary": about,
         "operationId": _id("post", path),
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": known[asked]}},
-        },
+        "requestBody": {"required": True, "content": {"application/json": {"schema": known[asked]}}},
         "responses": _responses(path, answers, known),
     }
 

@@ -10,16 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import BadInput
-from app.gateway.api_request import (
-    MAX_SEED,
-    MOST_TOOLS,
-    USUAL,
-    ApiRequest,
-    Json,
-    limit_of,
-    text_of,
-    thought_with,
-)
+from app.gateway.api_request import MAX_SEED, MOST_TOOLS, USUAL, ApiRequest, Json, limit_of, text_of, thought_with
 from app.gateway.choices import FREE, schema_asked, tool_choice
 from app.gateway.openai.openai_requests import (
     Count,
@@ -155,9 +146,7 @@ def _item(item: Json) -> list[Json]:
             return [assistant("", [(str(item.get("call_id", "")), name, arguments)])]
         case {"type": "function_call_output"}:
             output = text_of(item.get("output"), TEXTS)
-            return [
-                {"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}
-            ]
+            return [{"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}]
         case {"type": "reasoning"}:
             return []  # a part of the next message
         case {"role": "system" | "developer"}:

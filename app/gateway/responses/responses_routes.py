@@ -78,10 +78,7 @@ class Response:
             case Said(text=text):
                 opened = self._opened()
                 at = self._message_at()
-                return [
-                    *opened,
-                    self._event("response.output_text.delta", **at, delta=text, logprobs=[]),
-                ]
+                return [*opened, self._event("response.output_text.delta", **at, delta=text, logprobs=[])]
             case CallBegun():
                 return [*self._closed(), self._call_begun(self._item(piece.id, piece.name))]
             case CallText(text=text):
@@ -106,22 +103,14 @@ class Response:
         if not self.thinks:
             self.thinks = True
             item = self._thought("in_progress", [])
-            told.append(
-                self._event("response.output_item.added", output_index=len(self.output), item=item)
-            )
+            told.append(self._event("response.output_item.added", output_index=len(self.output), item=item))
         return [*told, self._event("response.reasoning_text.delta", **at, delta=text)]
 
     def _thought_id(self) -> str:
         return f"rs_{self.id.removeprefix('resp_')}_{len(self.output)}"
 
     def _thought(self, status: str, content: list[Json]) -> Json:
-        return {
-            "id": self._thought_id(),
-            "type": "reasoning",
-            "status": status,
-            "summary": [],
-            "content": content,
-        }
+        return {"id": self._thought_id(), "type": "reasoning", "status": status, "summary": [], "content": content}
 
     def _thought_over(self, *, is_cut: bool) -> Events:
         if not self.thinks:
@@ -161,13 +150,7 @@ class Response:
         return f"msg_{self.id.removeprefix('resp_')}_{len(self.output)}"
 
     def _message(self, status: str, content: list[Json]) -> Json:
-        return {
-            "id": self._item_id(),
-            "type": "message",
-            "status": status,
-            "role": "assistant",
-            "content": content,
-        }
+        return {"id": self._item_id(), "type": "message", "status": status, "role": "assistant", "content": content}
 
     def _opened(self) -> Events:
         if self.open:
@@ -254,10 +237,7 @@ class ResponsesRoutes:
         self._answering = answering
 
     def routes(self) -> list[web.RouteDef]:
-        return [
-            web.post("/v1/responses", self.responses),
-            web.post("/v1/responses/input_tokens", self.count),
-        ]
+        return [web.post("/v1/responses", self.responses), web.post("/v1/responses/input_tokens", self.count)]
 
     async def responses(self, request: web.Request) -> web.StreamResponse:
         asked = read(request, Asked)
@@ -285,9 +265,7 @@ class ResponsesRoutes:
         n_tokens = await self._answering.count(wish)
         return web.json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
 
-    async def _events(
-        self, wish: ApiRequest, asker: Asker, answer: Response
-    ) -> AsyncGenerator[bytes, None]:
+    async def _events(self, wish: ApiRequest, asker: Asker, answer: Response) -> AsyncGenerator[bytes, None]:
         begun = False
         async with aclosing(self._answering.answer(wish, asker)) as pieces:
             async for piece in pieces:

@@ -30,12 +30,7 @@ class ToolGiven(msgspec.Struct, frozen=True):
         """As a response tells it again."""
         if self.type == "namespace":
             within = [one.told() for one in self.tools or ()]
-            return {
-                "type": self.type,
-                "name": self.name,
-                "description": self.description or "",
-                "tools": within,
-            }
+            return {"type": self.type, "name": self.name, "description": self.description or "", "tools": within}
         return {
             "type": "function",
             "name": self.name,
@@ -62,9 +57,7 @@ def each(given: Sequence[ToolGiven]) -> tuple[tuple[Tool, ...], Mapping[str, Own
                 raise BadInput("api_unsupported", what=f"the tool {tool.type[:40]}", field="tools")
             name = called(*own)
             if meant.setdefault(name, own) != own:
-                raise BadInput(
-                    "bad_request", why=f"two tools are called {name[:100]}", field="tools"
-                )
+                raise BadInput("bad_request", why=f"two tools are called {name[:100]}", field="tools")
             description = tool.description or ""
             tools.append(Tool(name, description, tool.parameters or {}, tool.strict))
     if len(tools) > MOST_TOOLS:

@@ -95,9 +95,7 @@ async def _whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
         raise Unreachable("peer_offline", name=host.host.name) from None
 
 
-async def _poured(
-    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
-) -> web.StreamResponse:
+async def _poured(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     """One that is too large to be held here, as vectors of many texts are. A host that goes away in the middle leaves
     a connection that ends there."""
     given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))
@@ -114,9 +112,7 @@ async def _poured(
     return given
 
 
-async def _streamed(
-    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
-) -> web.StreamResponse:
+async def _streamed(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     """A host that goes away in the middle ends the stream in its API's shape."""
     name = request[ASKER].request
     given = web.StreamResponse(status=answer.status, headers=_headers(answer) | ids_of(request))

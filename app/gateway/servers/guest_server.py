@@ -63,9 +63,7 @@ class MemberDoor:
         return False
 
 
-def while_may(
-    may: Callable[[MachineId], bool],
-) -> Callable[..., Awaitable[web.StreamResponse]]:
+def while_may(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
     """The middleware that ends what is answered once its guest has gone, or may not ask here any more."""
 
     @web.middleware

@@ -33,9 +33,7 @@ def naming(host: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def naming_the_host(
-    host: Callable[[], str],
-) -> Callable[..., Awaitable[web.StreamResponse]]:
+def naming_the_host(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
     """The middleware that does so."""
 
     @web.middleware

@@ -67,11 +67,7 @@ class LanDoor:
         return {str(Address(address, self.port)) for address in self.addresses}
 
     async def open(
-        self,
-        application: web.Application,
-        ports: Iterable[int],
-        keys: Keystore,
-        group: asyncio.TaskGroup,
+        self, application: web.Application, ports: Iterable[int], keys: Keystore, group: asyncio.TaskGroup
     ) -> None:
         """Raises BadInput where no address or no port is to be had, Refused where the keyring is locked."""
         addresses = await asyncio.to_thread(lan_addresses, self._chosen())
@@ -102,9 +98,7 @@ class LanDoor:
             sock.close()
         return True
 
-    def _listen(
-        self, made: dict[str, socket.socket], context: ssl.SSLContext, group: asyncio.TaskGroup
-    ) -> None:
+    def _listen(self, made: dict[str, socket.socket], context: ssl.SSLContext, group: asyncio.TaskGroup) -> None:
         for address, sock in made.items():
             work = self._accept_all(sock, context, group)
             self._listening[address] = sock, self._start(group, work, "programs of other computers")
@@ -137,16 +131,12 @@ class LanDoor:
         file = self._home.identity / FILE
         now = dt.datetime.now(dt.UTC)
         try:
-            self.certificate = await asyncio.to_thread(
-                load_or_make, file, self._home.write, passphrase, addresses, now
-            )
+            self.certificate = await asyncio.to_thread(load_or_make, file, self._home.write, passphrase, addresses, now)
         except OSError as error:
             raise Refused("identity_unwritten", path=str(file)) from error
         return pairing_server_context(file, passphrase)
 
-    async def _accept_all(
-        self, sock: socket.socket, context: ssl.SSLContext, group: asyncio.TaskGroup
-    ) -> None:
+    async def _accept_all(self, sock: socket.socket, context: ssl.SSLContext, group: asyncio.TaskGroup) -> None:
         entrance = Entrance(partial(self._welcome, context), self._strangers, HANDSHAKE_SECONDS)
         while True:
             try:
@@ -156,9 +146,7 @@ class LanDoor:
                 await asyncio.sleep(0.05)
                 continue
             entrance.came(connection, host, partial(self._start, group))
-            await asyncio.sleep(
-                0
-            )  # of many at once, each is heard before the next one takes its place
+            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
 
     async def _welcome(self, context: ssl.SSLContext, sock: socket.socket, host: str) -> None:
         ours = None
@@ -192,9 +180,7 @@ class LanDoor:
             if ours is not None:
                 ours.close()
 
-    def _start(
-        self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str
-    ) -> asyncio.Task[None]:
+    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = group.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -203,12 +189,7 @@ class LanDoor:
 
 def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
     """Of the interfaces that join a household, IPv4 first; none that hold on one wire only. Blocks."""
-    found = [
-        address
-        for one in usable(interfaces(), chosen)
-        for address in one.addresses
-        if "%" not in address
-    ]
+    found = [address for one in usable(interfaces(), chosen) for address in one.addresses if "%" not in address]
     return _sorted(found)
 
 
@@ -216,9 +197,7 @@ def _sorted(addresses: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(addresses, key=lambda one: (ipaddress.ip_address(one).version, one)))
 
 
-def _sockets(
-    addresses: Sequence[str], ports: Sequence[int]
-) -> tuple[dict[str, socket.socket], int]:
+def _sockets(addresses: Sequence[str], ports: Sequence[int]) -> tuple[dict[str, socket.socket], int]:
     """Listening at all addresses on the first port that is free at each. Raises BadInput."""
     for port in ports:
         made: dict[str, socket.socket] = {}

@@ -84,16 +84,9 @@ class ChatApi:
             home.household / "upstreams.json",
             journal.note,
         )
-        self.desk = UpstreamDesk(
-            self.upstreams, lambda: self.choice.upstreams, self._with_upstreams
-        )
+        self.desk = UpstreamDesk(self.upstreams, lambda: self.choice.upstreams, self._with_upstreams)
         self.answering = Answering(
-            lambda: hosting,
-            lambda: models,
-            lambda: self.choice.may_load,
-            self.figures,
-            self.budget,
-            self.upstreams,
+            lambda: hosting, lambda: models, lambda: self.choice.may_load, self.figures, self.budget, self.upstreams
         )
         self.cards = ModelCards(self.answering)
         self.port = 0  # where it listens; 0: it does not
@@ -162,8 +155,7 @@ class ChatApi:
         given = {
             field: value
             for field in order.__struct_fields__
-            if field in ApiChoice.__struct_fields__
-            and (value := getattr(order, field)) is not msgspec.UNSET
+            if field in ApiChoice.__struct_fields__ and (value := getattr(order, field)) is not msgspec.UNSET
         }
         async with self._changing:  # two changes at once are both kept
             given |= allowed_origins.changed(self.choice, order)
@@ -183,9 +175,7 @@ class ChatApi:
         if order.name not in known:
             raise BadInput("api_key_unknown", name=order.name[:40], there=", ".join(sorted(known)))
         own = KeyLimits(order.at_once, order.tokens_a_minute)
-        await self._save(
-            lambda now: msgspec.structs.replace(now, limits=now.limits | {order.name: own})
-        )
+        await self._save(lambda now: msgspec.structs.replace(now, limits=now.limits | {order.name: own}))
         return await self.told()
 
     async def make_key(self, name: str) -> str:
@@ -208,9 +198,7 @@ class ChatApi:
         for door in self._under_way:
             door.end_of(key)
 
-    async def _with_upstreams(
-        self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]
-    ) -> None:
+    async def _with_upstreams(self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]) -> None:
         await self._save(lambda now: msgspec.structs.replace(now, upstreams=how(now.upstreams)))
 
     async def _save(self, how: Callable[[ApiChoice], ApiChoice]) -> None:
@@ -272,9 +260,7 @@ class ChatApi:
             self._runner = runner_of(self._application(self._loopback_gate()))
             await self._runner.setup()
             try:
-                self.port = await self._words.listen(
-                    self._runner, self._ports(port or self.choice.port)
-                )
+                self.port = await self._words.listen(self._runner, self._ports(port or self.choice.port))
             except BaseException:
                 await self._close()
                 raise
@@ -321,9 +307,7 @@ class ChatApi:
     def _application(self, gate: Auth) -> web.Application:
         """A guest's own programs are answered by its host."""
         guesting, own = self._guesting, self._models.listed
-        app = web.Application(
-            client_max_size=MAX_BODY_BYTES, middlewares=[gate.check, passing(guesting)]
-        )
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[gate.check, passing(guesting)])
 
         async def listed() -> list[Json]:
             return await guesting.listed() if guesting.passes("") else await own()

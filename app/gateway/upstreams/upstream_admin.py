@@ -56,9 +56,7 @@ class UpstreamDesk:
 
     async def add(self, order: asked.AddUpstream) -> None:
         """In place of one of this name. It is off until it is turned on. Raises BadInput, Refused."""
-        new = Upstream(
-            checked_url(order.url), order.models, order.cap_tokens, certificate=order.certificate
-        )
+        new = Upstream(checked_url(order.url), order.models, order.cap_tokens, certificate=order.certificate)
         try:
             upstream_context(order.certificate)
         except (ssl.SSLError, ValueError):
@@ -110,10 +108,7 @@ class UpstreamDesk:
         had = name in await self._upstreams.keys.all()
         if key or had:
             await self._upstreams.keys.change(
-                lambda keys: (
-                    {one: kept for one, kept in keys.items() if one != name}
-                    | ({name: key} if key else {})
-                )
+                lambda keys: {one: kept for one, kept in keys.items() if one != name} | ({name: key} if key else {})
             )
 
 

@@ -49,9 +49,7 @@ def body(wish: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
         "model": model,
         "stream": True,
         "stream_options": {"include_usage": True},
-        LIMIT if LIMIT in wish.further else OLD_LIMIT: min(
-            wish.max_tokens or most_tokens, most_tokens
-        ),
+        LIMIT if LIMIT in wish.further else OLD_LIMIT: min(wish.max_tokens or most_tokens, most_tokens),
     }
     if "seed" in wish.further:
         ours["seed"] = wish.sampling.seed + index
@@ -139,10 +137,7 @@ def _calling(message: Json, place: int) -> Json:
         {
             **call,
             "id": call.get("id") or f"call_{place}_{at}",
-            "function": {
-                **call["function"],
-                "arguments": msgspec.json.encode(call["function"]["arguments"]).decode(),
-            },
+            "function": {**call["function"], "arguments": msgspec.json.encode(call["function"]["arguments"]).decode()},
         }
         for at, call in enumerate(message["tool_calls"])
     ]

@@ -36,9 +36,7 @@ from app.network.tls import upstream_context
 
 MOST_LINE_BYTES = 4 << 20
 MOST_EVENTS = 1 << 20  # also of those that say nothing
-_DATA = re.compile(
-    rb"^data:(.*)$", re.MULTILINE
-)  # all else is passed over without a step of Python
+_DATA = re.compile(rb"^data:(.*)$", re.MULTILINE)  # all else is passed over without a step of Python
 
 
 class Odd(ValueError):
@@ -89,9 +87,7 @@ log = logging.getLogger(__name__)
 CONNECT_SECONDS, SILENT_SECONDS = 5.0, 120.0
 TEST_SECONDS = 10.0
 USUAL_RETRY_S = 5
-UNUSABLE = frozenset(
-    {400, 413, 422}
-)  # the request is at fault: asked again later it would be no better
+UNUSABLE = frozenset({400, 413, 422})  # the request is at fault: asked again later it would be no better
 MOST_WORDS = 200
 CHARS_OF_A_TOKEN = 3  # a careful guess of what a prompt will cost, before it is sent
 # What counts as spent where the count is damaged: more than any cap, so that the cap stays closed until the owner
@@ -135,11 +131,7 @@ class Upstreams:
     to them, so that many at once stay within its tokens too."""
 
     def __init__(
-        self,
-        choice: Callable[[], Mapping[str, Upstream]],
-        keys: SecretMap,
-        file: Path,
-        note: Callable[[Reason], None],
+        self, choice: Callable[[], Mapping[str, Upstream]], keys: SecretMap, file: Path, note: Callable[[Reason], None]
     ) -> None:
         self._choice, self.keys, self._file, self._note = choice, keys, file, note
         self.spent = self._loaded()
@@ -208,9 +200,7 @@ class Upstreams:
             paid(cost)
             await self._spend(chosen, cost, request)
 
-    async def _post(
-        self, session: aiohttp.ClientSession, name: str, url: str, **sent: Any
-    ) -> aiohttp.ClientResponse:
+    async def _post(self, session: aiohttp.ClientSession, name: str, url: str, **sent: Any) -> aiohttp.ClientResponse:
         answer = await session.post(url, **sent)
         self.reached[name] = time.time()
         return answer
@@ -219,16 +209,11 @@ class Upstreams:
         self, chosen: Chosen, wish: ApiRequest, most: int, heard: Heard, request: str, passed: str
     ) -> AsyncGenerator[Piece, None]:
         begun, first_s = time.monotonic(), 0.0
-        url, sent = (
-            f"{chosen.upstream.url}/{path_of(wish)}",
-            body(wish, chosen.model, heard.index, most),
-        )
+        url, sent = (f"{chosen.upstream.url}/{path_of(wish)}", body(wish, chosen.model, heard.index, most))
         headers = {ID: request, PASSED: passed, **await self._authorized(chosen.name)}
         async with (
             self._session(chosen) as session,
-            await _begun(
-                chosen.name, partial(self._post, session, chosen.name, url, headers=headers), sent
-            ) as answer,
+            await _begun(chosen.name, partial(self._post, session, chosen.name, url, headers=headers), sent) as answer,
         ):
             heard.is_taken = True
             async with aclosing(chunks(answer.content)) as found:
@@ -247,9 +232,7 @@ class Upstreams:
         left = self._left(chosen.name, chosen.upstream) - guess
         if left <= 0:
             raise self._no_more(chosen.name, chosen.upstream, guess + 1)
-        wanted = (
-            None if wish.max_tokens == NO_LIMIT else wish.max_tokens
-        )  # it has limits of its own
+        wanted = None if wish.max_tokens == NO_LIMIT else wish.max_tokens  # it has limits of its own
         return min(left, wanted or max(USUAL_MOST, left // 4))
 
     async def models_there(self, name: str, one: Upstream) -> list[str]:
@@ -259,9 +242,7 @@ class Upstreams:
             async with (
                 asyncio.timeout(TEST_SECONDS),
                 self._session(chosen) as session,
-                session.get(
-                    f"{one.url}/models", allow_redirects=False, headers=await self._authorized(name)
-                ) as answer,
+                session.get(f"{one.url}/models", allow_redirects=False, headers=await self._authorized(name)) as answer,
             ):
                 self.reached[name] = time.time()
                 await _check(name, answer)
@@ -336,9 +317,7 @@ class Upstreams:
     async def _save(self) -> None:
         async with self._saving:
             try:
-                await asyncio.to_thread(
-                    write_atomically, self._file, msgspec.json.encode(self.spent)
-                )
+                await asyncio.to_thread(write_atomically, self._file, msgspec.json.encode(self.spent))
             except OSError as error:
                 log.warning("what upstreams have cost cannot be kept: %s", error)
 
@@ -350,9 +329,7 @@ class Upstreams:
         context: ssl.SSLContext = upstream_context(chosen.upstream.certificate)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=context),
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS
-            ),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS),
             trust_env=False,
             auto_decompress=False,
             headers=PLAIN,

@@ -124,9 +124,7 @@ class AnswersModel(QAbstractTableModel):
 class AnswersTable(QTableView):
     """`chosen(answer)` is called when another row is chosen."""
 
-    def __init__(
-        self, theme: Theme, chosen: Callable[[Answer | None], object], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, theme: Theme, chosen: Callable[[Answer | None], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme, self._chosen = theme, chosen
         self.rows = AnswersModel()

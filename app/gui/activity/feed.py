@@ -8,15 +8,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.errors import AppError
-from app.gui.activity.entries import (
-    Answer,
-    Happened,
-    Lent,
-    Running,
-    answer_of,
-    happened_of,
-    running_of,
-)
+from app.gui.activity.entries import Answer, Happened, Lent, Running, answer_of, happened_of, running_of
 from app.gui.api.node_client import Call
 from app.gui.api.node_state import NodeState
 

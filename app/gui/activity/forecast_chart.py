@@ -94,9 +94,7 @@ class ForecastChart(QWidget):
         """The band of good forecasts, the line, and words at its ends."""
         theme, middle = self._theme, room.center().y()
         band = room.height() * GOOD / reach
-        painter.fillRect(
-            QRectF(room.left(), middle - band / 2, room.width(), band), theme.colour("selected")
-        )
+        painter.fillRect(QRectF(room.left(), middle - band / 2, room.width(), band), theme.colour("selected"))
         painter.setPen(QPen(theme.colour("border"), 1))
         painter.drawLine(QPointF(room.left(), middle), QPointF(room.right(), middle))
         painter.setFont(theme.font(sizes.CAPTION))

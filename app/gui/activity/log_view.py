@@ -5,24 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QSize,
-    Qt,
-    QTimer,
-)
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSize, Qt, QTimer
 from PySide6.QtGui import QIcon, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QComboBox,
-    QHeaderView,
-    QLineEdit,
-    QStackedLayout,
-    QTableView,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QLineEdit, QStackedLayout, QTableView, QWidget
 
 from app.gui.activity.entries import Answer, Happened
 from app.gui.activity.feed import Feed
@@ -40,13 +25,7 @@ from app.gui.widgets.labels import tooltip
 from app.gui.widgets.layouts import column, row
 
 Index = QModelIndex | QPersistentModelIndex
-PICTURES = {
-    "answer": "chat",
-    "model": "models",
-    "machine": "pool",
-    "lending": "computer",
-    "node": "info",
-}
+PICTURES = {"answer": "chat", "model": "models", "machine": "pool", "lending": "computer", "node": "info"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +84,7 @@ class LogModel(QAbstractTableModel):
 class LogView(QWidget):
     """The feed's events and answers as sentences; `go(page)` where nothing happened yet."""
 
-    def __init__(
-        self, theme: Theme, feed: Feed, go: Callable[[str], object], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, theme: Theme, feed: Feed, go: Callable[[str], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme, self._feed = theme, feed
         self._model = LogModel(theme)
@@ -120,8 +97,7 @@ class LogView(QWidget):
         self.words.textChanged.connect(self.refresh)
         self.table = self._table()
         about = self.tr(
-            "Models that come and go, machines, lending and answers are written down here,"
-            " never a word of any text."
+            "Models that come and go, machines, lending and answers are written down here, never a word of any text."
         )
         chat = button(self.tr("Open the chat"), lambda: go(page_names.CHAT))
         self._nothing = EmptyState(self.tr("Nothing happened yet"), about, chat)
@@ -157,11 +133,7 @@ class LogView(QWidget):
     def refresh(self) -> None:
         """Show what is new, and what the filter lets through."""
         chosen, words = self.kind.currentData(), self.words.text().strip().casefold()
-        rows = [
-            one
-            for one in self._entries()
-            if chosen in ("", one.kind) and words in one.sentence.casefold()
-        ]
+        rows = [one for one in self._entries() if chosen in ("", one.kind) and words in one.sentence.casefold()]
         self._model.show(rows)
         none = self._not_found if chosen or words else self._nothing
         self._stack.setCurrentWidget(self.table if rows else none)
@@ -185,9 +157,7 @@ class LogView(QWidget):
         elif one.end == "stopped":
             text = self.tr("{model} was stopped after {tokens} tokens.")
         else:
-            text = self.tr(
-                "{model} answered with {tokens} tokens: the first after {first}, then {speed}."
-            )
+            text = self.tr("{model} answered with {tokens} tokens: the first after {first}, then {speed}.")
         sentence = text.format(
             model=model_name(one.model),
             tokens=formats.number(one.tokens),

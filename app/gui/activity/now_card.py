@@ -132,9 +132,7 @@ def _load(loaded: Json) -> list[Job]:
         return []
     model, steps = model_name(str(loaded.get("model"))), (loaded.get("progress") or {}).values()
     if not steps:
-        words = (
-            _tr("Loading {model}") if loaded["state"] == "loading" else _tr("Rebuilding {model}")
-        )
+        words = _tr("Loading {model}") if loaded["state"] == "loading" else _tr("Rebuilding {model}")
         return [Job("models", words.format(model=model), "")]
     return [_step(model, step) for step in steps]
 
@@ -148,9 +146,7 @@ def _step(model: str, step: Json) -> Job:
     }.get(str(step.get("step")), _tr("{machine} prepares its layers of {model}"))
     figures = ""
     if step.get("unit") == "bytes":
-        figures = _tr("{done} of {total}").format(
-            done=formats.size(done), total=formats.size(total)
-        )
+        figures = _tr("{done} of {total}").format(done=formats.size(done), total=formats.size(total))
     share = done / total if total else None
     return Job("models", words.format(model=model, machine=machine), figures, share)
 

@@ -111,9 +111,7 @@ class Overview(QWidget):
     def _answers_card(self) -> QFrame:
         top = Flow(self._title, self._legend, gap=sizes.M, last_right=True)
         self._some.setLayout(column(self.table, top, self.timeline, gap=sizes.M))
-        go = button(
-            self.tr("Open the chat"), lambda: self._services.go(page_names.CHAT), role="primary"
-        )
+        go = button(self.tr("Open the chat"), lambda: self._services.go(page_names.CHAT), role="primary")
         empty = EmptyState(
             self.tr("No answers yet"),
             self.tr("Ask something, and here stands what each machine did for the answer."),
@@ -124,9 +122,7 @@ class Overview(QWidget):
 
     def _forecast_card(self) -> QFrame:
         theme = self._services.theme
-        self._marks = Legend(
-            theme, ("accent", DOT, self.tr("speed")), ("warning", SQUARE, self.tr("first token"))
-        )
+        self._marks = Legend(theme, ("accent", DOT, self.tr("speed")), ("warning", SQUARE, self.tr("first token")))
         title = label(self.tr("Forecast against fact"), "section")
         top = Flow(title, self._marks, gap=sizes.M, last_right=True)
         return card(top, self._off, self.chart)
@@ -167,8 +163,7 @@ class Overview(QWidget):
         if not answer.alone:  # a stage counts what it does, not for whom
             text = self.tr("{seconds} for {tokens} tokens; the bars hold other answers' work too")
         return text.format(
-            seconds=formats.seconds(answer.queued_s + answer.computed_s),
-            tokens=formats.number(answer.tokens),
+            seconds=formats.seconds(answer.queued_s + answer.computed_s), tokens=formats.number(answer.tokens)
         )
 
     def _show_now(self) -> None:

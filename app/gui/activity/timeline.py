@@ -82,12 +82,7 @@ class Bars(QWidget):
         painter.setPen(self._theme.colour("text"))
         name = painter.fontMetrics().elidedText(line.name, elide, names - gap)
         painter.drawText(QRectF(0, top, names - gap, high), left, name)
-        bar = QRectF(
-            names,
-            top + (high - self._theme.px(BAR)) / 2,
-            self.width() - names - words,
-            self._theme.px(BAR),
-        )
+        bar = QRectF(names, top + (high - self._theme.px(BAR)) / 2, self.width() - names - words, self._theme.px(BAR))
         paint_bar(painter, bar, line.pieces, self._theme)
         painter.setFont(self._theme.font(sizes.CAPTION))
         painter.setPen(self._theme.colour("muted"))
@@ -147,9 +142,7 @@ def share_lines(machines: Sequence[MachineDid], whole_s: float) -> tuple[Line, .
     lines = []
     for one in machines:
         busy = min(1.0, one.busy_s / whole_s)
-        wait = min(
-            1.0 - busy, one.wait_s / whole_s
-        )  # what was queued while it computed is no time beside
+        wait = min(1.0 - busy, one.wait_s / whole_s)  # what was queued while it computed is no time beside
         words = QCoreApplication.translate("Bars", "computes {busy}, waits {wait}").format(
             busy=formats.percent(busy), wait=formats.percent(wait)
         )

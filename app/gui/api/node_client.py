@@ -9,13 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from PySide6.QtCore import QByteArray, QObject, QUrl, Signal
-from PySide6.QtNetwork import (
-    QHttp1Configuration,
-    QNetworkAccessManager,
-    QNetworkProxy,
-    QNetworkReply,
-    QNetworkRequest,
-)
+from PySide6.QtNetwork import QHttp1Configuration, QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
 from app.core.errors import AppError, Unreachable
 from app.core.lone_surrogates import replaced
@@ -141,9 +135,7 @@ class NodeClient(QObject):
     def get(self, path: str, done: Done, failed: Failed | None = None) -> Call | None:
         return self.call("GET", path, None, done, failed)
 
-    def post(
-        self, path: str, body: Json | None, done: Done, failed: Failed | None = None
-    ) -> Call | None:
+    def post(self, path: str, body: Json | None, done: Done, failed: Failed | None = None) -> Call | None:
         return self.call("POST", path, body or {}, done, failed)
 
     def delete(self, path: str, done: Done, failed: Failed | None = None) -> Call | None:

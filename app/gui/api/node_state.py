@@ -48,9 +48,7 @@ class NodeState(QObject):
     link_changed = Signal()  # `link` or `problem` is another
     restarted = Signal()  # another process serves, and nobody here had asked for that
 
-    def __init__(
-        self, launcher: Launcher, client: NodeClient, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, launcher: Launcher, client: NodeClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._launcher, self.client = launcher, client
         self.link = Link.LOOKING
@@ -58,9 +56,7 @@ class NodeState(QObject):
         self.snapshot: Json = {}
         self._reply: QNetworkReply | None = None
         self._held = b""
-        self._last_id = (
-            ""  # of the newest event; a node that still knows it sends only what came since
-        )
+        self._last_id = ""  # of the newest event; a node that still knows it sends only what came since
         self._began: list[float] = []
         self.ends = False  # the node was asked to end: the next one is no surprise
         self._served_by = 0  # its process
@@ -237,11 +233,7 @@ class NodeState(QObject):
 
     def _take(self, event: bytes) -> bool:
         """One server-sent event; false for what is none (a heartbeat), cannot be read or does not follow."""
-        fields = dict(
-            line.split(b": ", 1)
-            for line in event.split(b"\n")
-            if b": " in line and line[:1] != b":"
-        )
+        fields = dict(line.split(b": ", 1) for line in event.split(b"\n") if b": " in line and line[:1] != b":")
         try:
             data = decode(replaced(fields.get(b"data", b"null")), Json)
         except ValueError:

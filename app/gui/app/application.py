@@ -136,11 +136,7 @@ class QuitSheet(Sheet):
     needs_node = False
 
     def __init__(
-        self,
-        services: AppContext,
-        where: Sequence[str],
-        leave: Callable[[], object],
-        parent: QWidget,
+        self, services: AppContext, where: Sequence[str], leave: Callable[[], object], parent: QWidget
     ) -> None:
         words = self.tr(
             "Something is under way on: {pages}. It ends when you quit; what came of an answer is kept. "

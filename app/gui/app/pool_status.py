@@ -83,9 +83,7 @@ def standing(pool: NodeState) -> PoolStatus:
         return PoolStatus(kind, sentence, page_names.CHAT)
     if pool.hosts is not None:
         kind = Kind.IDLE if pool.hosts else Kind.ATTENTION
-        return PoolStatus(
-            kind, _guest(pool.hosts), page_names.CHAT if pool.hosts else page_names.POOL
-        )
+        return PoolStatus(kind, _guest(pool.hosts), page_names.CHAT if pool.hosts else page_names.POOL)
     if pool.load_failed:
         text = _tr("{model} could not be loaded, so no model answers.")
         sentence = text.format(model=model_name(pool.load_failed))
@@ -138,9 +136,7 @@ def _ready(pool: NodeState, loaded: Json) -> str:
     model = model_name(str(loaded.get("model")))
     if len(there) > 1:
         return _tr("Ready. {many} machines hold {model}.").format(many=len(there), model=model)
-    other = next(
-        (one for one in pool.machines if there == [one.get("id")] and not one.get("this")), None
-    )
+    other = next((one for one in pool.machines if there == [one.get("id")] and not one.get("this")), None)
     if other is None:
         return _tr("Ready. This machine holds {model}.").format(model=model)
     text = _tr("Ready. {machine} holds {model}.")

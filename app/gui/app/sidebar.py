@@ -74,9 +74,7 @@ class Sidebar(QWidget):
         """The keyboard begins at the page that is shown."""
         self._buttons[name].setFocus()
 
-    def _button(
-        self, entry: pages.Entry, number: int, chosen: Callable[[str], None]
-    ) -> QToolButton:
+    def _button(self, entry: pages.Entry, number: int, chosen: Callable[[str], None]) -> QToolButton:
         made = ToolButton()
         made.setText(f"\N{EN SPACE}{entry.title}")  # air between picture and word
         made.setAccessibleName(entry.title)
@@ -101,9 +99,7 @@ class Sidebar(QWidget):
             button = self._buttons[entry.name]
             button.setIcon(icon(entry.icon, theme.colours.text))
             button.setIconSize(QSize(side, side))
-            button.setToolButtonStyle(
-                style.ToolButtonIconOnly if self._is_narrow else style.ToolButtonTextBesideIcon
-            )
+            button.setToolButtonStyle(style.ToolButtonIconOnly if self._is_narrow else style.ToolButtonTextBesideIcon)
         widest = max(button.sizeHint().width() for button in self._buttons.values())
         if self._is_narrow:
             self.setFixedWidth(widest + 2 * sizes.S)

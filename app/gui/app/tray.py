@@ -48,9 +48,7 @@ class TrayMenu(QMenu):
         self.addSeparator()
         self.pauses = self._made_pauses()
         self.resume = self.addAction(self.tr("Resume lending"), lambda: self._order("resume", {}))
-        self.stop = self.addAction(
-            self.tr("Stop now"), lambda: self._order("pause", {"at_once": True})
-        )
+        self.stop = self.addAction(self.tr("Stop now"), lambda: self._order("pause", {"at_once": True}))
         self.users = self.addAction(QIcon(), "", lambda: services.go(page_names.COMPUTER))
         self.addSeparator()
         self.machines = self.addMenu(self.tr("Machines"))

@@ -47,9 +47,7 @@ def _pairing(before: Json, now: Json) -> list[News]:
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=left)
         return [News(title, text, page_names.POOL)]
     if not is_now and now.get("pairing_closed") == TOO_MANY.code:
-        return [
-            News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), page_names.POOL)
-        ]
+        return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), page_names.POOL)]
     return []
 
 

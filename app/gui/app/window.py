@@ -32,11 +32,7 @@ class Opening(QObject):
     """One page on its way. `placed(page)` gives it its place, `done()` comes when it can be shown."""
 
     def __init__(
-        self,
-        make: Callable[[], Page],
-        placed: Callable[[Page], object],
-        done: Callable[[], None],
-        parent: QObject,
+        self, make: Callable[[], Page], placed: Callable[[Page], object], done: Callable[[], None], parent: QObject
     ) -> None:
         super().__init__(parent)
         self._make, self._placed, self._done = make, placed, done
@@ -167,9 +163,7 @@ SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 class Window(QMainWindow):
     """Pages are made when they are first shown. `closing()` says whether closing only hides."""
 
-    def __init__(
-        self, services: AppContext, closing: Callable[[], bool], quit_app: Callable[[], None]
-    ) -> None:
+    def __init__(self, services: AppContext, closing: Callable[[], bool], quit_app: Callable[[], None]) -> None:
         super().__init__()
         self._services, self._closing, self._quit = services, closing, quit_app
         self.setWindowTitle("Poolhouse")
@@ -280,9 +274,7 @@ class Window(QMainWindow):
             return
         services.preferences.keep(GOES_ON, True)
         self.ask(
-            self.tr(
-                "Only this window ends when you quit: the background service was started without it, and goes on."
-            ),
+            self.tr("Only this window ends when you quit: the background service was started without it, and goes on."),
             (self.tr("Go on"), self.seen),
             (self.tr("Quit"), self._quit),
         )

@@ -44,9 +44,7 @@ class Answer(QObject):
     progressed = Signal()  # a model is loaded first; `progress` says how far it is
     ended = Signal(object)  # Ending
 
-    def __init__(
-        self, client: NodeClient, key: str, question: Json, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, client: NodeClient, key: str, question: Json, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client, self._path, self._question = client, f"/answers/{key}", question
         self.text = self.thought = ""
@@ -65,9 +63,7 @@ class Answer(QObject):
     def begin(self, load: Json | None = None) -> None:
         """Ask. load: what to load before (POST /load), where its context must be another."""
         if load is not None:
-            self._call = self._client.call(
-                "POST", "/load", load, lambda _: self._ask(), self._fail, self._take
-            )
+            self._call = self._client.call("POST", "/load", load, lambda _: self._ask(), self._fail, self._take)
         else:
             self._ask()
 
@@ -88,9 +84,7 @@ class Answer(QObject):
         self._fail(error)
 
     def _ask(self) -> None:
-        self._call = self._client.call(
-            "POST", self._path, self._question, self._done, self._fail, self._take
-        )
+        self._call = self._client.call("POST", self._path, self._question, self._done, self._fail, self._take)
 
     def _take(self, line: Json) -> None:
         if "delta" in line:
@@ -187,8 +181,7 @@ def content(message: Message) -> str:
     """What the model is given of a message: its text, and the files that go with it."""
     parts = [message.text] if message.text else []
     parts += [
-        f"File {one.get('name')}:\n\n{_fenced(str(one.get('text')))}"
-        for one in message.details.get(ATTACHMENTS) or ()
+        f"File {one.get('name')}:\n\n{_fenced(str(one.get('text')))}" for one in message.details.get(ATTACHMENTS) or ()
     ]
     return "\n\n".join(parts)
 

@@ -177,9 +177,7 @@ class ChatHead(QWidget):
         if self._pool.hosts is not None:
             return self.tr("Answered by {machine}").format(machine=", ".join(self._pool.hosts))
         if chat.model is not None and chat.model != name:
-            return self.tr("{model}, loaded with the next message").format(
-                model=model_name(chat.model)
-            )
+            return self.tr("{model}, loaded with the next message").format(model=model_name(chat.model))
         if name is None and self._pool.load_failed:
             text = self.tr("No model answers: {model} could not be loaded")
             return text.format(model=model_name(self._pool.load_failed))

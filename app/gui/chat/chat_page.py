@@ -99,18 +99,13 @@ class TokenCounts:
 
 # What stands in place of the chats while they are encrypted and their key is not there.
 
-NO_KEY = (
-    "history_key_gone",
-    "history_key_wrong",
-)  # a keyring that is only locked is opened instead
+NO_KEY = ("history_key_gone", "history_key_wrong")  # a keyring that is only locked is opened instead
 
 
 class LockedChats(QStackedWidget):
     """The chats, or why they cannot be shown. Nothing can be typed then, so nothing can be lost."""
 
-    def __init__(
-        self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._lock, self._theme, self._chats = lock, theme, chats
         self.again = button(self.tr("Try again"), lock.try_again, "primary")
@@ -151,13 +146,7 @@ class LockedChats(QStackedWidget):
 class ChatSetup:
     """asked: the model that answers in a chat."""
 
-    def __init__(
-        self,
-        services: AppContext,
-        models: ModelNames,
-        asked: Callable[[Chat], str],
-        parent: QWidget,
-    ) -> None:
+    def __init__(self, services: AppContext, models: ModelNames, asked: Callable[[Chat], str], parent: QWidget) -> None:
         self._services, self._models, self._asked = services, models, asked
         self._parent = parent
         self._presets = Presets(services.preferences, parent)
@@ -172,14 +161,7 @@ class ChatSetup:
             return Reads(self._models.reads(answering), answering == GUIDE)
 
         dialog = ChatSettings(
-            self._services.theme,
-            self._presets,
-            chat,
-            defaults,
-            self._models.names,
-            reads,
-            done,
-            self._parent,
+            self._services.theme, self._presets, chat, defaults, self._models.names, reads, done, self._parent
         )
         dialog.open()
 
@@ -418,8 +400,7 @@ class ChatPage(Page):
         name = self.chat.model or (pool.loaded or {}).get("model") or GUIDE
         failed = pool.load_failed if self.chat.model is None and pool.hosts is None else ""
         self.suggestions.tell(
-            is_guide=pool.hosts is None and name == GUIDE,
-            failed=model_name(failed) if failed else "",
+            is_guide=pool.hosts is None and name == GUIDE, failed=model_name(failed) if failed else ""
         )
         self._tell_hint()
         self._tell_state()
@@ -429,13 +410,7 @@ class ChatPage(Page):
         full, waits, names = self.chat_head.is_nearly_full, self.composer.waits, self._models.names
         leaves = self.session.leaves_out(self.chat.id)
         self.hint.tell(
-            self.chat,
-            names,
-            pool,
-            is_full=full,
-            leaves_out=leaves,
-            waits=waits,
-            guide_fails=self._guide_fails,
+            self.chat, names, pool, is_full=full, leaves_out=leaves, waits=waits, guide_fails=self._guide_fails
         )
 
     def _tell_state(self) -> None:
@@ -567,11 +542,7 @@ class ChatPage(Page):
     def _set_up(self, chosen: Chat) -> None:
         known = self.history.chat(self.chat.id) or self.chat
         self.chat = replace(
-            known,
-            model=chosen.model,
-            context=chosen.context,
-            system=chosen.system,
-            sampling=chosen.sampling,
+            known, model=chosen.model, context=chosen.context, system=chosen.system, sampling=chosen.sampling
         )
         self.history.keep(self.chat)
         self._tell_rest()

@@ -135,9 +135,7 @@ class ChatSettings(Compact):
         self.longest_thought.setGroupSeparatorShown(True)
         self.longest_thought.setSuffix(self.tr(" tokens"))
         self.longest_thought.setSpecialValueText(self.tr("No limit"))
-        self.thinking.setToolTip(
-            self.tr("Some models think before they answer. Not every one can be told not to.")
-        )
+        self.thinking.setToolTip(self.tr("Some models think before they answer. Not every one can be told not to."))
         self.thinking.setAccessibleDescription(self.thinking.toolTip())
         self._keep_system = button(self.tr("Keep as preset…"), self._ask_system)
         self._keep_sampling = button(self.tr("Keep as preset…"), self._ask_sampling)
@@ -196,9 +194,7 @@ class ChatSettings(Compact):
             words = self.tr("This model reads at most {count} tokens.")
             hint = f"{words.format(count=formats.number(most))} {hint}"
         if reads.is_guide:
-            own = self.tr(
-                "The Guide takes each question by itself, with a temperature of 0 where none is chosen."
-            )
+            own = self.tr("The Guide takes each question by itself, with a temperature of 0 where none is chosen.")
             hint = f"{hint} {own}"
         self._hint.setText(hint)
 
@@ -228,9 +224,7 @@ class ChatSettings(Compact):
         self.context.setCurrentIndex(max(0, self.context.findData(chat.context)))
         self.system.setPlainText(chat.system)
         self.longest.setValue(int(chat.sampling.get("max_tokens", MAX_TOKENS)))
-        self.thinking.setCurrentIndex(
-            max(0, self.thinking.findData(chat.sampling.get(THINK, None)))
-        )
+        self.thinking.setCurrentIndex(max(0, self.thinking.findData(chat.sampling.get(THINK, None))))
         self.longest_thought.setValue(int(chat.sampling.get(THINK_TOKENS, 0)))
         self._fill_knobs(chat.sampling)
 
@@ -295,9 +289,7 @@ class ChatSettings(Compact):
 
     def _ask_sampling(self) -> None:
         values = self._sampling()
-        self._ask_name(
-            lambda name: self._presets.keep_sampling(name, values), self.sampling_presets
-        )
+        self._ask_name(lambda name: self._presets.keep_sampling(name, values), self.sampling_presets)
 
     def _ask_name(self, keep: Callable[[str], None], box: QComboBox) -> None:
         def named(name: str) -> None:

@@ -10,14 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QMimeData, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QFileDialog,
-    QFrame,
-    QPlainTextEdit,
-    QSizePolicy,
-    QWidget,
-)
+from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.core.chat import Details
 from app.core.errors import AppError, BadInput
@@ -85,9 +78,7 @@ class Field(QPlainTextEdit):
         self.setAccessibleName(self.tr("Message"))
         self.setPlaceholderText(self.tr("Message…"))
         self.setTabChangesFocus(True)
-        self.setHorizontalScrollBarPolicy(
-            Qt.ScrollBarPolicy.ScrollBarAlwaysOff
-        )  # lines are wrapped
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # lines are wrapped
         self.document().setDocumentMargin(0)
         self.document().documentLayout().documentSizeChanged.connect(lambda *_: self.fit())
         self.fit()
@@ -116,9 +107,7 @@ class Field(QPlainTextEdit):
         """One that is there for a moment would make the lines shorter, and there would be more of them."""
         policy = Qt.ScrollBarPolicy
         scrolls = self._needs(inf) > self.height()
-        self.setVerticalScrollBarPolicy(
-            policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff
-        )
+        self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -152,9 +141,7 @@ class Composer(QFrame):
     queued = Signal()  # it waits, or does not wait any more
     attached = Signal()  # files are new: their tokens are to be counted
 
-    def __init__(
-        self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences
-    ) -> None:
+    def __init__(self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences) -> None:
         super().__init__()
         self._theme, self._failed = theme, failed
         self._last = LastFolder(preferences, "attach")
@@ -193,9 +180,7 @@ class Composer(QFrame):
         taken = self.attach_button.sizeHint().width() + self.send.sizeHint().width()
         words = LEAST_CHARACTERS * self.field.fontMetrics().averageCharWidth()
         beside = event.size().width() - taken >= words
-        self._line.setDirection(
-            QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
-        )
+        self._line.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
     def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
         """What was typed in this chat before."""

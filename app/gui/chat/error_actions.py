@@ -57,13 +57,7 @@ class Buttons:
 class WaysOut:
     """reads: how many tokens a model reads at most; None: that is not known."""
 
-    def __init__(
-        self,
-        session: Session,
-        pool: NodeState,
-        reads: Callable[[str], int | None],
-        buttons: Buttons,
-    ) -> None:
+    def __init__(self, session: Session, pool: NodeState, reads: Callable[[str], int | None], buttons: Buttons) -> None:
         self._session, self._pool, self._reads = session, pool, reads
         self._buttons = buttons
 

@@ -60,16 +60,12 @@ class Hint(QWidget):
         by_guide = pool.hosts is None and (chat.model or speaker or GUIDE) == GUIDE
         failed = pool.load_failed if chat.model is None and pool.hosts is None else ""
         only_english = ""
-        if (
-            by_guide and not failed and chat.messages and not is_english()
-        ):  # an empty chat says it at length
+        if by_guide and not failed and chat.messages and not is_english():  # an empty chat says it at length
             only_english = self.tr("The Guide understands English only.")
         if waits:
             words = self.tr("Your message goes as soon as this answer has ended.")
         elif is_full and leaves_out:
-            words = self.tr(
-                "The context is nearly full: the oldest messages are left out from now on."
-            )
+            words = self.tr("The context is nearly full: the oldest messages are left out from now on.")
         elif is_full:
             words = self.tr("The context is nearly full: the next answer may stop early.")
         elif not is_loaded and failed:

@@ -19,11 +19,7 @@ class ModelNames(QObject):
     """`told` is called when they are known, and known anew; no more once `parent` is gone."""
 
     def __init__(
-        self,
-        client: NodeClient,
-        pool: NodeState,
-        told: Callable[[], object],
-        parent: QObject | None = None,
+        self, client: NodeClient, pool: NodeState, told: Callable[[], object], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._client, self._pool, self._told = client, pool, told

@@ -70,12 +70,9 @@ class Presets(QObject):
     def systems(self) -> dict[str, str]:
         """System messages by name: the app's own, then a person's."""
         given = {
-            self.tr("Helpful and brief"): self.tr(
-                "Answer briefly and clearly. Say so when you do not know."
-            ),
+            self.tr("Helpful and brief"): self.tr("Answer briefly and clearly. Say so when you do not know."),
             self.tr("Explain simply"): self.tr(
-                "Explain so that somebody who is new to the subject understands it."
-                " Use short sentences and an example."
+                "Explain so that somebody who is new to the subject understands it. Use short sentences and an example."
             ),
             self.tr("Programming"): self.tr(
                 "You help with programming. Show complete, working code and say how to run it."

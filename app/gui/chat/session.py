@@ -101,11 +101,7 @@ class Session(QObject):
     ended = Signal(str, object)  # chat, Ending
 
     def __init__(
-        self,
-        history: History,
-        pool: NodeState,
-        parent: QObject | None = None,
-        cut: CutAnswers | None = None,
+        self, history: History, pool: NodeState, parent: QObject | None = None, cut: CutAnswers | None = None
     ) -> None:
         super().__init__(parent)
         self._history, self._pool, self._cut = history, pool, cut or CutAnswers()
@@ -125,9 +121,7 @@ class Session(QObject):
     def send(self, chat: Chat, text: str, attachments: Sequence[Json] = ()) -> None:
         """Say `text` at the end of the branch that is shown, and have it answered."""
         details = {tree.ATTACHMENTS: list(attachments)} if attachments else {}
-        made = Message(
-            self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details
-        )
+        made = Message(self._history.new_message_id(), chat.leaf, Role.USER, text, self._history.now(), details)
         chat = replace(tree.add(chat, made), draft="", draft_files=())
         self._history.keep(chat)
         self.answer(chat.id, made.id)
@@ -196,20 +190,13 @@ class Session(QObject):
     # An answer's life
 
     def _begin(
-        self,
-        chat: Chat,
-        message: MessageId,
-        before: str,
-        branch: Sequence[Message],
-        notes: tuple[str, ...],
+        self, chat: Chat, message: MessageId, before: str, branch: Sequence[Message], notes: tuple[str, ...]
     ) -> None:
         kept = chat.messages[message].details
         details = {**kept, ENDED: UNFINISHED, BEFORE: len(before)}
         if kept.get(THOUGHT):
             details |= {THOUGHT_BEFORE: kept[THOUGHT], THOUGHT_S_BEFORE: kept.get(THOUGHT_S) or 0}
-        if (
-            self._pool.link is Link.THERE and self._pool.hosts is None
-        ):  # else nobody knows yet who answers
+        if self._pool.link is Link.THERE and self._pool.hosts is None:  # else nobody knows yet who answers
             details[MODEL] = self.asked(chat)
         chat = tree.say(chat, message, before, details)
         is_guide = self.asked(chat) == GUIDE
@@ -348,9 +335,7 @@ class Session(QObject):
         else:
             self._cut.mended(running.chat)
 
-    def _fitting(
-        self, chat: Chat, branch: Sequence[Message]
-    ) -> tuple[Sequence[Message], tuple[str, ...]]:
+    def _fitting(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
         """The branch without its oldest turns, if that was agreed to and all would not fit; of the Guide, which learned
         single questions and is confused by a long talk, the last question."""
         if self.asked(chat) == GUIDE:
@@ -367,9 +352,7 @@ class Session(QObject):
         found = tree.trim(branch, int(context * (1 - RESERVE)), tokens_of)
         if not found.dropped:
             return branch, ()
-        note = self.tr(
-            "%n oldest message(s) were left out: the context is full.", "", found.dropped
-        )
+        note = self.tr("%n oldest message(s) were left out: the context is full.", "", found.dropped)
         return found.kept, (note,)
 
 

@@ -15,11 +15,7 @@ from app.gui.widgets.labels import lines, paragraph
 from app.gui.widgets.layouts import column, row, scrolled
 
 # in the language that the Guide was trained in
-GUIDE_QUESTIONS = (
-    "What is Poolhouse?",
-    "How do I add a computer?",
-    "Does anything leave my home?",
-)
+GUIDE_QUESTIONS = ("What is Poolhouse?", "How do I add a computer?", "Does anything leave my home?")
 MOST_CHARACTERS = 64  # of a line
 
 
@@ -30,10 +26,7 @@ class Suggestions(QWidget):
     """
 
     def __init__(
-        self,
-        chosen: Callable[[str], object],
-        models: Callable[[], object],
-        guide: Callable[[], object],
+        self, chosen: Callable[[str], object], models: Callable[[], object], guide: Callable[[], object]
     ) -> None:
         super().__init__()
         self._chosen = chosen
@@ -42,10 +35,7 @@ class Suggestions(QWidget):
         for one in (self.title, self.words):
             one.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.buttons = [button("", partial(self._press, n)) for n in range(3)]
-        self.ways = [
-            button(self.tr("Choose a model"), models),
-            button(self.tr("Ask the Guide"), guide),
-        ]
+        self.ways = [button(self.tr("Choose a model"), models), button(self.tr("Ask the Guide"), guide)]
         self._questions: tuple[str, ...] = ()
         self._middle = QWidget()
         across = row(None, self.words, None)

@@ -21,9 +21,7 @@ Json = dict[str, Any]
 class Shortage(QObject):
     """Says it in `notice`, with a button for each way; `use(model)` has the answer go on with another model."""
 
-    def __init__(
-        self, client: NodeClient, notice: Notice, use: Callable[[str], object], parent: QObject
-    ) -> None:
+    def __init__(self, client: NodeClient, notice: Notice, use: Callable[[str], object], parent: QObject) -> None:
         super().__init__(parent)
         self._client, self._notice, self._use = client, notice, use
         self._message: MessageId | None = None  # the answer that waits
@@ -52,12 +50,7 @@ class Shortage(QObject):
             return
         first, *others = names
         body = {"model": first, "measure": False}
-        self._client.post(
-            "/plan",
-            body,
-            partial(self._found, first, message),
-            partial(self._refused, others, message),
-        )
+        self._client.post("/plan", body, partial(self._found, first, message), partial(self._refused, others, message))
 
     def _refused(self, others: Sequence[str], message: MessageId, _: AppError) -> None:
         self._try(others, message)

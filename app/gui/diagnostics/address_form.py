@@ -20,12 +20,7 @@ class AddressForm(QWidget):
     """One field, one button. `done` is called once the machine was reached; the place is remembered then."""
 
     def __init__(
-        self,
-        services: AppContext,
-        machine: str,
-        known: str,
-        done: Callable[[], object],
-        go: Go | None = None,
+        self, services: AppContext, machine: str, known: str, done: Callable[[], object], go: Go | None = None
     ) -> None:
         """go: to another page, where that is not just there."""
         super().__init__()

@@ -118,9 +118,7 @@ class CheckList(QWidget):
     def show_checks(self, checks: Sequence[Check]) -> None:
         self._checks = checks
         clear(self._grid)
-        self._grid.setHorizontalSpacing(
-            self._theme.px(sizes.M)
-        )  # else a name runs into what is said of it
+        self._grid.setHorizontalSpacing(self._theme.px(sizes.M))  # else a name runs into what is said of it
         for number, check in enumerate(checks):
             self._add(number, check)
 
@@ -151,9 +149,7 @@ class DoctorDialog(Dialog):
     `joins`: it was asked from the dialog that joins a household, where adding a machine is no help.
     """
 
-    def __init__(
-        self, services: AppContext, parent: QWidget | None = None, joins: bool = False
-    ) -> None:
+    def __init__(self, services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
         super().__init__(parent)
         self.services, self._joins = services, joins
         self.checks: list[Check] = []
@@ -244,9 +240,7 @@ class DoctorDialog(Dialog):
                 "check",
                 "good",
                 self.tr("Nothing stands in the way"),
-                self.tr(
-                    "This computer sees its household. If another one does not see it, test there too."
-                ),
+                self.tr("This computer sees its household. If another one does not see it, test there too."),
             )
             return
         failed = self.cause.ok is False
@@ -260,9 +254,7 @@ class DoctorDialog(Dialog):
             "info",
             "accent",
             self.tr("No machine nearby shows a code just now"),
-            self.tr(
-                "On a machine of the household press “Add a machine”. It shows a code, and an address below it."
-            ),
+            self.tr("On a machine of the household press “Add a machine”. It shows a code, and an address below it."),
             self.tr(
                 "Type both under “Join a household”. The two must be on one network: a guest Wi-Fi keeps them apart."
             ),
@@ -344,9 +336,7 @@ class DoctorDialog(Dialog):
 
     def _ask(self, check: Check) -> None:
         clear(self._room)
-        self._form = AddressForm(
-            self.services, check.machine, check.address, self.test, self._leave_for
-        )
+        self._form = AddressForm(self.services, check.machine, check.address, self.test, self._leave_for)
         self._room.addWidget(self._form)
         self._form.field.setFocus()
 

@@ -50,20 +50,14 @@ CURES = {
 
 _HEADLINES = {
     "node_away": QT_TRANSLATE_NOOP("Doctor", "Poolhouse does not run on this computer"),
-    "removed_needs_reset": QT_TRANSLATE_NOOP(
-        "Doctor", "This computer was removed from the household"
-    ),
+    "removed_needs_reset": QT_TRANSLATE_NOOP("Doctor", "This computer was removed from the household"),
     "discovery_no_network": QT_TRANSLATE_NOOP("Doctor", "This computer is on no network"),
     "discovery_identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
     "identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have one identity"),
     "version_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
     "protocol_differs": QT_TRANSLATE_NOOP("Doctor", "The versions differ"),
-    "peer_is_another": QT_TRANSLATE_NOOP(
-        "Doctor", "Another computer answers in place of {machine}"
-    ),
-    "peer_refused_us": QT_TRANSLATE_NOOP(
-        "Doctor", "{machine} does not know this computer any more"
-    ),
+    "peer_is_another": QT_TRANSLATE_NOOP("Doctor", "Another computer answers in place of {machine}"),
+    "peer_refused_us": QT_TRANSLATE_NOOP("Doctor", "{machine} does not know this computer any more"),
     "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS blocks your local network"),
     "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine}"),
     "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
@@ -87,8 +81,7 @@ _HEADLINES = {
 }
 _ADVICE = {
     "only_this_machine": QT_TRANSLATE_NOOP(
-        "Doctor",
-        "Start Poolhouse on the other computer, then add it: one shows a code, the other takes it.",
+        "Doctor", "Start Poolhouse on the other computer, then add it: one shows a code, the other takes it."
     ),
     "peer_silent": QT_TRANSLATE_NOOP(
         "Doctor", "Copy the command and run it on {machine}. Poolhouse itself changes no firewall."
@@ -103,19 +96,13 @@ _ADVICE = {
     "peer_unreachable": QT_TRANSLATE_NOOP(
         "Doctor", "Start Poolhouse there. If it runs and has another address now, say which."
     ),
-    "peer_address_unknown": QT_TRANSLATE_NOOP(
-        "Doctor", "Its page Settings, Network shows the address."
-    ),
+    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "Its page Settings, Network shows the address."),
     "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "The page This computer shows the rules."),
     "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings, Network."),
-    "removed_needs_reset": QT_TRANSLATE_NOOP(
-        "Doctor", "Leave the household here too; then it can be paired again."
-    ),
+    "removed_needs_reset": QT_TRANSLATE_NOOP("Doctor", "Leave the household here too; then it can be paired again."),
     "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Install Poolhouse again, then test again."),
     "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space where models are kept."),
-    "home_unwritable": QT_TRANSLATE_NOOP(
-        "Doctor", "Make this folder writable for you, then test again."
-    ),
+    "home_unwritable": QT_TRANSLATE_NOOP("Doctor", "Make this folder writable for you, then test again."),
 }
 NAMES = {
     "Listening": QT_TRANSLATE_NOOP("Doctor", "Listening"),

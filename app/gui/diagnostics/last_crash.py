@@ -42,14 +42,8 @@ class CrashWatch:
 
     def _words(self, _: Window) -> Told:
         translate, details = QCoreApplication.translate, self.details
-        sentence = translate(
-            "Diagnostics",
-            "The window ended unexpectedly the last time. Nothing was sent to anybody.",
-        )
-        copy = (
-            translate("Diagnostics", "Copy details"),
-            lambda: QGuiApplication.clipboard().setText(details),
-        )
+        sentence = translate("Diagnostics", "The window ended unexpectedly the last time. Nothing was sent to anybody.")
+        copy = (translate("Diagnostics", "Copy details"), lambda: QGuiApplication.clipboard().setText(details))
         return sentence, (copy,)
 
 

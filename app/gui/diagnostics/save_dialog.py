@@ -9,14 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import (
-    QFileDialog,
-    QListWidget,
-    QListWidgetItem,
-    QPlainTextEdit,
-    QSplitter,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QListWidget, QListWidgetItem, QPlainTextEdit, QSplitter, QWidget
 
 from app.core.check import Check
 from app.core.errors import AppError
@@ -41,9 +34,7 @@ SHOWN_CHARACTERS = 200_000  # of one file; the whole of it is saved
 class SaveDialog(Dialog):
     """`files` fills a moment after it is shown."""
 
-    def __init__(
-        self, services: AppContext, parent: QWidget | None = None, checks: Sequence[Check] = ()
-    ) -> None:
+    def __init__(self, services: AppContext, parent: QWidget | None = None, checks: Sequence[Check] = ()) -> None:
         super().__init__(parent)
         self._services = services
         self.files: dict[str, str] = {}

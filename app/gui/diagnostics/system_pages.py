@@ -42,9 +42,7 @@ FIREWALL = {
 }
 NETWORK = {
     "win32": SystemPage("ms-settings:network"),
-    "darwin": SystemPage(
-        "x-apple.systempreferences:com.apple.preference.security?Privacy_LocalNetwork"
-    ),
+    "darwin": SystemPage("x-apple.systempreferences:com.apple.preference.security?Privacy_LocalNetwork"),
 }
 
 

@@ -80,11 +80,7 @@ def whole_seconds(value: float) -> str:
 def roughly(value: float) -> str:
     """A time to come: 2 s, 25 s, 5 min."""
     if value < MINUTE_S - STEP_S:
-        return (
-            f"{max(2, math.ceil(value))} s"
-            if value < STEP_S
-            else f"{STEP_S * math.ceil(value / STEP_S)} s"
-        )
+        return f"{max(2, math.ceil(value))} s" if value < STEP_S else f"{STEP_S * math.ceil(value / STEP_S)} s"
     return f"{max(1, round(value / MINUTE_S))} min"
 
 

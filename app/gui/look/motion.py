@@ -6,12 +6,7 @@ import sys
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtDBus import (
-    QDBusConnection,
-    QDBusMessage,
-    QDBusPendingCallWatcher,
-    QDBusVariant,
-)
+from PySide6.QtDBus import QDBusConnection, QDBusMessage, QDBusPendingCallWatcher, QDBusVariant
 from PySide6.QtWidgets import QApplication
 
 from app.gui.app.preferences import Preferences
@@ -138,9 +133,7 @@ class Motion(QObject):
 
     changed = Signal()
 
-    def __init__(
-        self, app: QApplication, preferences: Preferences, system: SystemMotion | None = None
-    ) -> None:
+    def __init__(self, app: QApplication, preferences: Preferences, system: SystemMotion | None = None) -> None:
         super().__init__(app)
         self._app = app
         self._preferences, self._system = preferences, system or SystemMotion(self)

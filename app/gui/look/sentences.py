@@ -22,9 +22,7 @@ MODEL = "{model}"
 LAST_WORDS = "words"  # of a worker, among the facts of its end
 MOST_CHARACTERS = 1_000  # of a sentence that is looked up; no template is as long
 _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short")
-_TOLD = frozenset(
-    ("why", "cause", "what", "how", "detail", "where", "worker")
-)  # names of facts that are words
+_TOLD = frozenset(("why", "cause", "what", "how", "detail", "where", "worker"))  # names of facts that are words
 _OF_OTHERS = (_TOLD - {"where", "worker"}) | {"error", "words"}  # may be an engine's, or a system's
 _COUNTED = re.compile(r"\{(\w+):(times)\}")  # a number, and a word that a language may join to it
 _FIRST = re.compile(r"\{(\w+)\}")  # of a template that begins with a fact

@@ -27,11 +27,7 @@ CARD_RADIUS, CONTROL_RADIUS, CONTROL_HEIGHT = 12, 8, 36
 CONTROL_INNER, ITEM = 34, 28  # of the style sheet: without borders
 CODE_INNER = 46  # of the field for a code
 RADIO_RING, HANDLE = 5, 20
-LINE, RING, SCROLL_BAR = (
-    1,
-    2,
-    12,
-)  # borders, that of the focus, and what scrolls: at every text size
+LINE, RING, SCROLL_BAR = (1, 2, 12)  # borders, that of the focus, and what scrolls: at every text size
 KEPT = 3  # pixels beside the words of a cell, by Qt's Fusion, at every text size
 CHAT_WIDTH = 760
 SIDEBAR_WIDTH = 200
@@ -144,9 +140,7 @@ class Theme(QObject):
     def font(self, size: int = BODY, *, bold: bool = False) -> QFont:
         font = QFont(self._family)
         font.setPixelSize(self.px(size))
-        font.setFeature(
-            TABULAR, 1
-        )  # figures stand below each other, also where digits differ in width
+        font.setFeature(TABULAR, 1)  # figures stand below each other, also where digits differ in width
         if bold:
             font.setWeight(QFont.Weight.DemiBold)
         return font
@@ -241,8 +235,6 @@ def set_role(widget: QWidget, role: str) -> None:
     """Give a widget a part in the style sheet (`[role="muted"]`), also when it had another."""
     if widget.property("role") != role:
         widget.setProperty("role", role)
-        if widget.testAttribute(
-            Qt.WidgetAttribute.WA_WState_Polished
-        ):  # else it is when it is shown
+        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # else it is when it is shown
             widget.style().unpolish(widget)
             widget.style().polish(widget)

@@ -80,9 +80,9 @@ class FolderSheet(Sheet):
         models = int(seen["models"])
         self.along.setVisible(models > 0)
         self.along.setText(
-            QCoreApplication.translate(
-                "Models", "Move %n model(s) there too, {size}", "", models
-            ).replace("{size}", formats.size(seen["bytes"]))
+            QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", models).replace(
+                "{size}", formats.size(seen["bytes"])
+            )
         )
         wanted = self._is_first or self.along.isChecked()  # afterwards it is as it was left
         self._is_first = False
@@ -95,9 +95,7 @@ class FolderSheet(Sheet):
                 "they stay where they are, and can still be used."
             )
             if seen["fits"]
-            else _tr(
-                "There is not enough room for them. They stay where they are, and can be used."
-            )
+            else _tr("There is not enough room for them. They stay where they are, and can be used.")
         )
         self.act.setEnabled(not seen["same"] or models > 0)
         self.fit()

@@ -34,9 +34,7 @@ class Importing(QObject):
     failed = Signal()  # `unseen` says why
     ended = Signal(str, object)  # path, AppError or None
 
-    def __init__(
-        self, pool: NodeState, preferences: Preferences, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, pool: NodeState, preferences: Preferences, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool, self._preferences, self._calls = pool, preferences, Calls()
         self._waiting = _kept(preferences)
@@ -112,9 +110,7 @@ class Importing(QObject):
         if self._waiting:
             self.path, self._name = self._waiting.pop(0)
             body = {"path": self.path, "name": self._name}
-            call = self._pool.client.call(
-                "POST", "/models", body, self._done, self._refused, self._stepped
-            )
+            call = self._pool.client.call("POST", "/models", body, self._done, self._refused, self._stepped)
             self._calls.keep(IMPORT, call)
         self._keep()
         self.changed.emit()

@@ -84,12 +84,7 @@ def small_print(item: Item) -> str:
     match item.kind:
         case Kind.SHELF:
             guide = translate("Models", "small, for learning the app") if item.is_guide else ""
-            parts = [
-                facts.get("quantisation"),
-                _size(facts.get("file_bytes")),
-                guide,
-                _unknown(item),
-            ]
+            parts = [facts.get("quantisation"), _size(facts.get("file_bytes")), guide, _unknown(item)]
         case Kind.OTHER_APP:
             parts = [facts.get("quantisation"), _size(facts.get("size_bytes")), facts.get("app")]
         case Kind.OFFER:

@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from PySide6.QtCore import (
-    QCoreApplication,
-    QModelIndex,
-    QPersistentModelIndex,
-    QRect,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QCoreApplication, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QPainter, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -141,14 +133,7 @@ class RowPainter(QStyledItemDelegate):
         return self._text(painter, room, words, colour, sizes.CAPTION, right=True)
 
     def _text(
-        self,
-        painter: QPainter,
-        room: QRect,
-        words: str,
-        colour: str,
-        size: int = sizes.BODY,
-        *,
-        right: bool = False,
+        self, painter: QPainter, room: QRect, words: str, colour: str, size: int = sizes.BODY, *, right: bool = False
     ) -> int:
         """Draw one line in its room; its width."""
         shown = self._shown(words, size, room)
@@ -273,9 +258,7 @@ class ModelList(Whole):
         library.search_changed.connect(self._tell_search)
         judging.changed.connect(self.refresh)
         services.pool.changed.connect(self.refresh_marks)
-        services.pool.link_changed.connect(
-            self.refresh_marks
-        )  # what was being loaded is loaded by nobody
+        services.pool.link_changed.connect(self.refresh_marks)  # what was being loaded is loaded by nobody
         self._marked = ""
         self._recommended: Item | None = None  # of the offers, the one that suits this household
         self.refresh()
@@ -339,8 +322,7 @@ class ModelList(Whole):
         self.search.setMaxLength(200)
         self.search.returnPressed.connect(self._search_online)
         self._glass = self.search.addAction(
-            icon("search", self._services.theme.colours.muted),
-            QLineEdit.ActionPosition.LeadingPosition,
+            icon("search", self._services.theme.colours.muted), QLineEdit.ActionPosition.LeadingPosition
         )
         self.filter = DropDown()
         self.filter.setAccessibleName(self.tr("Which models"))
@@ -430,11 +412,7 @@ class ModelList(Whole):
         loaded = next((one for one in both if one.get("model") == item.name), {})
         mark = ""
         if item.is_here and loaded:
-            words = {
-                "ready": self.tr("Loaded"),
-                "loading": self.tr("Loading…"),
-                "recovering": self.tr("Being rebuilt"),
-            }
+            words = {"ready": self.tr("Loaded"), "loading": self.tr("Loading…"), "recovering": self.tr("Being rebuilt")}
             mark = words.get(str(loaded.get("state")), self.tr("Lost"))
         elif item.is_here and item.name == self._services.pool.load_failed:
             mark = self.tr("Could not be loaded")

@@ -15,9 +15,7 @@ MOST_CONTEXT = 1 << 24
 def sketch(item: Item, file: Json | None, key: str) -> Json | None:
     """None when not even its size is known."""
     facts = item.facts
-    size = (
-        facts.get("size_bytes") if item.kind is Kind.OTHER_APP else (file or {}).get("size_bytes")
-    )
+    size = facts.get("size_bytes") if item.kind is Kind.OTHER_APP else (file or {}).get("size_bytes")
     if not size:
         return None
     context = int(facts.get("context_length") or MOST_CONTEXT)
@@ -38,9 +36,7 @@ def sketch(item: Item, file: Json | None, key: str) -> Json | None:
 def smaller_files(item: Item, file: Json) -> list[Json]:
     """Usable files that take less, the largest first."""
     limit = file.get("size_bytes") or file.get("file_bytes") or 0
-    fewer = [
-        one for one in item.files if one.get("usable") and 0 < (one.get("size_bytes") or 0) < limit
-    ]
+    fewer = [one for one in item.files if one.get("usable") and 0 < (one.get("size_bytes") or 0) < limit]
     return sorted(fewer, key=lambda one: -int(one["size_bytes"]))
 
 

@@ -367,11 +367,7 @@ class ModelsPage(Page):
         if file is None:
             return
         self.notice.clear()
-        body = {
-            "repository": item.facts["repository"],
-            "file": file["file"],
-            "revision": item.facts.get("revision"),
-        }
+        body = {"repository": item.facts["repository"], "file": file["file"], "revision": item.facts.get("revision")}
         if copies:
             body |= {"machine": copies[0]["id"], "sha256": file.get("sha256")}
         self.transfers.begin(body)
@@ -379,9 +375,7 @@ class ModelsPage(Page):
     def _download_ended(self, download: Json) -> None:
         if download["state"] == "done":
             copied = self.tr("{name} is copied and checked.")
-            words = (
-                copied if download.get("machine") else self.tr("{name} is downloaded and checked.")
-            )
+            words = copied if download.get("machine") else self.tr("{name} is downloaded and checked.")
             words = words.format(name=download["name"])
             key = f"shelf:{download['model']}"
             self.notice.say(words, "info", (self.tr("Show it"), lambda: self._show(key)))
@@ -428,14 +422,10 @@ class ModelsPage(Page):
             self._show(item.key)
             return
         if not self.library.has_shelf:
-            self.fail(
-                AppError("node_away"), (self.tr("Show its log"), lambda: self.services.go(LOG))
-            )
+            self.fail(AppError("node_away"), (self.tr("Show its log"), lambda: self.services.go(LOG)))
             return
         self.notice.say(
-            self.tr(
-                "No larger model fits the memory that models may use now. Add a machine, or let them use more."
-            ),
+            self.tr("No larger model fits the memory that models may use now. Add a machine, or let them use more."),
             "info",
             (self.tr("Add a machine"), lambda: self.services.go(page_names.POOL)),
         )

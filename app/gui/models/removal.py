@@ -40,9 +40,7 @@ class Removal(QObject):
         size = formats.size(item.facts["file_bytes"])
         self._question(
             self.tr("Delete {name}?").format(name=item.name),
-            self.tr(
-                "Its file of {size} is deleted. To use it again, it is downloaded again."
-            ).format(size=size),
+            self.tr("Its file of {size} is deleted. To use it again, it is downloaded again.").format(size=size),
             self.tr("Delete {size}").format(size=size),
             "danger",
             lambda: self._remove(item),
@@ -75,9 +73,7 @@ class Removal(QObject):
     def end(self) -> None:
         self._calls.end_all()
 
-    def _question(
-        self, title: str, words: str, yes: str, role: str, then: Callable[[], object]
-    ) -> None:
+    def _question(self, title: str, words: str, yes: str, role: str, then: Callable[[], object]) -> None:
         self.question = box = Compact(self._page.services.theme, title, words, self._page)
         box.offer(self.tr("Cancel"), box.answer(yes, then, role)).setFocus()
         box.finished.connect(self._answered)

@@ -69,9 +69,7 @@ def why(starter: Json) -> str:
         needs=formats.size(starter["needs_bytes"]), lends=formats.size(starter["lends_bytes"])
     )
     if starter["tok_s"]:
-        speed = translate("Models", "Forecast: about {speed}.").format(
-            speed=formats.speed(starter["tok_s"])
-        )
+        speed = translate("Models", "Forecast: about {speed}.").format(speed=formats.speed(starter["tok_s"]))
     else:
         speed = translate("Models", "Its speed here has not been measured yet.")
     return f"{words} {speed}"

@@ -120,9 +120,7 @@ def checking_words(importing: Importing) -> str:
 def _amounts(done: float, total: float) -> str:
     if not total:
         return formats.size(done)
-    return translate("Models", "{done} of {total}").format(
-        done=formats.size(done), total=formats.size(total)
-    )
+    return translate("Models", "{done} of {total}").format(done=formats.size(done), total=formats.size(total))
 
 
 def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
@@ -150,16 +148,7 @@ class TransferRow(QWidget):
         self.log = wrapping(log_words(), lambda: self._do("log"))
         head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)
-        self.setLayout(
-            column(
-                head,
-                self._bar,
-                self._words,
-                self._problem,
-                Flow(self.folder, self.log),
-                gap=sizes.XS,
-            )
-        )
+        self.setLayout(column(head, self._bar, self._words, self._problem, Flow(self.folder, self.log), gap=sizes.XS))
         self.tell(first)
 
     def tell(self, now: Transfer) -> None:

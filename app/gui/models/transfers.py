@@ -82,9 +82,7 @@ class Transfers(QWidget):
         inner = QWidget()
         inner.setLayout(column(self._box, None, gap=0))
         self._area = Inside(inner)
-        self.setLayout(
-            column(card(label(self.tr("Downloads"), "section"), self._area, gap=sizes.S))
-        )
+        self.setLayout(column(card(label(self.tr("Downloads"), "section"), self._area, gap=sizes.S)))
         services.pool.changed.connect(self.tell)
         services.pool.link_changed.connect(self.tell)
         importing.changed.connect(self.tell)

@@ -34,9 +34,7 @@ class Judging(QObject):
         self._client, self._calls = client, Calls()
         self._known: dict[str, Judgement] = {}
         self._waiting: list[Item] = []
-        self._too_big: list[
-            tuple[Item, Item]
-        ] = []  # here, and the offer that has its smaller files
+        self._too_big: list[tuple[Item, Item]] = []  # here, and the offer that has its smaller files
         self._items: dict[str, Item] = {}
 
     def of(self, item: Item) -> Judgement | None:
@@ -108,9 +106,7 @@ class Judging(QObject):
                 for file in smaller_files(offer, item.facts)
                 if (name := f"{item.key}\n{file['file']}") in found
             )
-            self._known[item.key] = replace(
-                self._known[item.key], quantisation=largest_fitting(judged)
-            )
+            self._known[item.key] = replace(self._known[item.key], quantisation=largest_fitting(judged))
         self.changed.emit()
 
     def _estimate(self, sketches: list[Json], done: Any, call: str = ESTIMATES) -> None:
@@ -128,9 +124,7 @@ class Judging(QObject):
             self._known[key] = with_smaller(verdict, [])
             if verdict["word"] == "too big" and item.kind is not Kind.OTHER_APP:
                 files = smaller_files(item, item.file() or {})
-                more += [
-                    made for file in files if (made := sketch(item, file, f"{key}\n{file['file']}"))
-                ]
+                more += [made for file in files if (made := sketch(item, file, f"{key}\n{file['file']}"))]
         self.changed.emit()
         self._estimate(more, partial(self._smaller_estimated, found))
 
@@ -150,18 +144,12 @@ class Judging(QObject):
 
 def offer_of(item: Item, items: Iterable[Item]) -> Item | None:
     """The line of the catalogue, or of a search, whose file this one is."""
-    return next(
-        (one for one in items if any(file.get("on_shelf") == item.name for file in one.files)), None
-    )
+    return next((one for one in items if any(file.get("on_shelf") == item.name for file in one.files)), None)
 
 
 def recommended(library: Library, judging: Judging) -> Item | None:
     """A model for real work that fits now: one here, else what the node recommends, else one of the catalogue."""
-    return (
-        _largest(library.shelf, judging)
-        or library.recommended()
-        or _largest(library.offers, judging)
-    )
+    return _largest(library.shelf, judging) or library.recommended() or _largest(library.offers, judging)
 
 
 def _largest(items: list[Item], judging: Judging) -> Item | None:

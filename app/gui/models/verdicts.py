@@ -96,9 +96,7 @@ def short(judgement: Judgement) -> str:
             count = formats.number(verdict.context)
             return translate("Models", "Fits with {count} tokens").format(count=count)
         case Word.TOO_BIG if judgement.quantisation:
-            return translate("Models", "{quantisation} fits").format(
-                quantisation=judgement.quantisation
-            )
+            return translate("Models", "{quantisation} fits").format(quantisation=judgement.quantisation)
         case Word.TOO_BIG if verdict.short_bytes:
             size = formats.size(verdict.short_bytes)
             return translate("Models", "Too big by {size}").format(size=size)

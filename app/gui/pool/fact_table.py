@@ -6,21 +6,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QSortFilterProxyModel,
-    Qt,
-)
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTableView,
-)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme
@@ -65,10 +53,7 @@ class FactModel(QAbstractTableModel):
     """A row for each fact. key_of: what stays the same while it changes."""
 
     def __init__(
-        self,
-        columns: Sequence[Column],
-        key_of: Callable[[Any], Hashable],
-        tip_of: Callable[[Any], str],
+        self, columns: Sequence[Column], key_of: Callable[[Any], Hashable], tip_of: Callable[[Any], str]
     ) -> None:
         super().__init__()
         self._columns, self._key_of, self._tip_of = columns, key_of, tip_of
@@ -177,9 +162,7 @@ class FactTable(QTableView):
         if not self.isVisible():
             return
         header, room = self.horizontalHeader(), self.viewport().width()
-        name = max(
-            self._theme.px(NAME), min(self.sizeHintForColumn(0), round(self.name_share * room))
-        )
+        name = max(self._theme.px(NAME), min(self.sizeHintForColumn(0), round(self.name_share * room)))
         shown = [n for n in range(1, self._model.columnCount()) if not self.isColumnHidden(n)]
         wide = {place: max(self._titled(place), self.sizeHintForColumn(place)) for place in shown}
         for place in sorted(shown, key=lambda one: -wide[one]):
@@ -193,9 +176,7 @@ class FactTable(QTableView):
 
     def _titled(self, place: int) -> int:
         """How wide the title of a column is."""
-        title = card_drawing.width(
-            str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font()
-        )
+        title = card_drawing.width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
         return round(title) + 2 * self._theme.cell
 
     def _measure(self) -> None:

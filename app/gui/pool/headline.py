@@ -100,9 +100,7 @@ class Headline(QFrame):
         self.figures.say(figures, "muted", inner_of(reason_of(lost)) if lost else "")
         self.figures.setVisible(bool(figures))
         name = model_name(str((loaded or {}).get("model")))
-        self.unload.setText(
-            self.tr("Unload {model}").format(model=name) if beside else self.tr("Unload")
-        )
+        self.unload.setText(self.tr("Unload {model}").format(model=name) if beside else self.tr("Unload"))
         rebuilt = state == "recovering" and under_way(loaded)
         self._progress(loaded if (state == "loading" or rebuilt) and not stopping else None)
         advice = expected.advice[0] if expected.advice and state != "loading" else ""
@@ -141,9 +139,7 @@ def _told(head: Headline, loaded: Json | None, expected: Expected) -> tuple[str,
             title = head.tr("Loading {model}").format(model=model)
             return "download", "accent", title, _step(head, loaded)
         case "ready":
-            title = head.tr("Ready. {model} {where}").format(
-                model=model, where=_where(head, loaded)
-            )
+            title = head.tr("Ready. {model} {where}").format(model=model, where=_where(head, loaded))
             told = here(str((loaded.get("recovery") or {}).get("text") or ""))  # who leaves
             figures = _figures(head, loaded, expected)
             return "check", "good", title, " ".join(one for one in (told, figures) if one)
@@ -194,9 +190,7 @@ def _outlook(head: Headline, expected: Expected) -> str:
         return text.format(model=model_name(expected.model))
     text = head.tr("{model} would run at {speed}.")
     if expected.ttft_s is not None:
-        text = head.tr(
-            "{model} would run at {speed}, with the first word after {first} (prompt of {count})."
-        )
+        text = head.tr("{model} would run at {speed}, with the first word after {first} (prompt of {count}).")
     told = text.format(
         model=model_name(expected.model),
         speed=formats.speed(expected.tok_s),
@@ -217,21 +211,15 @@ def _figures(head: Headline, loaded: Json, expected: Expected) -> str:
     last, forecast = loaded.get("last_answer"), loaded.get("forecast")
     if last:
         text = head.tr("Last answer {fact}, forecast {forecast}.")
-        told = text.format(
-            fact=formats.speed(last["tok_s"]), forecast=formats.speed(last["forecast_tok_s"])
-        )
+        told = text.format(fact=formats.speed(last["tok_s"]), forecast=formats.speed(last["forecast_tok_s"]))
         if last.get("interruptions"):
-            told += " " + head.tr(
-                "A machine was lost or changed during it, which took part of its time."
-            )
+            told += " " + head.tr("A machine was lost or changed during it, which took part of its time.")
         return told + _rough(head, last["forecast_tok_s"])
     if forecast:
         first = loaded.get("first_token") or {}  # the same as on the Models page
         text = head.tr("Forecast {forecast}. No answer measured yet.")
         if first:
-            text = head.tr(
-                "Forecast {forecast}, first word after {first} (prompt of {count}). No answer measured yet."
-            )
+            text = head.tr("Forecast {forecast}, first word after {first} (prompt of {count}). No answer measured yet.")
         told = text.format(
             forecast=formats.speed(forecast["decode_tok_s"]),
             first=formats.seconds(first.get("ttft_s", 0.0)),

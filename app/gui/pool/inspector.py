@@ -108,9 +108,7 @@ class Inspector(QFrame):
         state = machine_words.state(facts)
         side = self._services.theme.px(sizes.SECTION)
         colour = self._services.theme.colour(state.colour).name()
-        self.title.setText(
-            card_drawing.short(facts.name, self.title.font(), self._services.theme.px(TITLE_WIDTH))
-        )
+        self.title.setText(card_drawing.short(facts.name, self.title.font(), self._services.theme.px(TITLE_WIDTH)))
         self.title.setToolTip(tooltip(facts.name))
         self._picture.setPixmap(icon(state.icon, colour).pixmap(side, side))
         self.state.setText(state.word)
@@ -122,16 +120,7 @@ class Inspector(QFrame):
 
     def first_button(self) -> QWidget:
         """Where the keyboard goes when the details are opened."""
-        buttons = (
-            self.again,
-            self.leave,
-            self.test,
-            self.unseen,
-            self.pause,
-            self.resume,
-            self.rename,
-            self.more,
-        )
+        buttons = (self.again, self.leave, self.test, self.unseen, self.pause, self.resume, self.rename, self.more)
         return next((one for one in buttons if one.isVisible()), self.more)
 
     def _buttons(self, facts: MachineFacts) -> None:
@@ -256,9 +245,7 @@ def _about_link(link: LinkFacts) -> list[Fact]:
     if link.share is not None:
         found.append((_tr("Of each token"), machine_words.share(link.share).word))
     if link.token_s is not None and link.chunk_s is not None:
-        found.insert(
-            2, (_tr("On the way"), _on_the_way(link.token_s, link.chunk_s, link.chunk_tokens))
-        )
+        found.insert(2, (_tr("On the way"), _on_the_way(link.token_s, link.chunk_s, link.chunk_tokens)))
     return found
 
 
@@ -290,9 +277,7 @@ def _on_the_way(token_s: float, chunk_s: float, chunk_tokens: int) -> str:
     """What a token and a chunk of a prompt take there and back."""
     text = _tr("{token} a token, {chunk} for {count} tokens of a prompt")
     return text.format(
-        token=machine_words.milliseconds(token_s),
-        chunk=machine_words.milliseconds(chunk_s),
-        count=chunk_tokens,
+        token=machine_words.milliseconds(token_s), chunk=machine_words.milliseconds(chunk_s), count=chunk_tokens
     )
 
 

@@ -97,19 +97,14 @@ def turned(link: Json | None) -> Json | None:
         return None
     swapped = {name: link.get(f"far_{name}") for name in ENDS}
     swapped |= {f"far_{name}": link.get(name) for name in ENDS}
-    swapped |= {
-        "out_bytes_per_s": link.get("in_bytes_per_s"),
-        "in_bytes_per_s": link.get("out_bytes_per_s"),
-    }
+    swapped |= {"out_bytes_per_s": link.get("in_bytes_per_s"), "in_bytes_per_s": link.get("out_bytes_per_s")}
     return link | swapped
 
 
 def share_of(loaded: Json, machine: str, part: str) -> float | None:
     """What a machine, or the link to it, takes of the time of a request, by the forecast of what is loaded."""
     shares = (loaded.get("forecast") or {}).get("shares") or ()
-    return next(
-        (one["share"] for one in shares if one["id"] == machine and one["part"] == part), None
-    )
+    return next((one["share"] for one in shares if one["id"] == machine and one["part"] == part), None)
 
 
 def link_facts(link: Json, far: str, key: str = "", loaded: Json | None = None) -> LinkFacts:

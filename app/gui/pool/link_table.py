@@ -24,9 +24,7 @@ class _Table(FactTable):
     name_share = 0.35
 
     def __init__(self, theme: Theme, title: str) -> None:
-        model = FactModel(
-            _columns(), lambda one: one.key, lambda one: tooltip(*machine_words.all_between(one))
-        )
+        model = FactModel(_columns(), lambda one: one.key, lambda one: tooltip(*machine_words.all_between(one)))
         super().__init__(theme, model, title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -64,30 +62,16 @@ def _columns() -> tuple[Column, ...]:
     unknown = _tr("not measured")
     return (
         Column(_tr("Between"), machine_words.ends, machine_words.ends, figure=False),
-        Column(
-            _tr("There"),
-            _figure("out_bytes_per_s", formats.rate, unknown),
-            _value("out_bytes_per_s"),
-        ),
-        Column(
-            _tr("Back"), _figure("in_bytes_per_s", formats.rate, unknown), _value("in_bytes_per_s")
-        ),
-        Column(
-            _tr("Round trip"),
-            _figure("round_trip_s", machine_words.milliseconds, unknown),
-            _value("round_trip_s"),
-        ),
+        Column(_tr("There"), _figure("out_bytes_per_s", formats.rate, unknown), _value("out_bytes_per_s")),
+        Column(_tr("Back"), _figure("in_bytes_per_s", formats.rate, unknown), _value("in_bytes_per_s")),
+        Column(_tr("Round trip"), _figure("round_trip_s", machine_words.milliseconds, unknown), _value("round_trip_s")),
         Column(
             _tr("By"),
             lambda one: machine_words.carried(one.link),
             lambda one: machine_words.carried(one.link),
             figure=False,
         ),
-        Column(
-            _tr("Measured"),
-            _figure("measured_at", machine_words.age, unknown),
-            _value("measured_at"),
-        ),
+        Column(_tr("Measured"), _figure("measured_at", machine_words.age, unknown), _value("measured_at")),
     )
 
 

@@ -42,14 +42,10 @@ class Loading(QObject):
 
     def cancel(self) -> None:
         """End a load that is under way, whoever began it."""
-        self._short = self._page.services.client.post(
-            "/unload", self._loaded_one(), lambda _: None, self._page.fail
-        )
+        self._short = self._page.services.client.post("/unload", self._loaded_one(), lambda _: None, self._page.fail)
 
     def unload(self) -> None:
-        self._short = self._page.services.client.post(
-            "/unload", self._loaded_one(), self._unloaded, self._page.fail
-        )
+        self._short = self._page.services.client.post("/unload", self._loaded_one(), self._unloaded, self._page.fail)
 
     def again(self) -> None:
         """What was lost."""
@@ -60,9 +56,7 @@ class Loading(QObject):
         if self._measure is not None:
             return
         body = {"model": self._outlook.model, "measure": True}
-        self._measure = self._page.services.client.post(
-            "/plan", body, self._measured, self._not_measured
-        )
+        self._measure = self._page.services.client.post("/plan", body, self._measured, self._not_measured)
         self.changed.emit()
 
     def stop(self) -> None:

@@ -31,9 +31,7 @@ class Acts(QObject):
     changed = Signal()
     details = Signal(str)
 
-    def __init__(
-        self, page: Page, outlook: Outlook, machines: Callable[[], Sequence[MachineFacts]]
-    ) -> None:
+    def __init__(self, page: Page, outlook: Outlook, machines: Callable[[], Sequence[MachineFacts]]) -> None:
         super().__init__(page)
         self._page, self._outlook, self._machines = page, outlook, machines
         self._test: Call | None = None
@@ -84,10 +82,7 @@ class Acts(QObject):
         if machine.state == "paused":
             menu.addAction(self.tr("Lend again"), self.resume)
             return
-        for text, hours in (
-            (self.tr("Pause lending for 1 hour"), 1),
-            (self.tr("Pause lending for 4 hours"), 4),
-        ):
+        for text, hours in ((self.tr("Pause lending for 1 hour"), 1), (self.tr("Pause lending for 4 hours"), 4)):
             menu.addAction(text, partial(self.pause, hours * HOUR_S))
         menu.addAction(self.tr("Pause lending until I resume"), lambda: self.pause(None))
 
@@ -151,9 +146,7 @@ class Acts(QObject):
 
     def _tested(self, answer: Json) -> None:
         self._test = None
-        reasons = [
-            here(str(one["reason"])) for one in answer.get("links") or () if one.get("reason")
-        ]
+        reasons = [here(str(one["reason"])) for one in answer.get("links") or () if one.get("reason")]
         if reasons:
             self._page.notice.say(" ".join(reasons), "warning")
         else:

@@ -54,9 +54,7 @@ class MachineFacts:
     vectors: str = ""  # the model that turns texts into vectors here
     scores: str = ""  # the reranker that scores texts here
     doubted: bool = False  # its numbers were found wrong in a check, so it gets no layers
-    of_models: tuple[
-        tuple[str, tuple[Run, ...]], ...
-    ] = ()  # its layers of each, where several are loaded
+    of_models: tuple[tuple[str, tuple[Run, ...]], ...] = ()  # its layers of each, where several are loaded
     share: float | None = None  # of the time of a request, that it computes, by the forecast
     not_shown: tuple[str, ...] = ()  # models of which it holds layers that are not
     own_bytes: int = 0  # of what is used here, by the models of this machine itself: lent to nobody
@@ -94,9 +92,7 @@ def machines_of(
     """
     view = _view(snapshot, without, centre, model)
     found = [_machine(view, key, one) for key, one in view.machines.items()]
-    return tuple(
-        sorted(found, key=lambda one: (one.id != view.centre, one.name.casefold(), one.id))
-    )
+    return tuple(sorted(found, key=lambda one: (one.id != view.centre, one.name.casefold(), one.id)))
 
 
 def is_of_another(snapshot: Json, centre: str) -> bool:
@@ -137,9 +133,7 @@ class _View:
         if self.is_own or key == self.me:
             far = key if self.is_own else self.centre
             return far, self.links.get(far)
-        return "", self.told.get(self.centre, {}).get(key) or turned(
-            self.told.get(key, {}).get(self.centre)
-        )
+        return "", self.told.get(self.centre, {}).get(key) or turned(self.told.get(key, {}).get(self.centre))
 
 
 def _view(snapshot: Json, without: Collection[str], centre: str, model: str) -> _View:
@@ -289,9 +283,7 @@ def active_of(snapshot: Json, model: str = "") -> frozenset[str]:
 def _active(loaded: Json) -> frozenset[str]:
     """Nothing moves along the links while what was lost is made again."""
     if replicas := loaded.get("replicas"):
-        answer = [
-            one for one in replicas if one.get("answering") and one.get("state") != "recovering"
-        ]
+        answer = [one for one in replicas if one.get("answering") and one.get("state") != "recovering"]
         return frozenset(str(key) for one in answer for key in one["ids"])
     if loaded.get("state") == "recovering":
         return frozenset()

@@ -55,9 +55,7 @@ class MachineTable(FactTable):
     def show_machines(self, machines: Sequence[MachineFacts]) -> None:
         was = self.selected
         self._model.show_facts(machines)
-        self.setColumnHidden(
-            SHARE, all(one.link is None or one.link.share is None for one in machines)
-        )
+        self.setColumnHidden(SHARE, all(one.link is None or one.link.share is None for one in machines))
         self.setColumnHidden(COMPUTES, all(one.share is None for one in machines))
         if self.selected != was:
             self.select(was)
@@ -114,20 +112,11 @@ def _tip(one: MachineFacts) -> str:
 def _columns() -> tuple[Column, ...]:
     return (
         Column(_tr("Machine"), _name, lambda one: one.name, figure=False),
-        Column(
-            _tr("State"),
-            lambda one: machine_words.state(one).word,
-            lambda one: one.state,
-            figure=False,
-        ),
+        Column(_tr("State"), lambda one: machine_words.state(one).word, lambda one: one.state, figure=False),
         Column(_tr("Held of lent"), machine_words.lent, lambda one: one.used_bytes - one.own_bytes),
         Column(_tr("In all"), _total, lambda one: one.total_bytes),
         Column(_tr("Layers"), _layers, lambda one: one.layers[0][0] if one.layers else -1),
-        Column(
-            _tr("Work"),
-            machine_words.computes,
-            lambda one: -1.0 if one.share is None else one.share,
-        ),
+        Column(_tr("Work"), machine_words.computes, lambda one: -1.0 if one.share is None else one.share),
         Column(_tr("Link"), _rate, _fact("slower_bytes_per_s")),
         Column(_tr("Round trip"), _round_trip, _fact("round_trip_s")),
         Column(_tr("Age"), _age, _fact("measured_at")),
@@ -170,9 +159,7 @@ def _round_trip(one: MachineFacts) -> str:
 
 
 def _age(one: MachineFacts) -> str:
-    return _of_link(
-        one, lambda link: machine_words.short_age(link.measured_at) if link.measured_at else ""
-    )
+    return _of_link(one, lambda link: machine_words.short_age(link.measured_at) if link.measured_at else "")
 
 
 def _by(one: MachineFacts) -> str:

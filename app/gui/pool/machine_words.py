@@ -16,12 +16,7 @@ from app.gui.pool.machine_facts import MachineFacts, Run
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 24 * 3600
 NOTICEABLE, BRAKE = 0.1, 0.3  # of a request's time
 LEND, USE_AND_LEND, ADMIN, GUEST = "lend", "use_and_lend", "admin", "guest"
-ROLES = {
-    LEND: ("lender",),
-    USE_AND_LEND: ("host", "lender"),
-    GUEST: ("guest",),
-    ADMIN: ("admin", "host", "lender"),
-}
+ROLES = {LEND: ("lender",), USE_AND_LEND: ("host", "lender"), GUEST: ("guest",), ADMIN: ("admin", "host", "lender")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +97,7 @@ def lent(machine: MachineFacts) -> str:
     n_used = machine.used_bytes - machine.own_bytes
     n_lent = max(0, machine.lent_bytes - machine.own_bytes)
     if not n_lent:
-        return (
-            _tr("holds {used}").format(used=formats.size(n_used))
-            if n_used
-            else _tr("lends nothing")
-        )
+        return _tr("holds {used}").format(used=formats.size(n_used)) if n_used else _tr("lends nothing")
     used, whole = formats.size(n_used), formats.size(n_lent)
     if not n_used:
         return _tr("lends {lent}").format(lent=whole)
@@ -164,9 +155,7 @@ def fits_on(machine: MachineFacts, room_bytes: int) -> str:
 
 def layers(runs: Iterable[Run]) -> str:
     """`layers 1–4, 13–16`; counted from one."""
-    told = ", ".join(
-        f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs
-    )
+    told = ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in runs)
     return _tr("layers {runs}").format(runs=told) if told else ""
 
 
@@ -184,10 +173,7 @@ def holds(machine: MachineFacts) -> str:
 def _to_write(machine: MachineFacts) -> str:
     if machine.of_models:
         each = _tr("{model}: {layers}")
-        return "; ".join(
-            each.format(model=model_name(name), layers=layers(runs))
-            for name, runs in machine.of_models
-        )
+        return "; ".join(each.format(model=model_name(name), layers=layers(runs)) for name, runs in machine.of_models)
     whole = machine.replica
     if whole is None:
         return layers(machine.layers) or _of_others(machine)

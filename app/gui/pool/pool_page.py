@@ -189,9 +189,7 @@ class PoolPage(Page):
         self.joins = button(self.tr("Join a household"), self.join)
         self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
         why = self.tr("Why can it not see my other computer?")
-        help_ = IconButton(
-            self.services.theme, "info", why, lambda: why_unseen(self.services, self)
-        )
+        help_ = IconButton(self.services.theme, "info", why, lambda: why_unseen(self.services, self))
         for one in (help_, self.views, self.test, self.joins, self.add):
             self.head.addWidget(one)
 
@@ -237,15 +235,7 @@ class PoolPage(Page):
 
     def _place(self) -> None:
         body = QWidget()
-        parts = (
-            self.headline,
-            self.what_if,
-            self.placements,
-            self.stack,
-            self.alone,
-            self.nearby,
-            self.inspector,
-        )
+        parts = (self.headline, self.what_if, self.placements, self.stack, self.alone, self.nearby, self.inspector)
         box = column(*parts, gap=sizes.M)
         box.setStretch(parts.index(self.stack), 1)
         self.content.addWidget(scrolled(body))  # large text, with a machine's details

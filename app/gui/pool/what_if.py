@@ -33,9 +33,7 @@ class WhatIf(QFrame):
         self.setLayout(box)
         self.hide()
 
-    def show_change(
-        self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None
-    ) -> None:
+    def show_change(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> None:
         """`then` is None while the planner thinks."""
         out = any(one.left_out for one in machines)
         self.setVisible(out)
@@ -57,17 +55,13 @@ class WhatIf(QFrame):
             return text.format(names=names, model=name, why=then.problem)
         where = self.tr("on %n machine(s)", "", len(then.machines))
         if then.tok_s is None:
-            text = self.tr(
-                "Without {names}, {model} still fits, {where}. Its speed is not measured yet."
-            )
+            text = self.tr("Without {names}, {model} still fits, {where}. Its speed is not measured yet.")
             return text.format(names=names, model=name, where=where)
         fast = formats.speed(then.tok_s)
         before = "" if now.tok_s is None else formats.speed(now.tok_s)
         in_use = any(one.left_out and one.layers for one in machines)  # placed by hand
         if before and before != fast:
-            text = self.tr(
-                "Without {names}, {model} would run at {then} instead of {now}, {where}."
-            )
+            text = self.tr("Without {names}, {model} would run at {then} instead of {now}, {where}.")
         elif before and not in_use:
             text = self.tr("Without {names} nothing changes: {model} would run at {then}, {where}.")
         else:

@@ -9,14 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from PySide6.QtCore import Qt, qVersion
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QPlainTextEdit,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app import __version__
 from app.gui.app.app_context import AppContext
@@ -52,11 +45,7 @@ class Library:
 def libraries() -> list[Library]:
     """All that this app needs, and what those need in turn; by name. Reads many small files."""
     found = {key: metadata.distribution(name) for key, name in _needed()}
-    made = [
-        Library(one.metadata["Name"], one.version, licence_of(one))
-        for key, one in found.items()
-        if key != OURS
-    ]
+    made = [Library(one.metadata["Name"], one.version, licence_of(one)) for key, one in found.items() if key != OURS]
     return sorted(made, key=lambda one: one.name.casefold())
 
 
@@ -76,11 +65,7 @@ def licence_of(found: metadata.Distribution) -> str:
     said = next((meta[field] for field in FIELDS if field in meta), "")
     if said and "\n" not in said and len(said) < 60:
         return str(said)
-    classes = [
-        line.rpartition(" :: ")[2]
-        for line in meta.get_all("Classifier") or []
-        if line.startswith("License ::")
-    ]
+    classes = [line.rpartition(" :: ")[2] for line in meta.get_all("Classifier") or [] if line.startswith("License ::")]
     return ", ".join(classes) or UNKNOWN
 
 
@@ -125,18 +110,14 @@ class About(Group):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("About"))
         own = button(self.tr("Show licence"), self._own)
-        icons = button(
-            self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(FOLDER / "LICENCE.md"))
-        )
+        icons = button(self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(FOLDER / "LICENCE.md")))
         icons.setAccessibleName(self.tr("Show the licence of the icons"))
         qt = button(self.tr("Show"), lambda: self._show_library("PySide6-Essentials"))
         qt.setAccessibleName(self.tr("Show the licence of Qt"))
         self.add(
             Setting(
                 "Poolhouse",
-                self.tr("Version {version}. Free software: Apache License 2.0.").format(
-                    version=__version__
-                ),
+                self.tr("Version {version}. Free software: Apache License 2.0.").format(version=__version__),
                 own,
             ),
             Setting(
@@ -162,11 +143,7 @@ class About(Group):
         text = button(self.tr("Show licence text"), self._chosen)
         self.add(
             Setting(
-                "",
-                "",
-                column(self.list, row(None, text), gap=sizes.S),
-                wide=True,
-                words=self.tr("Libraries licences"),
+                "", "", column(self.list, row(None, text), gap=sizes.S), wide=True, words=self.tr("Libraries licences")
             ),
             title=self.tr("Built on"),
         )

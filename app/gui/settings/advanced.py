@@ -32,15 +32,11 @@ class Advanced(Group):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Advanced"))
         why = button(self.tr("Find out…"), lambda: why_unseen(services, self.window()))
-        save = button(
-            self.tr("Save diagnostics…"), lambda: save_diagnostics(services, self.window())
-        )
+        save = button(self.tr("Save diagnostics…"), lambda: save_diagnostics(services, self.window()))
         self.add(
             Setting(
                 self.tr("Why can it not see my other computer?"),
-                self.tr(
-                    "Tests this computer and its network, and names one cause. Also by the key F1."
-                ),
+                self.tr("Tests this computer and its network, and names one cause. Also by the key F1."),
                 why,
                 words="doctor firewall help",
             ),
@@ -88,9 +84,7 @@ class Advanced(Group):
         self.log.moveCursor(QTextCursor.MoveOperation.StartOfLine)
 
     def _log_buttons(self) -> list[QPushButton]:
-        copy = button(
-            self.tr("Copy"), lambda: QGuiApplication.clipboard().setText(self.log.toPlainText())
-        )
+        copy = button(self.tr("Copy"), lambda: QGuiApplication.clipboard().setText(self.log.toPlainText()))
         copy.setAccessibleName(self.tr("Copy the log"))
         return [copy, button(self.tr("Read again"), self.read_log)]
 
@@ -103,9 +97,7 @@ class Advanced(Group):
             self._node.tell(words.format(version=version, pid=pid))
         else:
             self._node.tell(standing(pool).sentence)
-        self.restart.setText(
-            self.tr("Restart it") if pool.link is Link.THERE else self.tr("Start it")
-        )
+        self.restart.setText(self.tr("Restart it") if pool.link is Link.THERE else self.tr("Start it"))
 
     def _restart(self) -> None:
         restart(self.services)

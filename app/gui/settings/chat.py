@@ -6,15 +6,7 @@ from PySide6.QtWidgets import QPlainTextEdit
 
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
-from app.gui.settings.chat_defaults import (
-    CTRL_ENTER,
-    ENTER,
-    PARAGRAPHS,
-    SEND_KEY,
-    SYSTEM,
-    VALUES,
-    Value,
-)
+from app.gui.settings.chat_defaults import CTRL_ENTER, ENTER, PARAGRAPHS, SEND_KEY, SYSTEM, VALUES, Value
 from app.gui.settings.number_field import Choice, Number
 from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
@@ -36,8 +28,7 @@ class Chat(Group):
         self.system.textChanged.connect(self._keep_system)
         services.lock.changed.connect(self._show_system)
         self.send = Choice(
-            [(ENTER, self.tr("Enter")), (CTRL_ENTER, self.tr("Ctrl+Enter"))],
-            lambda key: self._keep(SEND_KEY, key),
+            [(ENTER, self.tr("Enter")), (CTRL_ENTER, self.tr("Ctrl+Enter"))], lambda key: self._keep(SEND_KEY, key)
         )
         self.add(
             Setting(
@@ -62,9 +53,7 @@ class Chat(Group):
         self.add(
             Setting(
                 words,
-                self.tr(
-                    "A screen reader hears each paragraph as it is done, not the answer at its end."
-                ),
+                self.tr("A screen reader hears each paragraph as it is done, not the answer at its end."),
                 self.paragraphs,
                 default=self.tr("Default: off"),
                 words="screen reader accessibility",
@@ -111,26 +100,12 @@ class Chat(Group):
 
     def _setting(self, value: Value) -> Setting:
         titles = {
-            "temperature": (
-                self.tr("Temperature"),
-                self.tr("Higher: more varied. 0: always the likeliest word."),
-            ),
+            "temperature": (self.tr("Temperature"), self.tr("Higher: more varied. 0: always the likeliest word.")),
             "top_k": (self.tr("Top k"), self.tr("Chooses among so many words. 0: among all.")),
-            "top_p": (
-                self.tr("Top p"),
-                self.tr("Chooses among the likeliest that make up this share. 1: all."),
-            ),
-            "min_p": (
-                self.tr("Min p"),
-                self.tr("Leaves out what is rarer than this share of the likeliest."),
-            ),
-            "repeat_penalty": (
-                self.tr("Repeat penalty"),
-                self.tr("Above 1: says the same less often."),
-            ),
+            "top_p": (self.tr("Top p"), self.tr("Chooses among the likeliest that make up this share. 1: all.")),
+            "min_p": (self.tr("Min p"), self.tr("Leaves out what is rarer than this share of the likeliest.")),
+            "repeat_penalty": (self.tr("Repeat penalty"), self.tr("Above 1: says the same less often.")),
         }
         title, about = titles[value.name]
-        default = self.tr("Default: {value}").format(
-            value=formats.number(value.default, value.digits)
-        )
+        default = self.tr("Default: {value}").format(value=formats.number(value.default, value.digits))
         return Setting(title, about, self.numbers[value.name], default=default, words=value.name)

@@ -44,10 +44,7 @@ VALUES = (
 
 def sampling(preferences: Preferences) -> dict[str, float | int]:
     """For the body of POST /ask."""
-    return {
-        one.name: one.chosen(preferences) if one.digits else round(one.chosen(preferences))
-        for one in VALUES
-    }
+    return {one.name: one.chosen(preferences) if one.digits else round(one.chosen(preferences)) for one in VALUES}
 
 
 def system_message(preferences: Preferences) -> str:

@@ -23,10 +23,7 @@ class EraseSheet(Sheet):
     needs_node = False
 
     def __init__(
-        self,
-        services: AppContext,
-        parent: QWidget,
-        end: Callable[[], object] = QCoreApplication.exit,
+        self, services: AppContext, parent: QWidget, end: Callable[[], object] = QCoreApplication.exit
     ) -> None:
         sentence = self.tr(
             "Models, chats, settings, keys and the pairings of this computer are deleted, and "

@@ -34,11 +34,7 @@ class General(Group):
         self.scheme = Choice(schemes, self._choose_scheme)
         percents = range(round(100 * MIN_SCALE), round(100 * MAX_SCALE) + 1, STEP_PERCENT)
         self.scale = Choice([(str(one), f"{one} %") for one in percents], self._choose_scale)
-        motions = [
-            (SYSTEM, self.tr("As the system")),
-            (ALWAYS, self.tr("Always")),
-            (NEVER, self.tr("Never")),
-        ]
+        motions = [(SYSTEM, self.tr("As the system")), (ALWAYS, self.tr("Always")), (NEVER, self.tr("Never"))]
         self.motion = Choice(motions, services.motion.choose)
         self.autostart = AutostartSwitch(services)
         again = button(self.tr("Show them"), self._first_steps)
@@ -62,11 +58,7 @@ class General(Group):
         )  # fmt: skip
         self.add(
             Setting("", "", self.autostart, wide=True, words=self.tr("Start at sign-in login")),
-            Setting(
-                self.tr("First steps"),
-                self.tr("Name, role and pairing, as on the first day."),
-                again,
-            ),
+            Setting(self.tr("First steps"), self.tr("Name, role and pairing, as on the first day."), again),
             title=self.tr("Start"),
         )
 
@@ -106,9 +98,7 @@ class General(Group):
         if not self.services.renew():
             self._keep_language(before)
             self.refresh()
-            words = self.tr(
-                "Something in this window is not finished. Choose the language again afterwards."
-            )
+            words = self.tr("Something in this window is not finished. Choose the language again afterwards.")
             self.told.emit(words, "info")
 
     def _choose_scheme(self, scheme: str) -> None:

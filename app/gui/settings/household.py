@@ -38,9 +38,7 @@ class Household(Group):
             Setting("", "", members, wide=True, words=self.tr("Members machines roles remove")),
             title=self.tr("Members"),
         )
-        self._adds = button(
-            self.tr("Add a machine…"), lambda: add_a_machine(services, self.window())
-        )
+        self._adds = button(self.tr("Add a machine…"), lambda: add_a_machine(services, self.window()))
         self._another = Setting(self.tr("Another machine"), "", self._adds)
         self.add(self._another, title=self.tr("Change"))
         self.where = Value()
@@ -92,9 +90,7 @@ class Household(Group):
         picture, side = label(), theme.px(sizes.TITLE)
         picture.setPixmap(icon("computer", theme.colours.muted).pixmap(side, side))
         part = self.tr("This machine") if machine.this else machine_words.state(machine).word
-        about = " · ".join(
-            [part, machine_words.roles(sorted(machine.roles))] if machine.roles else [part]
-        )
+        about = " · ".join([part, machine_words.roles(sorted(machine.roles))] if machine.roles else [part])
         texts = row(picture, gap=sizes.M)
         texts.addLayout(column(label(machine.name), paragraph(about, "caption"), gap=0), 1)
         who = QWidget()
@@ -109,14 +105,9 @@ class Household(Group):
         made.setLayout(box)
         return made
 
-    def _act(
-        self, text: str, sheet: type[RolesSheet] | type[RemoveSheet], machine: MachineFacts
-    ) -> QWidget:
+    def _act(self, text: str, sheet: type[RolesSheet] | type[RemoveSheet], machine: MachineFacts) -> QWidget:
         made = button(
-            text,
-            lambda: sheet(
-                self.services, machine, lambda said: self._done(str(said)), self.window()
-            ).open(),
+            text, lambda: sheet(self.services, machine, lambda said: self._done(str(said)), self.window()).open()
         )
         made.setAccessibleName(f"{text.rstrip('…')} {machine.name}")
         return made

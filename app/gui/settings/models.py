@@ -89,9 +89,7 @@ def _moving(move: Json) -> str:
     if move.get("waits"):
         return here(str(move["waits"]))
     words = _tr("Moving {name}. In all {done} of {total}").format(
-        name=move["name"],
-        done=formats.size(move["done_bytes"]),
-        total=formats.size(move["total_bytes"]),
+        name=move["name"], done=formats.size(move["done_bytes"]), total=formats.size(move["total_bytes"])
     )
     if move.get("bytes_per_s"):
         words += f" · {formats.size(move['bytes_per_s'])}/s"
@@ -128,9 +126,7 @@ class Models(Group):
         self.models, self.stages = Value(), Value()
         self._folders = {"models": self.models, "stages": self.stages}
         self._paths: dict[str, str] = {}
-        self._models = Setting(
-            self.tr("Your models"), "", Flow(self.models, self._open("models")), words="folder disk"
-        )
+        self._models = Setting(self.tr("Your models"), "", Flow(self.models, self._open("models")), words="folder disk")
         self._stages = Setting(
             self.tr("Layers for other machines"),
             "",
@@ -185,9 +181,7 @@ class Models(Group):
         self._share(on=False)
 
     def reset_words(self) -> str:
-        return self.tr(
-            "No machine copies models from here any more. Folders and token stay as they are."
-        )
+        return self.tr("No machine copies models from here any more. Folders and token stay as they are.")
 
     def _look_again(self) -> None:
         """The folder is another now, or its disk came or went."""

@@ -89,9 +89,7 @@ class Network(Group):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))
-        self.restart = RestartRow(
-            services, self.tr("Saved. It counts once the background service starts anew.")
-        )
+        self.restart = RestartRow(services, self.tr("Saved. It counts once the background service starts anew."))
         self.name = MachineName(self.tr("Name of this machine"))
         bound_width(services.theme, self.name, FIELD_WIDTH)
         self.name.returnPressed.connect(self._rename)
@@ -106,19 +104,13 @@ class Network(Group):
         self.port.setSpecialValueText(self.tr("Any free one"))
         keep_width(services.theme, self.port, FIELD_WIDTH - sizes.XXL * 2)
         self.discovery = Switch(
-            services.theme,
-            self.tr("Find machines nearby"),
-            lambda on: self._save({"discovery": on}),
+            services.theme, self.tr("Find machines nearby"), lambda on: self._save({"discovery": on})
         )
-        self.interfaces = InterfaceList(
-            services.theme, lambda chosen: self._save({"interfaces": chosen})
-        )
+        self.interfaces = InterfaceList(services.theme, lambda chosen: self._save({"interfaces": chosen}))
         self.reaching = Reaching(services)
         self._reaching = Setting(
             self.tr("Reach a machine by its address"),
-            self.tr(
-                "For one that is not found by itself. Its own page Settings, Network shows the address."
-            ),
+            self.tr("For one that is not found by itself. Its own page Settings, Network shows the address."),
             self.reaching,
             wide=True,
             words="ip host",
@@ -137,17 +129,9 @@ class Network(Group):
     def _add(self, name: QLayout, address: QLayout) -> None:
         self.add(
             Setting(
-                self.tr("Name of this machine"),
-                self.tr("The others see it. Never your login name."),
-                name,
-                wide=True,
+                self.tr("Name of this machine"), self.tr("The others see it. Never your login name."), name, wide=True
             ),
-            Setting(
-                self.tr("Address"),
-                self.tr("Where the other machines reach this one."),
-                address,
-                words="ip",
-            ),
+            Setting(self.tr("Address"), self.tr("Where the other machines reach this one."), address, words="ip"),
             Setting(
                 self.tr("Port"),
                 self.tr("For a router or firewall that wants a fixed one."),
@@ -163,13 +147,7 @@ class Network(Group):
             ),
         )
         self.add(
-            Setting(
-                "",
-                "",
-                self.interfaces,
-                wide=True,
-                words=self.tr("Interfaces ethernet wi-fi vpn cable virtual"),
-            ),
+            Setting("", "", self.interfaces, wide=True, words=self.tr("Interfaces ethernet wi-fi vpn cable virtual")),
             title=self.tr("Interfaces of this computer"),
         )
         self.add(self._reaching, title=self.tr("Other machines"))

@@ -41,9 +41,7 @@ class Choice(DropDown):
 class Number(QDoubleSpinBox):
     """`chosen(value)` is called when it was typed or stepped, not when `show_value` set it."""
 
-    def __init__(
-        self, least: float, most: float, digits: int, chosen: Callable[[float], object]
-    ) -> None:
+    def __init__(self, least: float, most: float, digits: int, chosen: Callable[[float], object]) -> None:
         super().__init__()
         self._chosen, self._shown = chosen, least
         self.setDecimals(digits)

@@ -43,9 +43,7 @@ class TurningDialog(Dialog):
         title = self.tr("Encrypting your chats") if on else self.tr("Decrypting your chats")
         self.setWindowTitle(title)
         self.bar = Progress(title)
-        self.words = paragraph(
-            self.tr("Answers go on meanwhile; they are written afterwards."), "muted"
-        )
+        self.words = paragraph(self.tr("Answers go on meanwhile; they are written afterwards."), "muted")
         box = column(label(title, "section"), self.words, self.bar, gap=sizes.M)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
         self.setLayout(box)
@@ -91,9 +89,7 @@ class Privacy(Group):
         )
         self._where = ""  # the node's words for the place of keys
         self._add_connections()
-        self._walled = Setting(
-            self.tr("What reads model files"), "", self.walls, words="sandbox landlock worker"
-        )
+        self._walled = Setting(self.tr("What reads model files"), "", self.walls, words="sandbox landlock worker")
         self.add(self._walled, title=self.tr("Protection from model files"))
         self._add_places()
         services.pool.changed.connect(self._tell_machines)
@@ -106,16 +102,12 @@ class Privacy(Group):
             self.tr("Encrypted, and only with those that were paired by a code."),
             self.machines,
         )
-        self._asked = Setting(
-            self.tr("Newer versions of Poolhouse"), "", self.updates, words="update check github"
-        )
+        self._asked = Setting(self.tr("Newer versions of Poolhouse"), "", self.updates, words="update check github")
         self.add(
             self._machines,
             Setting(
                 self.tr("Your network"),
-                self.tr(
-                    "Announces that a Poolhouse is here, without a name, so that others find it."
-                ),
+                self.tr("Announces that a Poolhouse is here, without a name, so that others find it."),
                 self.nearby,
                 words="multicast discovery",
             ),
@@ -137,14 +129,11 @@ class Privacy(Group):
             self._asked,
             title=self.tr("Connections this app makes"),
         )
-        self._unasked = Setting(
-            self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions.")
-        )
+        self._unasked = Setting(self.tr("No check for updates"), self.tr("Poolhouse never asks for newer versions."))
         self._asked.gone = True  # until the node says whom it would ask
         self.add(
             Setting(
-                self.tr("No telemetry"),
-                self.tr("Nobody is told what you do, how often, or that you use this app."),
+                self.tr("No telemetry"), self.tr("Nobody is told what you do, how often, or that you use this app.")
             ),
             self._unasked,
             title=self.tr("Connections it does not make"),
@@ -153,9 +142,7 @@ class Privacy(Group):
     def _add_places(self) -> None:
         self.add(self.encrypted, title=self.tr("Your chats"))
         self.add(
-            Setting(
-                self.tr("Chats"), str(self.services.folder), Value(self.tr("On this computer"))
-            ),
+            Setting(self.tr("Chats"), str(self.services.folder), Value(self.tr("On this computer"))),
             Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
             Setting(self.tr("Key of your chats"), "", self.chat_key, words="keyring encrypted"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
@@ -188,10 +175,7 @@ class Privacy(Group):
         nearby = (self.services.pool.snapshot.get("discovery") or {}).get("on")
         self.nearby.setText(self.tr("On") if nearby else self.tr("Off"))
         downloads = (self.services.pool.snapshot.get("downloads") or {}).values()
-        running = sum(
-            one.get("state") in ("running", "starting") and not one.get("machine")
-            for one in downloads
-        )
+        running = sum(one.get("state") in ("running", "starting") and not one.get("machine") for one in downloads)
         last = (self.services.pool.snapshot.get("hub") or {}).get("last_contact")
         at_rest = self._last(last) if last else self._never()
         self.hub.setText(self.tr("%n download(s) now", "", running) if running else at_rest)
@@ -210,8 +194,7 @@ class Privacy(Group):
     def _tell_upstreams(self, told: Json) -> None:
         those = [one for one in told["upstreams"] if one["on"] or one.get("last_contact")]
         named = [
-            f"{one['name']}: {self._last(at) if (at := one.get('last_contact')) else self._never()}"
-            for one in those
+            f"{one['name']}: {self._last(at) if (at := one.get('last_contact')) else self._never()}" for one in those
         ]
         self.upstreams.setText("; ".join(named) or self.tr("None is turned on"))
 
@@ -220,24 +203,16 @@ class Privacy(Group):
         self._asked.gone, self._unasked.gone = place is None, place is not None
         if place is not None:
             daily = self.tr("Once a day, as you chose: {place} is asked for the newest version.")
-            wished = self.tr(
-                "Only when you press Check now: {place} is asked for the newest version."
-            )
+            wished = self.tr("Only when you press Check now: {place} is asked for the newest version.")
             self._asked.tell((daily if told["daily"] else wished).format(place=place))
             last = told["last_contact"]
             self.updates.setText(self._last(last) if last else self.tr("Never asked yet"))
         self.search_again()
 
     def _tell_walls(self, told: Json) -> None:
-        words = {
-            "full": self.tr("Fully shut in"),
-            "partial": self.tr("Partly shut in"),
-            "none": self.tr("Not shut in"),
-        }
+        words = {"full": self.tr("Fully shut in"), "partial": self.tr("Partly shut in"), "none": self.tr("Not shut in")}
         self.walls.setText(words.get(str(told["level"]), self.tr("Not known")))
-        self._walled.tell(
-            " ".join(here(str(told[part])) for part in ("cause", "cure") if told[part])
-        )
+        self._walled.tell(" ".join(here(str(told[part])) for part in ("cause", "cure") if told[part]))
 
     def _tell(self, told: Json) -> None:
         self._where = str(told["keys"])

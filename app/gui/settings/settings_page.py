@@ -30,9 +30,7 @@ class SettingsPage(Page):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
         self._made: dict[int, Group] = {}  # by their lines in the list
-        self._rest = QTimer(
-            self
-        )  # makes the others between events, so that a search finds them there
+        self._rest = QTimer(self)  # makes the others between events, so that a search finds them there
         self._rest.setInterval(REST_MS)
         self._rest.timeout.connect(self._make_next)
         self.search = QLineEdit()

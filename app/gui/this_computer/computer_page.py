@@ -89,9 +89,7 @@ class ComputerPage(Page):
         self._stack.setLayout(self._cards)
         bound_width(self.services.theme, self._stack, sizes.CHAT_WIDTH + sizes.SIDEBAR_WIDTH)
         self.content.addWidget(scrolled(body))
-        body.setLayout(
-            row(self._stack, None, gap=0)
-        )  # below the title, also where there is more room
+        body.setLayout(row(self._stack, None, gap=0))  # below the title, also where there is more room
 
     def _add(self, one: QWidget) -> None:
         self._cards.addWidget(one)

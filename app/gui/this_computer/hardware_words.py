@@ -65,13 +65,8 @@ def _amounts(amounts: Json) -> dict[str, str]:
 
 
 def _processor(machine: Json) -> str:
-    cores, threads = (
-        int(machine.get("cores") or 0),
-        int(machine.get("threads_now") or machine.get("threads") or 0),
-    )
-    text = QCoreApplication.translate(
-        "Hardware", "{name}, %n core(s), of which {threads} compute", "", cores
-    )
+    cores, threads = (int(machine.get("cores") or 0), int(machine.get("threads_now") or machine.get("threads") or 0))
+    text = QCoreApplication.translate("Hardware", "{name}, %n core(s), of which {threads} compute", "", cores)
     if cores == threads:
         text = QCoreApplication.translate("Hardware", "{name}, %n core(s)", "", cores)
     return text.format(name=machine.get("processor"), threads=threads)
@@ -96,12 +91,9 @@ def _graphics(machine: Json) -> str:
     if unused:
         return f"{cards}\n{unused}".strip()
     if not found:
-        return QCoreApplication.translate(
-            "Hardware", "None that is used: this version computes with the processor"
-        )
+        return QCoreApplication.translate("Hardware", "None that is used: this version computes with the processor")
     text = QCoreApplication.translate(
-        "Hardware",
-        "{cards}. Not used yet: this version computes with the processor, which is slower.",
+        "Hardware", "{cards}. Not used yet: this version computes with the processor, which is slower."
     )
     return text.format(cards=cards)
 

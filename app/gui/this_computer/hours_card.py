@@ -30,9 +30,7 @@ KEPT = "lending/hours"  # what was painted before it was switched off
 class HoursCard(QFrame):
     """A switch; below it the week, as a table to paint and as text."""
 
-    def __init__(
-        self, services: AppContext, lending: Lending, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending = lending

@@ -47,9 +47,7 @@ def state_sentence(lending: Json, away: Collection[str] = ()) -> str:
             return text.format(size=size(lending.get("lent_bytes") or 0))
         case "draining":
             text = tr("Lending", "Finishing one answer, then pausing (at most {time}).")
-            said = text.format(
-                time=formats.whole_seconds(max(1, lending.get("gives_back_in_s") or 0))
-            )
+            said = text.format(time=formats.whole_seconds(max(1, lending.get("gives_back_in_s") or 0)))
             is_plain = is_by_hand(lending) or lending.get("code") == QUIT
             why = "" if is_plain else here(str(lending.get("reason") or ""))
             return f"{said} {why}".rstrip()

@@ -99,9 +99,7 @@ class MemoryBar(QWidget):
             left += wide
 
 
-def paint_look(
-    painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]
-) -> None:
+def paint_look(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
     """A piece in its colour; patterns tell pieces apart for whoever sees no colours."""
     colour: QColor = theme.colour(look[0])
     if look[1] is not SOLID:
@@ -146,9 +144,7 @@ NO_LIMIT = LINK_LEAST_MBIT - 1
 class MemoryCard(QFrame):
     """All amounts are the node's; only the slider's place is a person's until it is told."""
 
-    def __init__(
-        self, services: AppContext, lending: Lending, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending = lending
@@ -217,9 +213,7 @@ class MemoryCard(QFrame):
         wide = max(entry.minimumSizeHint().width() for entry in self._entries)
         columns = max(1, min(LEGEND_COLUMNS, (inside + sizes.S) // (wide + sizes.S)))
         each = (inside - (columns - 1) * sizes.S) // columns
-        for (
-            entry
-        ) in self._entries:  # one below another they need no width, and would hold the page to it
+        for entry in self._entries:  # one below another they need no width, and would hold the page to it
             entry.setMinimumWidth(each if columns > 1 else 0)
 
     def show_state(self) -> None:
@@ -241,9 +235,7 @@ class MemoryCard(QFrame):
         self.automatic.setEnabled(known)
         self.automatic.show_on(known and chosen is None)
         self._auto_row.say(self.tr("Half of what is free when Poolhouse starts."))
-        own = self.tr(
-            "This limits what others can use. Models that you load here yourself may use up to {size}."
-        )
+        own = self.tr("This limits what others can use. Models that you load here yourself may use up to {size}.")
         limited = self.tr(
             "All models on this computer, yours and those of others, may take {limit} together. Of that, yours may"
             " use up to {size}."

@@ -26,9 +26,7 @@ SHOWN_CHARACTERS = 12  # at least, of the name that is typed
 class ProgramsEditor(QWidget):
     """Adds and removes at once; the page's Undo brings a removed one back."""
 
-    def __init__(
-        self, services: AppContext, lending: Lending, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._services, self._lending = services, lending
         self._call: Call | None = None
@@ -73,15 +71,10 @@ class ProgramsEditor(QWidget):
 
     def _line(self, name: str, running: bool) -> QHBoxLayout:
         remove = IconButton(
-            self._services.theme,
-            "close",
-            self.tr("Remove {name}").format(name=name),
-            lambda: self._remove(name),
+            self._services.theme, "close", self.tr("Remove {name}").format(name=name), lambda: self._remove(name)
         )
         words = self.tr("running now") if running else self.tr("not running")
-        line = row(
-            Elided(name), label(words, "warning" if running else "caption"), remove, gap=sizes.M
-        )
+        line = row(Elided(name), label(words, "warning" if running else "caption"), remove, gap=sizes.M)
         line.setStretch(0, 1)
         return line
 

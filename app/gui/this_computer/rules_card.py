@@ -27,9 +27,7 @@ USUAL_HOT, HOT_BOUNDS = 95, (50, 105)  # those of app/core/lending/policy.py
 class RulesCard(QFrame):
     """Every change holds at once."""
 
-    def __init__(
-        self, services: AppContext, lending: Lending, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._lending, self._theme = lending, services.theme
@@ -78,9 +76,7 @@ class RulesCard(QFrame):
 
     def _screen_row(self) -> QWidget:
         title = self.tr("While a program fills the screen")
-        self.screen_rule = Switch(
-            self._theme, title, lambda on: self._lending.change({"screen": on})
-        )
+        self.screen_rule = Switch(self._theme, title, lambda on: self._lending.change({"screen": on}))
         self._screen = RuleRow(title, self.screen_rule)
         return self._screen
 
@@ -110,10 +106,7 @@ class RulesCard(QFrame):
     def _drain_row(self) -> QWidget:
         title = self.tr("A running answer may still take")
         self.drain = Number(
-            title,
-            self.tr("s"),
-            (0, MOST_DRAIN_S),
-            lambda seconds: self._lending.change({"drain_s": seconds}),
+            title, self.tr("s"), (0, MOST_DRAIN_S), lambda seconds: self._lending.change({"drain_s": seconds})
         )
         self._drain = RuleRow(title, self.drain)
         self._drain.say(self.tr("Then a pause takes the memory back. Stop now waits for nothing."))

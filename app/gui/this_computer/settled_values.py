@@ -61,11 +61,7 @@ class Slide(QSlider):
     """A slider; `moved(value)` while it moves, `chosen(value)` when a person has chosen."""
 
     def __init__(
-        self,
-        name: str,
-        moved: Callable[[int], object],
-        chosen: Callable[[int], object],
-        parent: QWidget | None = None,
+        self, name: str, moved: Callable[[int], object], chosen: Callable[[int], object], parent: QWidget | None = None
     ) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setMinimum(1)

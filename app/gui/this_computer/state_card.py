@@ -37,9 +37,7 @@ KINDS = {
 class StateCard(QFrame):
     """The first thing on the page."""
 
-    def __init__(
-        self, services: AppContext, lending: Lending, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, services: AppContext, lending: Lending, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         set_role(self, "card")
         self._services, self._lending = services, lending
@@ -68,8 +66,7 @@ class StateCard(QFrame):
     def _made_buttons(self) -> QWidget:
         self.resume = button(self.tr("Resume lending"), self._lending.resume, "primary")
         self.pauses: list[QPushButton] = [
-            button(self.tr("Pause {hours} h").format(hours=hours), self._pause(hours * HOUR_S))
-            for hours in PAUSES_H
+            button(self.tr("Pause {hours} h").format(hours=hours), self._pause(hours * HOUR_S)) for hours in PAUSES_H
         ]
         self.pauses.append(button(self.tr("Pause until I resume"), self._pause(None)))
         self.stop = button(self.tr("Stop now"), lambda: self._lending.pause(at_once=True), "danger")
@@ -94,11 +91,7 @@ class StateCard(QFrame):
         self.switch.setEnabled(known)
         self.switch.show_on(known and on)
         self._show_picture(str(state.get("state") or "off"))
-        sentence = (
-            lending_words.state_sentence(state, self._services.pool.away)
-            if state
-            else self._untold()
-        )
+        sentence = lending_words.state_sentence(state, self._services.pool.away) if state else self._untold()
         cause = state.get("state"), state.get("code")
         if sentence != self._sentence.text():
             self._sentence.setText(sentence)
@@ -106,10 +99,7 @@ class StateCard(QFrame):
                 announce(self, sentence)
         self._told = cause
         self._detail.setText(self._details(state))
-        by_hand, forbidden = (
-            lending_words.is_by_hand(state),
-            state.get("code") == lending_words.NO_ROLE,
-        )
+        by_hand, forbidden = (lending_words.is_by_hand(state), state.get("code") == lending_words.NO_ROLE)
         focus = QApplication.focusWidget()
         was_there = focus is not None and self._buttons.isAncestorOf(focus)
         for widget in (self._line, self._buttons):

@@ -19,11 +19,7 @@ class Switch(QCheckBox):
     """`switched(on)` is called when a person turned it, not when `show_on` did."""
 
     def __init__(
-        self,
-        theme: Theme,
-        name: str,
-        switched: Callable[[bool], object],
-        parent: QWidget | None = None,
+        self, theme: Theme, name: str, switched: Callable[[bool], object], parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._theme = theme

@@ -47,10 +47,7 @@ def spans_of(cells: Cells) -> tuple[Span, ...]:
     for start, length in _runs(cells):
         for day, first, last in _pieces(start, length):
             days.setdefault((first, last), []).append(day)
-    spans = [
-        Span(tuple(sorted(on)), first * HOUR_MINUTES, last * HOUR_MINUTES)
-        for (first, last), on in days.items()
-    ]
+    spans = [Span(tuple(sorted(on)), first * HOUR_MINUTES, last * HOUR_MINUTES) for (first, last), on in days.items()]
     return tuple(sorted(spans, key=lambda span: (span.days, span.from_minute)))
 
 

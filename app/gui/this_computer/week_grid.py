@@ -14,12 +14,7 @@ from app.gui.this_computer.week import ALL, HOURS, Cell, Cells
 DAYS_A_WEEK = 7
 LABEL_STEPS = (3, 6, 12)  # hours between labels, as there is room
 FOCUS_LINE = 2
-STEPS = {
-    Qt.Key.Key_Left: (0, -1),
-    Qt.Key.Key_Right: (0, 1),
-    Qt.Key.Key_Up: (-1, 0),
-    Qt.Key.Key_Down: (1, 0),
-}
+STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0)}
 
 
 class WeekGrid(QWidget):
@@ -105,11 +100,7 @@ class WeekGrid(QWidget):
         assert self._from is not None
         days = sorted((self._from[0], cell[0]))
         hours = sorted((self._from[1], cell[1]))
-        inside = frozenset(
-            (day, hour)
-            for day in range(days[0], days[1] + 1)
-            for hour in range(hours[0], hours[1] + 1)
-        )
+        inside = frozenset((day, hour) for day in range(days[0], days[1] + 1) for hour in range(hours[0], hours[1] + 1))
         erases = self._from in self._under
         self._cells = self._under - inside if erases else self._under | inside
         self.update()
@@ -154,9 +145,7 @@ class WeekGrid(QWidget):
             on = cell in self._cells
             box = self.rect_of(cell).adjusted(1, 1, -1, -1)
             painter.setPen(QPen(theme.colour("accent" if on else "hairline"), 1))
-            painter.setBrush(
-                theme.colour("accent" if on else "card")
-            )  # full or empty, not only a colour
+            painter.setBrush(theme.colour("accent" if on else "card"))  # full or empty, not only a colour
             painter.drawRoundedRect(box, sizes.XS, sizes.XS)
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -67,13 +67,10 @@ class FoundStep(Step):
         self.disk = Found(theme, "disk", self.tr("Disk for models"))
         self.choose = button(choose_words(), lambda: choose_folder(services, self))
         self.few = paragraph(
-            self.tr("That is little for models. Another disk of this computer may have more room."),
-            "warning",
+            self.tr("That is little for models. Another disk of this computer may have more room."), "warning"
         )
         below = row(self.choose, None)
-        computer = card(
-            self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L
-        )
+        computer = card(self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L)
         self.content.addWidget(computer)
         self._others = others
         self.content.addWidget(AlreadyHere(others))
@@ -113,9 +110,7 @@ class FoundStep(Step):
         there = disk.isValid() and now.get("there", True)
         low = there and disk.bytesAvailable() < FEW_BYTES
         self.few.setVisible(low)
-        self.choose.setVisible(
-            self.services.pool.is_there and (low or not now.get("default", True))
-        )
+        self.choose.setVisible(self.services.pool.is_there and (low or not now.get("default", True)))
         if not there:
             return self.tr("The disk could not be read")
         return self.tr("{free} are free").format(free=formats.size(disk.bytesAvailable()))

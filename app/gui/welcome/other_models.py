@@ -22,11 +22,7 @@ class OtherModels(QObject):
 
     def __init__(self, services: AppContext, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._client, self._pool, self._importing = (
-            services.client,
-            services.pool,
-            services.importing,
-        )
+        self._client, self._pool, self._importing = (services.client, services.pool, services.importing)
         self._call: Call | None = None
         self._wanted = self._has_looked = False
         self.models: list[Json] = []

@@ -49,9 +49,7 @@ class PairStep(Step):
         super().__init__(
             services,
             self.tr("Do you have another computer?"),
-            self.tr(
-                "Together they hold larger models. You can also add it later, on the page Pool."
-            ),
+            self.tr("Together they hold larger models. You can also add it later, on the page Pool."),
         )
         self.joined = label("", "good")
         self._which = label("", "section")
@@ -67,9 +65,7 @@ class PairStep(Step):
             row(button(self.tr("Join a household…"), self._join), None),
             gap=sizes.S,
         )
-        self.away = paragraph(
-            self.tr("Waiting for the background service: pairing begins once it answers."), "muted"
-        )
+        self.away = paragraph(self.tr("Waiting for the background service: pairing begins once it answers."), "muted")
         for part in (self.joined, self.away, self._first, self._other):
             self.content.addWidget(part)
         services.pool.changed.connect(self._tell)
@@ -234,11 +230,7 @@ class ReadyStep(Step):
     """Says what is there now and what comes next."""
 
     def __init__(self, services: AppContext, others: OtherModels) -> None:
-        super().__init__(
-            services,
-            self.tr("Ready"),
-            self.tr("The first answer needs no download and no network."),
-        )
+        super().__init__(services, self.tr("Ready"), self.tr("The first answer needs no download and no network."))
         about = self.tr(
             "A small model for learning the app is built in. Ask it how Poolhouse works; "
             "for everything else, load a larger one on the page Models."

@@ -6,14 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEasingCurve, QEvent, QSize, Qt, QVariantAnimation
-from PySide6.QtGui import (
-    QEnterEvent,
-    QFocusEvent,
-    QKeyEvent,
-    QPaintEvent,
-    QResizeEvent,
-    QShowEvent,
-)
+from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QPushButton,
@@ -222,10 +215,7 @@ def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
 
 
 def button(
-    text: str,
-    clicked: Callable[[], object] | None = None,
-    role: str = "",
-    parent: QWidget | None = None,
+    text: str, clicked: Callable[[], object] | None = None, role: str = "", parent: QWidget | None = None
 ) -> QPushButton:
     """With words on it. role: primary, danger, link, inline (a link that begins where words above it do) or nothing."""
     made = _Button(parent)
@@ -275,9 +265,7 @@ class IconButton(ToolButton):
 
     def rename(self, name: str) -> None:
         self.setAccessibleName(name)
-        self.setToolTip(
-            tooltip(name) if "<" in name else name
-        )  # also read aloud: plain if it can be
+        self.setToolTip(tooltip(name) if "<" in name else name)  # also read aloud: plain if it can be
 
     def show_picture(self, picture: str) -> None:
         self._picture = picture

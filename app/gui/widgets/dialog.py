@@ -146,11 +146,7 @@ class Compact(Dialog):
         beside = sizes.M if wanted > shown else 0  # the scroll bar
         inner.setContentsMargins(0, 0, beside, 0)
         # A bar of a moment ago would make the lines shorter, and their height would need it for ever.
-        bar = (
-            Qt.ScrollBarPolicy.ScrollBarAsNeeded
-            if beside
-            else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
-        )
+        bar = Qt.ScrollBarPolicy.ScrollBarAsNeeded if beside else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         self._view.setVerticalScrollBarPolicy(bar)
         self._view.setFixedHeight(min(wanted, shown))
         box.activate()
@@ -182,6 +178,4 @@ class Compact(Dialog):
 
 def _height(box: QLayout, width: int) -> int:
     """That it needs at this width; not more, which labels that wrap would ask for."""
-    return (
-        box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
-    )
+    return box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()

@@ -14,12 +14,7 @@ class EmptyState(QWidget):
     """Centred in the room it gets. There is always something to press."""
 
     def __init__(
-        self,
-        title: str,
-        sentence: str,
-        button: QPushButton,
-        *others: QPushButton,
-        parent: QWidget | None = None,
+        self, title: str, sentence: str, button: QPushButton, *others: QPushButton, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.title, self.sentence = label(title, "section"), paragraph(sentence, "muted")

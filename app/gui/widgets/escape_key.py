@@ -35,12 +35,7 @@ def wheel_scrolls_page(box: QWidget) -> None:
 class Escape(QObject):
     """`act` when it is pressed in `field` while that is `wanted`; else it is the page's."""
 
-    def __init__(
-        self,
-        field: QWidget,
-        act: Callable[[], object],
-        wanted: Callable[[], bool] = lambda: True,
-    ) -> None:
+    def __init__(self, field: QWidget, act: Callable[[], object], wanted: Callable[[], bool] = lambda: True) -> None:
         super().__init__(field)
         self._act, self._wanted = act, wanted
         field.installEventFilter(self)

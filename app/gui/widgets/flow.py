@@ -68,11 +68,7 @@ class Flow(Items):
     """
 
     def __init__(
-        self,
-        *widgets: QWidget,
-        gap: int = sizes.S,
-        last_right: bool = False,
-        right_from: int | None = None,
+        self, *widgets: QWidget, gap: int = sizes.S, last_right: bool = False, right_from: int | None = None
     ) -> None:
         super().__init__(*widgets)
         self._gap, self._last_right, self.right_from = gap, last_right, right_from
@@ -130,9 +126,7 @@ class Flow(Items):
         for item, wide in zip(line, widths, strict=True):
             left += over if item is jumps else 0
             high = _high(item, box.width())
-            item.setGeometry(
-                QRect(QPoint(left, box.top() + (box.height() - high) // 2), QSize(wide, high))
-            )
+            item.setGeometry(QRect(QPoint(left, box.top() + (box.height() - high) // 2), QSize(wide, high)))
             left += wide + self._gap
 
     def _first_right(self, line: list[QLayoutItem]) -> QLayoutItem | None:
@@ -205,9 +199,7 @@ class Beside(Items):
     def minimumSize(self) -> QSize:  # noqa: N802  Qt's name
         words, controls = self._parts()
         least = [one.minimumSize() for one in (words, *controls)]
-        return self._edged(
-            QSize(max(one.width() for one in least), max(one.height() for one in least))
-        )
+        return self._edged(QSize(max(one.width() for one in least), max(one.height() for one in least)))
 
     def _edged(self, size: QSize) -> QSize:
         edges = self.contentsMargins()

@@ -127,9 +127,7 @@ class _Paragraph(QLabel):
         start = Qt.AlignmentFlag.AlignTop | self.alignment() & Qt.AlignmentFlag.AlignHorizontal_Mask
         flags = start.value | Qt.TextFlag.TextWordWrap.value
         role, shown = self.foregroundRole(), self.text()
-        self.style().drawItemText(
-            painter, room, flags, self.palette(), self.isEnabled(), shown, role
-        )
+        self.style().drawItemText(painter, room, flags, self.palette(), self.isEnabled(), shown, role)
         painter.end()
 
 

@@ -6,16 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QFrame,
-    QHBoxLayout,
-    QHeaderView,
-    QLayout,
-    QTableView,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QHeaderView, QLayout, QTableView, QVBoxLayout, QWidget
 
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role

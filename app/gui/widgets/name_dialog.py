@@ -18,9 +18,7 @@ MOST_NAME = 200  # characters
 class NameDialog(Compact):
     """`then` is told the name. Without one there is nothing to press but Cancel."""
 
-    def __init__(
-        self, theme: Theme, title: str, asks: str, then: Callable[[str], None], parent: QWidget
-    ) -> None:
+    def __init__(self, theme: Theme, title: str, asks: str, then: Callable[[str], None], parent: QWidget) -> None:
         super().__init__(theme, title, "", parent)
         self._then = then
         self.name = QLineEdit()

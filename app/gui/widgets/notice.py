@@ -27,12 +27,7 @@ KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 class Notice(QFrame):
     """Hidden until `say`; the newest sentence replaces the one before. `close`: what its cross does, else `clear`."""
 
-    def __init__(
-        self,
-        theme: Theme,
-        parent: QWidget | None = None,
-        close: Callable[[], object] | None = None,
-    ) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, close: Callable[[], object] | None = None) -> None:
         super().__init__(parent)
         self._theme, self._close = theme, close or self.clear
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
@@ -45,9 +40,7 @@ class Notice(QFrame):
         self.sentence = ""
         self.hide()
 
-    def say(
-        self, sentence: str, kind: str = "info", *actions: Action, closable: bool = True
-    ) -> None:
+    def say(self, sentence: str, kind: str = "info", *actions: Action, closable: bool = True) -> None:
         """Show a sentence. kind: info, warning or error; each action is a button."""
         while (old := self._row.takeAt(1)) is not None:
             if (gone := old.widget()) is not None:
@@ -74,9 +67,7 @@ class Notice(QFrame):
         self.show()
         announce(self, sentence)
 
-    def fail(
-        self, error: AppError, go: Callable[[str], object], *actions: Action, closable: bool = True
-    ) -> None:
+    def fail(self, error: AppError, go: Callable[[str], object], *actions: Action, closable: bool = True) -> None:
         """Say what went wrong. `go` opens a page of the window."""
         there = actions or ways(error.reason.code, go)
         self.say(said(error), "error", *there, closable=closable)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import (
-    QEasingCurve,
-    QEvent,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QVariantAnimation,
-)
+from PySide6.QtCore import QEasingCurve, QEvent, QModelIndex, QObject, QPersistentModelIndex, QVariantAnimation
 from PySide6.QtGui import QHoverEvent
 from PySide6.QtWidgets import QAbstractItemView
 

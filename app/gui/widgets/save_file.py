@@ -25,9 +25,7 @@ class LastFolder:
 
     def offered(self, file: Path) -> Path:
         """To save a file to: its name, in the folder of the last one, else in its own, or the person's documents."""
-        documents = QStandardPaths.writableLocation(
-            QStandardPaths.StandardLocation.DocumentsLocation
-        )
+        documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()
         return Path(kept) / file.name if kept else own / file
@@ -41,9 +39,7 @@ class LastFolder:
         return kept if kept and Path(kept).is_dir() else ""
 
 
-def save_file(
-    parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str], last: LastFolder
-) -> Path | None:
+def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str], last: LastFolder) -> Path | None:
     """The file a person chooses, or None. kinds: filter of the dialog -> suffix.
 
     Where the whole name is another than the one typed, and there already, the dialog comes again

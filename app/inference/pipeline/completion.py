@@ -101,9 +101,7 @@ class Summary:
     thought: str = ""
     thought_tokens: int = 0
     thought_s: float = 0.0  # from the first token to the end of the thought
-    notes: tuple[
-        str, ...
-    ] = ()  # reason codes: what is to be known of how the chat was told to the model
+    notes: tuple[str, ...] = ()  # reason codes: what is to be known of how the chat was told to the model
     cut_by: str | None = None  # of "length": "max_tokens", or the "context", which is full
 
 
@@ -122,9 +120,7 @@ class Completer:
         self._control: dict[str, int | None] = {}  # asked for with each question
         self._beginnings = Beginnings()
 
-    async def answer(
-        self, question: GenerationRequest
-    ) -> AsyncGenerator[Delta | Notice | Summary, None]:
+    async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta | Notice | Summary, None]:
         """Yield Deltas, Notices when a stage was lost, and one Summary. Closing it cancels: use contextlib.aclosing.
 
         Raises BadInput, Busy or StageLost; Deltas yielded before are right.
@@ -136,9 +132,7 @@ class Completer:
         finish: Finish | None = None
         while True:
             if reader.pause is not None:
-                request, finish, is_over = await self._resumed(
-                    question, reader, request, ids, finish
-                )
+                request, finish, is_over = await self._resumed(question, reader, request, ids, finish)
                 for delta in reader.deltas((), ()):
                     yield told.take(delta)
                 if is_over:
@@ -216,10 +210,7 @@ class Completer:
         prompt = await self._text.prompt(
             question.messages or (),
             question.tools,
-            options={
-                **question.template_options,
-                **template_options(self.reasoning, question.thinking),
-            },
+            options={**question.template_options, **template_options(self.reasoning, question.thinking)},
             begun_at=self._beginnings.of(question),
         )
         said, thought = _begun(question.messages or ())
@@ -277,21 +268,14 @@ class Completer:
         found = [(await self.control_token(mark), mark) for mark in marks(self.reasoning)]
         return {token: mark.encode() for token, mark in found if token is not None}
 
-    def _splitter(
-        self, where: Begins, signs: Mapping[int, bytes], *, calls: bool
-    ) -> ThoughtSplitter:
+    def _splitter(self, where: Begins, signs: Mapping[int, bytes], *, calls: bool) -> ThoughtSplitter:
         form = self.call_format
         controls = frozenset(sign.decode() for sign in signs.values())
         call_signs = signs_of(form).begins if calls and form is not None else ()
         return ThoughtSplitter(self.reasoning, where, controls, call_signs)
 
     async def _resumed(
-        self,
-        question: GenerationRequest,
-        reader: Reader,
-        request: Request,
-        ids: list[int],
-        finish: Finish | None,
+        self, question: GenerationRequest, reader: Reader, request: Request, ids: list[int], finish: Finish | None
     ) -> tuple[Request, Finish | None, bool]:
         """What is asked next of an answer whose thought is over, or has had its tokens; True: nothing is left to ask.
 
@@ -312,9 +296,7 @@ class Completer:
         reader.resume(forced, self._splitter(where, await self._signs(), calls=calls))
         ids += more
         left = question.max_tokens - len(ids)
-        next_one = replace(
-            request, ids=(*request.ids, *more), sampling=question.sampling, max_tokens=max(1, left)
-        )
+        next_one = replace(request, ids=(*request.ids, *more), sampling=question.sampling, max_tokens=max(1, left))
         if left < 1 and finish is not None:
             return next_one, replace(finish, reason="length"), True
         return next_one, finish, False
@@ -364,9 +346,7 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
     return replace(then, figures=figures)
 
 
-def _added(
-    one: tuple[StageFigures, ...], two: tuple[StageFigures, ...]
-) -> tuple[StageFigures, ...]:
+def _added(one: tuple[StageFigures, ...], two: tuple[StageFigures, ...]) -> tuple[StageFigures, ...]:
     """What both parts took; of stages that are others now, what the second did."""
     if [stage.name for stage in one] != [stage.name for stage in two]:
         return two
@@ -489,9 +469,7 @@ class Reader:
         if self._waits and not self._splitter.may_think:
             self.pause = Pause.OVER
             parts = [part for part in parts if part.kind is not Kind.ANSWER]
-            self.n_kept = (
-                self._n if was_in else 0
-            )  # what came in place of a thought has no form yet
+            self.n_kept = self._n if was_in else 0  # what came in place of a thought has no form yet
         elif self._most is not None and is_in and raw and self.n_thought >= self._most:
             self.pause, self.n_kept = Pause.SPENT, self._n
         self._parts.append(self._stopped(parts))
@@ -521,9 +499,7 @@ class Reader:
         if rest := self._stops.flush():
             self._flushed.append(Part(Kind.ANSWER, rest, rest))
 
-    def deltas(
-        self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]
-    ) -> list[Delta]:
+    def deltas(self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]) -> list[Delta]:
         """What the next token is told as; without one, what was held back."""
         if token_ids:
             parts: Sequence[Part] = self._parts.popleft()
@@ -533,9 +509,7 @@ class Reader:
                 return []
         found, hidden = list[Delta](), 0
         for part in parts:
-            hidden += len(part.written.encode()) - (
-                len(part.text.encode()) if part.kind is Kind.ANSWER else 0
-            )
+            hidden += len(part.written.encode()) - (len(part.text.encode()) if part.kind is Kind.ANSWER else 0)
             if part.kind is Kind.TURN:
                 found.append(Delta("", (), hidden_bytes=hidden, was_thought=True))
                 hidden = 0
@@ -571,9 +545,7 @@ def _check(question: GenerationRequest) -> None:
         raise BadInput("stops_too_many", most=MAX_STOPS, characters=MAX_STOP_CHARS)
 
 
-def _summary(
-    told: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int
-) -> Summary:
+def _summary(told: _Told, reader: Reader, ids: list[int], finish: Finish, before_s: float, max_tokens: int) -> Summary:
     figures, cut_by = finish.figures, None
     if finish.reason == "length":
         cut_by = "max_tokens" if len(ids) >= max_tokens else "context"

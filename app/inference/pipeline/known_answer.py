@@ -20,13 +20,9 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)  # the question, as token ids: no text, so
 PROOF_TOKENS = 3
 NEAREST = 20  # likeliest tokens that are compared
 SAME = 0.1  # in natural logs: one placement asked twice, in whatever company the rows travel
-KNOWN = (
-    1.0  # another split: numbers between machines may be eight bits wide; nonsense is far beyond
-)
+KNOWN = 1.0  # another split: numbers between machines may be eight bits wide; nonsense is far beyond
 
-Likely = tuple[
-    tuple[int, float], ...
-]  # a token and its log probability: the sampled, then the likeliest
+Likely = tuple[tuple[int, float], ...]  # a token and its log probability: the sampled, then the likeliest
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +44,7 @@ async def prove(pipeline: Pipeline, shape: PipelineConfig, name: str, known: Pro
         is_usual=False,
     )
     # two conversations: nothing of the first is reused, all stages compute all of it again
-    first, second = [
-        await _asked(pipeline, replace(request, conversation=f"proof {n}")) for n in (1, 2)
-    ]
+    first, second = [await _asked(pipeline, replace(request, conversation=f"proof {n}")) for n in (1, 2)]
     if not (_sound(first) or _sound(second)):
         raise StageFailed("numbers_not_finite")
     if not (_sound(first) and _sound(second) and agree(first, second, SAME)):

@@ -50,10 +50,7 @@ class MicroBatch:
     def following(self) -> MicroBatch:
         """The next position of each, for the tokens that come of this one."""
         segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
-        parts = [
-            Part(part.sequence, segment, True)
-            for part, segment in zip(self.parts, segments, strict=True)
-        ]
+        parts = [Part(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)]
         return MicroBatch(Step.of(segments, segments, b""), tuple(parts))
 
     @property

@@ -15,17 +15,7 @@ from app.core.errors import Reason, StageLost
 from app.core.reasons import said
 from app.core.recovery import blame
 from app.core.recovery.blame import OF_ONE_MACHINE, RUN_STAYS, Retry
-from app.core.recovery.recovery import (
-    BESIDE,
-    Loss,
-    Notice,
-    beside,
-    doubted,
-    eased,
-    ends_process,
-    is_by_model,
-    is_final,
-)
+from app.core.recovery.recovery import BESIDE, Loss, Notice, beside, doubted, eased, ends_process, is_by_model, is_final
 from app.core.scheduler.queue_eta import InLine
 from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
 from app.core.scheduler.schedule import Limits
@@ -85,9 +75,7 @@ class Pipeline:
         self._over = asyncio.Event()
         self._broken: asyncio.Future[Loss] | None = None  # why the present round ends
         self.lost: StageLost | None = None  # why it ended
-        self.is_tried = (
-            False  # by a question of ours, before anybody's: what the model ends then is not mended
-        )
+        self.is_tried = False  # by a question of ours, before anybody's: what the model ends then is not mended
         self.news: Notice | None = None  # while something is mended: what everybody was told last
         self._replays = False  # the tokens of answers that were interrupted
         self._doubted: dict[str, None] = {}  # who is not heard, in the order in which that was told
@@ -96,16 +84,11 @@ class Pipeline:
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
-        self._rounds = self._group.create_task(
-            self._walled("rounds", self._go_round), name="rounds"
-        )
+        self._rounds = self._group.create_task(self._walled("rounds", self._go_round), name="rounds")
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end(StageLost("pipeline_closed"))
         if self._rounds is not None:
@@ -259,10 +242,7 @@ class Pipeline:
         self._broken = asyncio.get_running_loop().create_future()
         _share_turns(self._stages)
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._walled(name, what), name=name)
-                for name, what in self._duties()
-            ]
+            tasks = [group.create_task(self._walled(name, what), name=name) for name, what in self._duties()]
             try:
                 return await self._broken
             finally:
@@ -300,9 +280,7 @@ class Pipeline:
         try:
             replay_s = replayed_s(self._work.interrupted, [stage.pace for stage in self._stages])
             self._stages = tuple(
-                await recovered(
-                    loss, rebuilder, self._say, replay_s=replay_s, waits=not self.is_tried
-                )
+                await recovered(loss, rebuilder, self._say, replay_s=replay_s, waits=not self.is_tried)
             )
         except StageLost as error:
             self._work.hand_over(loss, partial(self._inherited, loss))
@@ -355,16 +333,13 @@ class Pipeline:
         if stage.is_elsewhere:
             reason = _as_its_word(reason, stage.machine)
         is_gone = blame.of(reason).retry is Retry.ELSEWHERE
-        self.break_off(
-            Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots)
-        )
+        self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
         """A stage says that it was given numbers that cannot be used: whose they were, or whose word that is."""
         if stage.is_elsewhere and stage.was_given_sound_rows():
             return stage, Reason(
-                "stage_garbled",
-                {"machine": stage.machine, "cause": "it refused numbers that can be used"},
+                "stage_garbled", {"machine": stage.machine, "cause": "it refused numbers that can be used"}
             )
         if (sender := self._before(stage)) is not None:
             return sender, Reason("stage_sent_odd", {"machine": sender.machine})
@@ -461,9 +436,7 @@ class Pipeline:
         try:
             await what()
         except StageLost as error:
-            if not any(
-                stage.lost for stage in self._stages
-            ):  # else that is told, with whose it was
+            if not any(stage.lost for stage in self._stages):  # else that is told, with whose it was
                 self.break_off(Loss("", "", error.reason, time.monotonic()))
         except Exception:
             log.exception("a bug in %s", name)

@@ -83,10 +83,7 @@ async def recovered(
                 case recovery.Say(notice):
                     say(notice)
                 case recovery.Plan(without):
-                    log.info(
-                        "planning anew%s",
-                        f", without {', '.join(sorted(without))}" if without else "",
-                    )
+                    log.info("planning anew%s", f", without {', '.join(sorted(without))}" if without else "")
                     event = await _planned(loss, rebuilder, without, clock)
                     if isinstance(event, recovery.Planned) and replay_s is not None:
                         event = replace(event, replay_s=replay_s)
@@ -125,9 +122,7 @@ async def _planned(
         return loss_of(error, rebuilder, clock)
 
 
-def loss_of(
-    error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic
-) -> Loss:
+def loss_of(error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic) -> Loss:
     """Return why stages could not be opened, and whose they were."""
     log.warning("the stages could not be opened: %s", error.reason)
     machine, name, is_gone = rebuilder.blames(error)

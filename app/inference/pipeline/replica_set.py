@@ -148,9 +148,7 @@ class Replicas:
             raise self.lost or StageLost("form_waits" if self.n_serving else "pipeline_closed")
         return self._held[place].pipeline
 
-    def _route(
-        self, request: Request, known: int, output: int, but: int | None = None
-    ) -> int | None:
+    def _route(self, request: Request, known: int, output: int, but: int | None = None) -> int | None:
         """Who may take it, by the wait; one that is being mended only if nobody else can."""
         places = [
             place

@@ -18,16 +18,7 @@ from app.core.log_line import about
 from app.core.recovery import blame
 from app.core.recovery.recovery import Loss, Notice, gave_up, has_ended_in_step, may_recover
 from app.core.scheduler.queue_eta import InLine, Usual, line, line_up
-from app.core.scheduler.schedule import (
-    Admission,
-    Batch,
-    Idle,
-    Limits,
-    admit,
-    next_batch,
-    reusable,
-    spare,
-)
+from app.core.scheduler.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
 from app.core.scheduler.speculation import Gain
 from app.inference.pipeline.micro_batch import MicroBatch, Part
 from app.inference.pipeline.pipeline_config import PipelineConfig
@@ -48,9 +39,7 @@ LIKELY = struct.Struct("<if")  # token id, natural log of its probability
 class Scheduler:
     """Chooses by app/core/scheduler/schedule.py, and keeps the books. Everything here happens between two awaits."""
 
-    def __init__(
-        self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]
-    ) -> None:
+    def __init__(self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
         self._shape, self._limits, self._figures = shape, limits, figures
         self.place = 0  # of several pipelines of the model, which one this is
         self._waiting: list[Sequence] = []
@@ -66,9 +55,7 @@ class Scheduler:
         self._held = False  # nothing enters
         self._gain = Gain()  # of one answer alone
         self._quiet = asyncio.Event()  # nothing is under way, while held
-        self._beginning: int | None = (
-            None  # the slot that the last run is told of; stays where that ended it
-        )
+        self._beginning: int | None = None  # the slot that the last run is told of; stays where that ended it
 
     @property
     def n_running(self) -> int:
@@ -142,9 +129,7 @@ class Scheduler:
 
     def loss_of(self, slots: frozenset[int]) -> Loss | None:
         """What interrupted an answer in these slots, or in any, that had no token since."""
-        losses = [
-            s.interruption.loss for s in self._running.values() if not slots or s.slot in slots
-        ]
+        losses = [s.interruption.loss for s in self._running.values() if not slots or s.slot in slots]
         return next((loss for loss in losses if loss is not None), None)
 
     @property
@@ -166,9 +151,7 @@ class Scheduler:
     @property
     def is_tired(self) -> bool:
         """Whether an answer was recovered as often as may be."""
-        return any(
-            not s.over and not may_recover(s.interruption.times) for s in self._running.values()
-        )
+        return any(not s.over and not may_recover(s.interruption.times) for s in self._running.values())
 
     def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
         """The stages are lost with all they held. Answers that had that too often end now; alone: this machine
@@ -410,14 +393,10 @@ class Scheduler:
         return frozenset() if self._beginning is None else frozenset((self._beginning,))
 
     def _admission(self) -> Admission | None:
-        promised = sum(s.cells for s in self._running.values()) + sum(
-            s.cells for s in self._to_empty
-        )
+        promised = sum(s.cells for s in self._running.values()) + sum(s.cells for s in self._to_empty)
         return admit(self._waiting, list(self._idle.values()), promised, self._limits)
 
-    async def _begin(
-        self, admission: Admission, order: Order, stages: SequenceOf[StageClient]
-    ) -> None:
+    async def _begin(self, admission: Admission, order: Order, stages: SequenceOf[StageClient]) -> None:
         sequence = self._waiting.pop(admission.index)
         for earlier in self._waiting[: admission.index]:
             earlier.overtaken += 1
@@ -464,7 +443,5 @@ class Scheduler:
         else:
             held = sequence.tokens[: sequence.entered]
             kept = sequence.kept if self._shape.recurrent else None
-            self._idle[sequence.slot] = Idle(
-                sequence.slot, self._number, sequence.conversation, held, kept
-            )
+            self._idle[sequence.slot] = Idle(sequence.slot, self._number, sequence.conversation, held, kept)
         self._door.set()

@@ -38,9 +38,7 @@ class Request:
     max_tokens: int
     end_tokens: tuple[int, ...] = ()  # none: run to max_tokens
     conversation: str | None = None
-    ends_with: Callable[[int], bool] | None = (
-        None  # asked of each token as it is sampled; must be quick
-    )
+    ends_with: Callable[[int], bool] | None = None  # asked of each token as it is sampled; must be quick
     name: str = ""  # its id, for logs
     guesses: bool = True  # its next tokens may be guessed while machines would stand idle
     is_usual: bool = True  # else how long it takes says nothing of the next one
@@ -100,9 +98,7 @@ class Token:
     """One sampled token."""
 
     id: int
-    likely: tuple[
-        tuple[int, float], ...
-    ] = ()  # if asked for: it, and the likeliest, with their logs
+    likely: tuple[tuple[int, float], ...] = ()  # if asked for: it, and the likeliest, with their logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +126,7 @@ class Sequence:
     cells: int  # positions promised to it
     home: Home  # another one's, when that takes it over
     asked_at: float = field(default_factory=time.monotonic)
-    tokens: array[int] = field(
-        init=False
-    )  # prompt and answer so far, int32: slices are ready for the wire
+    tokens: array[int] = field(init=False)  # prompt and answer so far, int32: slices are ready for the wire
     slot: int = -1
     due_from: int = field(init=False)  # tokens are sampled where a segment ends here or later
     entered: int = 0  # positions in the KV cache or on their way there
@@ -250,9 +244,7 @@ class Sequence:
         alone = self.answer_tokens if self.alike else 0
         return (self.known - alone) * pace.row_s + alone * pace.step_s
 
-    def sampled(
-        self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]
-    ) -> None:
+    def sampled(self, token: int, now: float, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
         """Its next token is there."""
         if self.leaving:
             return
@@ -325,9 +317,7 @@ class Sequence:
             queued_s=self.begun_at - self.asked_at,
             ttft_s=self.first_at - self.asked_at,
             decode_tok_s=n_later / spent if n_later > 0 and spent > 0 else 0.0,
-            stages=tuple(
-                now.since(before) for now, before in zip(stages, self.stages_before, strict=True)
-            ),
+            stages=tuple(now.since(before) for now, before in zip(stages, self.stages_before, strict=True)),
             recoveries=tuple(self.interruption.recovered),
             place=self.home.place,
             guessed=self.guesses.n_made,

@@ -28,9 +28,7 @@ class Guess:
     chance: float  # that it and those before it are right
     n_reached: int = 0  # runs that were sent it
     first_s: float = 0.0  # it took the first one
-    _verdict: asyncio.Future[bool] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    _verdict: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def enters(self) -> None:
         """It is about to be sent to its next run. Raises Wrong when that is of no use any more."""
@@ -64,9 +62,7 @@ class Guesses:
     _score: Score = field(default_factory=Score)
     _found: Found | None = None  # for the token that comes next, whether or not it was guessed
     _way: Way | None = None  # of the next token; None: not measured from its start
-    _followed: bool = (
-        False  # the first run had computed that position when the token before it came
-    )
+    _followed: bool = False  # the first run had computed that position when the token before it came
 
     def next(self, tokens: array[int], gain: Gain) -> Guess | None:
         """A guess that is worth its time, for the position after all that is under way."""
@@ -93,9 +89,7 @@ class Guesses:
         followed: the first run has computed its position in the same time.
         """
         token, way = tokens[-1], self._way
-        begun = (
-            self._followed - followed
-        )  # what of this position was computed before, less of the next
+        begun = self._followed - followed  # what of this position was computed before, less of the next
         self._followed = followed
         if self.pending and self.pending[0].first_s:
             gain = gain.first_took(self.pending[0].first_s)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from app.core.recovery.recovery import Recovered
 from app.core.scheduler.routing import Pace, learned
 
-FORGET_SLOW = (
-    0.995  # a slow step counts this much less with each later one: about the 99th percentile
-)
+FORGET_SLOW = 0.995  # a slow step counts this much less with each later one: about the 99th percentile
 
 SURE_S = 0.25  # a step far above the others was no computing: silence of the network, which the next may be as well
 
@@ -80,9 +78,7 @@ class StageMeter:
             self.slow_decode_s = max(min(busy_s, most_s), before_s * FORGET_SLOW)
 
     def figures(self) -> StageFigures:
-        return StageFigures(
-            self.name, self.steps, self.busy_s, self.wait_s, self.bytes_out, self.bytes_in
-        )
+        return StageFigures(self.name, self.steps, self.busy_s, self.wait_s, self.bytes_out, self.bytes_in)
 
 
 STILL_S = 4.25  # a worker that the system has stopped for so long is given up
@@ -96,9 +92,7 @@ class Deadlines:
     decode_most_s: float = 10.0
     prefill_least_s: float = 10.0
     first_s: float = 60.0  # the first step may read all weights from a slow disk
-    ask_s: float = (
-        0.5  # before a limit a lender is asked, and is tried anew then if it says nothing
-    )
+    ask_s: float = 0.5  # before a limit a lender is asked, and is tried anew then if it says nothing
     still_s: float = STILL_S
     dead_s: float = 4.75  # nothing is given up before: what stood still for 4 s goes on
 

@@ -77,9 +77,7 @@ class Order:
 
     def __init__(self, runs: Sequence[SlotOp]) -> None:
         self._runs, self._course = runs, SlotOpLog()
-        self.is_behind = (
-            False  # something is still to be said to some run; at the latest before its next step
-        )
+        self.is_behind = False  # something is still to be said to some run; at the latest before its next step
         for place, run in enumerate(runs):
             run.follow(self._course, is_first=place == 0)
 

@@ -23,17 +23,7 @@ from app.inference.worker.priority_lock import PriorityLock
 from app.inference.worker.worker_errors import lost_of
 from backends import orders
 from backends.contract import Number, Sampling
-from backends.frames import (
-    HEADER,
-    MAGIC,
-    SEGMENT,
-    VERSION,
-    BadFrame,
-    Frame,
-    Kind,
-    decode,
-    read_head,
-)
+from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Kind, decode, read_head
 
 # A frame that was sent to a run, and how the right answer to it looks.
 
@@ -120,14 +110,7 @@ class StageClient:
     """Sends steps to one run and matches what comes back. Used from the pipeline's tasks only."""
 
     def __init__(
-        self,
-        run: Run,
-        link: Link,
-        name: str,
-        *,
-        deadlines: Deadlines | None = None,
-        machine: str = "",
-        key: str = "",
+        self, run: Run, link: Link, name: str, *, deadlines: Deadlines | None = None, machine: str = "", key: str = ""
     ) -> None:
         self.run = run
         self.name = name
@@ -136,9 +119,7 @@ class StageClient:
         self.lost: StageLost | None = None
         self.on_lost: Callable[[StageLost], None] | None = None
         self.on_doubt: Callable[[str, float | None], None] | None = None  # as `doubted`
-        self.silent_s = (
-            0.0  # when it was lost: how long nothing had come although something was due
-        )
+        self.silent_s = 0.0  # when it was lost: how long nothing had come although something was due
         self.on_likely: Callable[[Frame], None] | None = None  # of the run that samples
         self._link = link
         self._deadlines = deadlines or Deadlines()
@@ -160,9 +141,7 @@ class StageClient:
         data, number = await self._in_turn(self._compute(step, enters))
         return self._answered(step, data, number)
 
-    async def forward_into(
-        self, step: Step, first: StageClient, following: Step
-    ) -> tuple[Step, Step]:
+    async def forward_into(self, step: Step, first: StageClient, following: Step) -> tuple[Step, Step]:
         """The last run computes a step, and the first run, in the same worker, at once the one after it:
         `following`, whose rows are the tokens sampled. Both steps' answers. Raises as `forward`.
         """
@@ -210,9 +189,7 @@ class StageClient:
             await self._put(frame)
         return await answer, number
 
-    async def _compute_both(
-        self, step: Step, first: StageClient, following: Step
-    ) -> tuple[bytes, bytes, int]:
+    async def _compute_both(self, step: Step, first: StageClient, following: Step) -> tuple[bytes, bytes, int]:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         after: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         async with self._passage.line:
@@ -260,9 +237,7 @@ class StageClient:
         self._sent.append(InFlight(seq, Kind.FORGET, None, b"", 0, table, head + table))
         await self._put(head + table)
 
-    async def begin(
-        self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0
-    ) -> None:
+    async def begin(self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0) -> None:
         """A slot of the last run starts a sequence, before the steps sent from now on (orders.Begin)."""
         order = orders.Begin(
             request=0,
@@ -407,51 +382,29 @@ class StageClient:
         self.fail(StageLost("pipeline_closed"))
         await self._link.close()
 
-    def _announce(
-        self, kind: Kind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]
-    ) -> bytes:
+    def _announce(self, kind: Kind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]) -> bytes:
         """The frame of a step, after noting what the right answer looks like."""
         if self.lost is not None:
             raise self.lost
         run, seq = self.run, self._next_seq()
-        frame = b"".join(
-            (
-                self._head(kind, seq, step.n_segments, run.takes, len(rows)),
-                step.table,
-                rows,
-            )
-        )
+        frame = b"".join((self._head(kind, seq, step.n_segments, run.takes, len(rows)), step.table, rows))
         if run.samples:
             n_due = len(step.due) // SEGMENT.size
             expected = self._head(Kind.SAMPLED, seq, n_due, Number.IDS, 4 * n_due) + step.due
             n_answer = len(expected) + 4 * n_due
         else:
             n_rows = step.n_rows * run.number.row_bytes(run.width)
-            expected = (
-                self._head(Kind.OUTPUT, seq, step.n_segments, run.number, n_rows) + step.table
-            )
+            expected = self._head(Kind.OUTPUT, seq, step.n_segments, run.number, n_rows) + step.table
             n_answer = len(expected) + n_rows
         self._sent.append(
-            InFlight(
-                seq,
-                Kind.STEP,
-                answer,
-                expected,
-                n_answer,
-                step.table,
-                b"",
-                step.n_rows,
-                step.prefill,
-            )
+            InFlight(seq, Kind.STEP, answer, expected, n_answer, step.table, b"", step.n_rows, step.prefill)
         )
         self._meter.bytes_out += len(frame)
         return frame
 
     def _head(self, kind: Kind, seq: int, n_segments: int, number: Number, n_payload: int) -> bytes:
         run = self.run
-        return HEADER.pack(
-            MAGIC, VERSION, kind, run.pipeline, run.epoch, seq, n_segments, number, 0, n_payload
-        )
+        return HEADER.pack(MAGIC, VERSION, kind, run.pipeline, run.epoch, seq, n_segments, number, 0, n_payload)
 
     def _next_seq(self) -> int:
         if self.lost is not None:
@@ -494,9 +447,7 @@ class StageClient:
             case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
                 pass  # to the first sending, whose earlier answers went astray: all come again in order
             case _:
-                raise BadFrame(
-                    f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}"
-                )
+                raise BadFrame(f"{head.kind.name} {head.seq} in answer to {sent.kind.name} {sent.seq}")
         return False
 
     def _fail_by(self, error: AppError | OSError) -> StageLost:

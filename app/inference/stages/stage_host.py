@@ -113,9 +113,7 @@ class Lent:
 class StageHost:
     """All runs that this machine holds for others. `async with` it; the end gives all memory back."""
 
-    def __init__(
-        self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None
-    ) -> None:
+    def __init__(self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None) -> None:
         self._lent_bytes = lent_bytes  # what the owner lends, now
         self.machine = machine  # this machine's name, for sentences the host reads
         self._deadlines = deadlines or Deadlines()
@@ -132,10 +130,7 @@ class StageHost:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._watching is not None:
             self._watching.cancel()
@@ -179,14 +174,10 @@ class StageHost:
         lent = self._admit(wanted)
         try:
             name = f"{self.machine}'s layers"
-            lent.worker = await Worker.start(
-                name, threads=threads, low_priority=True, reads=[wanted.config.path]
-            )
+            lent.worker = await Worker.start(name, threads=threads, low_priority=True, reads=[wanted.config.path])
             if lent.why is not None:
                 lent.worker.kill(lent.why)
-            opened = await open_run(
-                lent.worker, wanted.run, wanted.context, wanted.config, wanted.needed_bytes
-            )
+            opened = await open_run(lent.worker, wanted.run, wanted.context, wanted.config, wanted.needed_bytes)
             if lent.why is not None:  # said in the moment it was done
                 raise await lent.worker.wait_dead()
         except BaseException:
@@ -211,9 +202,7 @@ class StageHost:
         run = replace(lent.wanted.run, epoch=epoch)
         wanted = lent.wanted = replace(lent.wanted, run=run)
         worker = lent.carried()
-        lent.opened = await open_run(
-            worker, run, wanted.context, wanted.config, wanted.needed_bytes
-        )
+        lent.opened = await open_run(worker, run, wanted.context, wanted.config, wanted.needed_bytes)
         return lent.opened
 
     def work(self) -> tuple[int, float]:
@@ -236,10 +225,7 @@ class StageHost:
         free_bytes = max(0, lent_bytes - self.used_bytes)
         if wanted.needed_bytes > free_bytes:
             raise DoesNotFit(
-                "lend_too_large",
-                needed_bytes=wanted.needed_bytes,
-                free_bytes=free_bytes,
-                lent_bytes=lent_bytes,
+                "lend_too_large", needed_bytes=wanted.needed_bytes, free_bytes=free_bytes, lent_bytes=lent_bytes
             )
         agreed = Agreed(run.pipeline, run.width, run.takes, wanted.config.slots, wanted.context)
         lent = self._open[run.pipeline] = Lent(wanted, agreed)
@@ -319,9 +305,7 @@ class StageHost:
 
         try:
             await channel.deliver(take)
-        except (
-            BadFrame
-        ) as error:  # the host hears that it is its own doing, and sends it to nobody else
+        except BadFrame as error:  # the host hears that it is its own doing, and sends it to nobody else
             log.warning("a frame that breaks the agreement ends the link: %s", error)
             bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
             with suppress(AppError, OSError):

@@ -89,21 +89,14 @@ async def close_run(worker: Worker, run: Run) -> None:
     await worker.ask(order, orders.Closed, ORDER_S)
 
 
-def own_stage(
-    worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None
-) -> StageClient:
+def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None) -> StageClient:
     """A run in this machine's worker. `machine`: the same for all its runs, they share its time."""
     link = PipeLink(worker, run.pipeline)
     return StageClient(run, link, name, machine=machine, deadlines=deadlines)
 
 
 def lent_stage(
-    channel: FrameChannel,
-    run: Run,
-    name: str,
-    *,
-    deadlines: Deadlines | None = None,
-    peer: Peer | None = None,
+    channel: FrameChannel, run: Run, name: str, *, deadlines: Deadlines | None = None, peer: Peer | None = None
 ) -> StageClient:
     """A run on another machine, whose name stands in what the user reads.
 

@@ -31,9 +31,7 @@ class Sample:
 class Samples:
     """Of one pipeline. `draw`: a number by chance, 0 to 1."""
 
-    def __init__(
-        self, draw: Callable[[], float], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, draw: Callable[[], float], clock: Callable[[], float] = time.monotonic) -> None:
         self._draw, self._clock = draw, clock
         self._kept: dict[bytes, Sample] = {}
         self._checked_s: dict[bytes, float] = {}

@@ -70,9 +70,7 @@ def needed_bytes(shape: ModelShape, run: LayerRun, gauge: Gauge) -> int:
     weights = run_bytes(shape, run)
     if gauge.head:
         weights = max(weights, run_bytes(shape, shape.runs[0]) + tensor_bytes(shape.head))
-    kv = (
-        CELLS * len(run.kinds) * 4 * shape.width
-    )  # f16 keys and values, at most as wide as the model
+    kv = CELLS * len(run.kinds) * 4 * shape.width  # f16 keys and values, at most as wide as the model
     return weights + OTHER_BYTES + kv + work_bytes(shape.width, gauge.batch_rows)
 
 
@@ -114,9 +112,7 @@ async def measure(
 
 async def _measured(shape: ModelShape, folder: Path, gauge: Gauge, watched: Watched) -> Speed:
     longest = longest_run(shape, gauge)
-    start = Worker.start(
-        HERE, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder]
-    )
+    start = Worker.start(HERE, threads=gauge.threads, low_priority=gauge.low_priority, reads=[folder])
     try:
         async with await start as worker, asyncio.TaskGroup() as group:
             trial = _Trial(shape, folder, gauge, worker, group, watched)
@@ -136,13 +132,7 @@ class _Trial:
     """One measurement: several runs of layers, one after another in one worker."""
 
     def __init__(
-        self,
-        shape: ModelShape,
-        folder: Path,
-        gauge: Gauge,
-        worker: Worker,
-        group: asyncio.TaskGroup,
-        watched: Watched,
+        self, shape: ModelShape, folder: Path, gauge: Gauge, worker: Worker, group: asyncio.TaskGroup, watched: Watched
     ) -> None:
         self._shape, self._folder, self._gauge = shape, folder, gauge
         self._worker, self._group, self._watched = worker, group, watched
@@ -226,14 +216,9 @@ class _Trial:
 
     def _write(self, path: Path, layers: LayerRun, role: Role) -> Model:
         """Runs in a thread. Raises DoesNotFit when the disk has no room, or BadInput."""
-        needed, free = (
-            synthetic_stage.file_bytes(self._shape, layers, role),
-            disk_usage(path.parent).free,
-        )
+        needed, free = (synthetic_stage.file_bytes(self._shape, layers, role), disk_usage(path.parent).free)
         if needed > DISK_SHARE * free:
-            raise DoesNotFit(
-                "disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free
-            )
+            raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free)
         return synthetic_stage.write(path, self._shape, layers, role)
 
     def _must_fit(self, needed: int) -> None:
@@ -243,9 +228,7 @@ class _Trial:
             raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)
 
     @asynccontextmanager
-    async def _opened(
-        self, config: StageConfig, loaded: Callable[[], None] = lambda: None
-    ) -> AsyncIterator[TrialRun]:
+    async def _opened(self, config: StageConfig, loaded: Callable[[], None] = lambda: None) -> AsyncIterator[TrialRun]:
         run = Run(os.urandom(16), config.role, self._shape.width, Number.F16)
         limit = self._gauge.allowed_bytes
         await open_run(self._worker, run, CELLS, config, limit)
@@ -256,9 +239,7 @@ class _Trial:
         listening.cancel()
         await close_run(self._worker, run)
 
-    def _config(
-        self, engine: str, path: str, role: Role, n_layers: int, traits: Traits
-    ) -> StageConfig:
+    def _config(self, engine: str, path: str, role: Role, n_layers: int, traits: Traits) -> StageConfig:
         return StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,

@@ -70,10 +70,7 @@ class Text:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
 
@@ -94,9 +91,7 @@ class Text:
     def detokenizer(self, signs: Mapping[int, bytes] | None = None) -> Detokenizer:
         return Detokenizer(self._pieces, signs)
 
-    async def tokenize(
-        self, text: str, *, special: bool = False, bos: bool = True
-    ) -> tuple[int, ...]:
+    async def tokenize(self, text: str, *, special: bool = False, bos: bool = True) -> tuple[int, ...]:
         """Text to ids. special: names of control tokens become them. bos: put one first if the model wants it."""
         _check_length(len(text))
         order = orders.Tokenize(request=0, text=text, special=special, bos=bos)
@@ -135,14 +130,7 @@ class Text:
         Ends it with words of the assistant, the answer goes on behind them. options: further variables of the
         template; begun_at: when the chat began, for a template that names the date. Raises BadInput.
         """
-        order = _order(
-            messages,
-            tools,
-            options=options,
-            begun_at=begun_at,
-            ids=True,
-            continues=_is_begun(messages),
-        )
+        order = _order(messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages))
         async with self._one_order:  # one order for both: each wakes the worker
             prompt = await self._render(order)
         ids, vocabulary = prompt.ids, self.vocabulary
@@ -159,14 +147,10 @@ class Text:
             return self._worker
         self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
         order = orders.OpenVocabulary(request=0, path=self._path)
-        vocabulary, *parts = await self._worker.ask_parts(
-            order, (orders.Vocabulary, orders.Pieces), VOCABULARY_S
-        )
+        vocabulary, *parts = await self._worker.ask_parts(order, (orders.Vocabulary, orders.Pieces), VOCABULARY_S)
         assert isinstance(vocabulary, orders.Vocabulary)
         self._vocabulary = vocabulary
-        pieces = [
-            piece for part in parts if isinstance(part, orders.Pieces) for piece in part.pieces
-        ]
+        pieces = [piece for part in parts if isinstance(part, orders.Pieces) for piece in part.pieces]
         if len(pieces) != vocabulary.n_vocab:
             self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": "pieces"}))
             raise StageLost("worker_garbled", worker=HERE, cause="pieces")
@@ -254,12 +238,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         is_plain = isinstance(value, str | int | float | bool | None)
         is_short = len(name) + len(str(value) if is_plain else "") <= MOST_OPTION_CHARS
         if at >= MOST_OPTIONS or not is_plain or not is_short:
-            raise BadInput(
-                "template_option_bad",
-                name=name[:100],
-                most=MOST_OPTIONS,
-                characters=MOST_OPTION_CHARS,
-            )
+            raise BadInput("template_option_bad", name=name[:100], most=MOST_OPTIONS, characters=MOST_OPTION_CHARS)
 
 
 def _check_length(characters: int) -> None:

@@ -54,10 +54,7 @@ def line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
     Medians over all pairs (Theil-Sen): a slow moment of the machine bends no line. Never falling, and never
     so steep that DEPTH positions cost more than the chunk itself: attention is the smaller part.
     """
-    slopes = [
-        (later - before) / ((j - i) * n_rows)
-        for (i, before), (j, later) in combinations(enumerate(taken), 2)
-    ]
+    slopes = [(later - before) / ((j - i) * n_rows) for (i, before), (j, later) in combinations(enumerate(taken), 2)]
     middle = statistics.median(taken)
     slope = min(max(0.0, statistics.median(slopes or [0.0])), middle / DEPTH)
     first = statistics.median(s - slope * i * n_rows for i, s in enumerate(taken))

@@ -38,9 +38,7 @@ from backends.worker.process import ALLOCATOR, FORMS
 
 EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
 KILL_ON_CLOSE = 0x2000  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
-PROCESS_MEMORY = (
-    0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY: what it commits; mapped files do not count
-)
+PROCESS_MEMORY = 0x100  # JOB_OBJECT_LIMIT_PROCESS_MEMORY: what it commits; mapped files do not count
 SET_QUOTA_AND_TERMINATE = 0x0101  # what AssignProcessToJobObject needs of the process
 
 
@@ -144,10 +142,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 # itself OpenMP spins for milliseconds: where anything else computes, threads that have nothing to do then keep those
 # from running that they wait for. Three nodes on two cores answered five times as slowly (README). So many turns are
 # some ten microseconds: as quick as endless ones on a quiet machine (bench/threads.py).
-SPINNING = {
-    "GOMP_SPINCOUNT": "10000",
-    "KMP_BLOCKTIME": "1",
-}  # of GCC's OpenMP, in turns; of LLVM's, in ms
+SPINNING = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # of GCC's OpenMP, in turns; of LLVM's, in ms
 
 Reads = Sequence[str | Path]
 
@@ -311,10 +306,7 @@ class Worker(asyncio.SubprocessProtocol):
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
 
@@ -349,9 +341,7 @@ class Worker(asyncio.SubprocessProtocol):
         """
         return (await self.ask_parts(order, (answer,), within_s))[0]
 
-    async def ask_parts(
-        self, order: orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S
-    ) -> list[A]:
+    async def ask_parts(self, order: orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S) -> list[A]:
         """As `ask`, for an order with several answers: one of each type, or of the last type as many as
         there are until one says `last`."""
         self._request += 1
@@ -376,9 +366,7 @@ class Worker(asyncio.SubprocessProtocol):
             self._answers.pop(request, None)
         return got
 
-    async def _told(
-        self, queue: asyncio.Queue[orders.Answer | StageLost]
-    ) -> orders.Answer | StageLost:
+    async def _told(self, queue: asyncio.Queue[orders.Answer | StageLost]) -> orders.Answer | StageLost:
         """The next answer to an order. Raises TimeoutError when the system has stopped the process."""
         while True:
             try:
@@ -575,9 +563,7 @@ class Worker(asyncio.SubprocessProtocol):
             receiver.received(data)  # measures from the last one's end: so that is moved afterwards
         if kind in _ANSWERS:
             self.last_done_at = time.monotonic()
-            self.slowest_s = max(
-                self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at)
-            )
+            self.slowest_s = max(self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at))
             self.under_way -= 1
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 

@@ -64,9 +64,7 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
         told = decode(payload, _Lost)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return StageLost("stage_lost", machine=name)
-    plain = {
-        fact: _plain(value) for fact, value in told.facts.items() if fact not in ("self", "code")
-    }
+    plain = {fact: _plain(value) for fact, value in told.facts.items() if fact not in ("self", "code")}
     facts: dict[str, Fact] = {"words": "", **plain, "machine": name, "worker": name, "name": name}
     try:
         SENTENCES[told.code].format(**facts)
@@ -110,9 +108,7 @@ def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
     elif any(_GAVE_UP.fullmatch(line.strip()) for line in lines):
         reason = Reason("engine_gave_up", {"worker": name, "how": how, "words": words})
     elif code is not None and (-code in _CRASHES or code >= _WINDOWS_CRASH):
-        words = " ".join(line.strip() for line in lines if _LAST_CRY.match(line)) or in_words(
-            "worker_log"
-        )
+        words = " ".join(line.strip() for line in lines if _LAST_CRY.match(line)) or in_words("worker_log")
         reason = Reason("worker_crashed", {"worker": name, "how": how, "words": words})
     else:
         reason = Reason("worker_died", {"worker": name, "how": how, "words": words})

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from app.core.errors import Refused
-from app.machine.autostart import (
-    autostart_linux,
-    autostart_macos,
-    autostart_systemd,
-    autostart_windows,
-)
+from app.machine.autostart import autostart_linux, autostart_macos, autostart_systemd, autostart_windows
 from app.machine.paths import Home
 
 HIDDEN = "--hidden"  # only the tray's icon
@@ -46,9 +41,7 @@ def state(entry: Entry | None = None) -> Autostart:
     return Autostart(entry.is_on(), entry.where)
 
 
-def choose(
-    on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False
-) -> Autostart:
+def choose(on: bool, home: Home, entry: Entry | None = None, *, headless: bool = False) -> Autostart:
     """Turn it on or off, and say what the system has afterwards. headless: a node alone. Raises Refused."""
     entry = entry or entry_here()
     try:

@@ -61,9 +61,7 @@ def agent_is_on(content: bytes) -> bool:
         return False
     if not isinstance(found, dict):
         return False
-    return bool(found.get("RunAtLoad") and found.get("ProgramArguments")) and not found.get(
-        "Disabled"
-    )
+    return bool(found.get("RunAtLoad") and found.get("ProgramArguments")) and not found.get("Disabled")
 
 
 def turned_off(listing: str | None) -> bool:

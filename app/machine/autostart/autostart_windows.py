@@ -32,8 +32,7 @@ if sys.platform == "win32":
         def is_on(self) -> bool:
             line, approval = _read(RUN), _read(APPROVED)
             return is_started(
-                line if isinstance(line, str) else None,
-                approval if isinstance(approval, bytes) else None,
+                line if isinstance(line, str) else None, approval if isinstance(approval, bytes) else None
             )
 
         def write(self, command: Sequence[str]) -> None:

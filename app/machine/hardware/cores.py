@@ -19,10 +19,7 @@ from backends.worker.quota import quota_cores
 LINUX = Path("/sys/devices/system/cpu")
 FAST = 0.7  # of the fastest core's speed: slower ones let the others wait at the end of each layer
 FREQUENCY = Path("cpufreq/cpuinfo_max_freq")
-SIBLINGS = (
-    Path("topology/core_cpus_list"),
-    Path("topology/thread_siblings_list"),
-)  # new name, old name
+SIBLINGS = (Path("topology/core_cpus_list"), Path("topology/thread_siblings_list"))  # new name, old name
 CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
 
 
@@ -65,10 +62,7 @@ def fast() -> Cores:
 def on_linux(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
     """By the kernel's files: the capacity of each core, or its highest frequency, and who shares it."""
     places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
-    for file in (
-        Path("cpu_capacity"),
-        FREQUENCY,
-    ):  # the first is exact where a kernel has it and cores differ
+    for file in (Path("cpu_capacity"), FREQUENCY):  # the first is exact where a kernel has it and cores differ
         speeds = {cpu: _number(place / file) for cpu, place in places.items()}
         if len(set(speeds.values())) > 1:
             break

@@ -104,8 +104,6 @@ if sys.platform == "win32":
         try:
             with winreg.OpenKey(adapters, number) as key:
                 own_bytes = int(winreg.QueryValueEx(key, "HardwareInformation.qwMemorySize")[0])
-                return (
-                    str(winreg.QueryValueEx(key, "DriverDesc")[0]) if own_bytes >= OWN_BYTES else ""
-                )
+                return str(winreg.QueryValueEx(key, "DriverDesc")[0]) if own_bytes >= OWN_BYTES else ""
         except OSError:
             return ""

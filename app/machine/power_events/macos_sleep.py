@@ -20,11 +20,7 @@ log = logging.getLogger(__name__)
 # IOKit/IOMessage.h: iokit_common_msg(x) is sys_iokit, 0x38 << 26, with x
 CAN_SLEEP, WILL_SLEEP = 0xE0000270, 0xE0000280  # kIOMessageCanSystemSleep, …SystemWillSleep
 WILL_POWER_ON, HAS_POWERED_ON = 0xE0000320, 0xE0000300  # of some wakings only the first is said
-MEANS = {
-    WILL_SLEEP: Going.SLEEPS,
-    WILL_POWER_ON: Going.STAYS,
-    HAS_POWERED_ON: Going.STAYS,
-}
+MEANS = {WILL_SLEEP: Going.SLEEPS, WILL_POWER_ON: Going.STAYS, HAS_POWERED_ON: Going.STAYS}
 ANSWERED = frozenset((CAN_SLEEP, WILL_SLEEP))  # else the system waits for half a minute
 WAITS_SECONDS = 4.5  # app/node/lending/lending_policy.py takes no longer
 NOTHING_TO_RUN = 1  # kCFRunLoopRunFinished, CoreFoundation/CFRunLoop.h
@@ -45,9 +41,7 @@ class RootPower:
         self._heard, self._iokit, self._core, self._mode = heard, iokit, core, mode
         self._called = CALLED(self._said)  # kept here for as long as IOKit may call it
         self._port, self._notifier = c_void_p(), c_uint32()
-        self._root: int = iokit.IORegisterForSystemPower(
-            None, byref(self._port), self._called, byref(self._notifier)
-        )
+        self._root: int = iokit.IORegisterForSystemPower(None, byref(self._port), self._called, byref(self._notifier))
         if not self._root:
             raise OSError("IORegisterForSystemPower was refused")
         self._loop: int | None = core.CFRunLoopGetCurrent()
@@ -77,11 +71,7 @@ def _declare(iokit: Any, core: Any) -> None:
     port = mode = source = c_void_p
     root = notifier = c_uint32  # mach ports
     for function, result, given in (
-        (
-            iokit.IORegisterForSystemPower,
-            root,
-            (c_void_p, POINTER(port), CALLED, POINTER(notifier)),
-        ),
+        (iokit.IORegisterForSystemPower, root, (c_void_p, POINTER(port), CALLED, POINTER(notifier))),
         (iokit.IODeregisterForSystemPower, c_int32, (POINTER(notifier),)),
         (iokit.IOAllowPowerChange, c_int32, (root, c_ssize_t)),
         (iokit.IOServiceClose, c_int32, (root,)),

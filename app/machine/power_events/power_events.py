@@ -17,11 +17,7 @@ from app.machine.power_events.power_event import Going, Tell
 
 log = logging.getLogger(__name__)
 
-LOGIND, MANAGER, PATH = (
-    "org.freedesktop.login1",
-    "org.freedesktop.login1.Manager",
-    "/org/freedesktop/login1",
-)
+LOGIND, MANAGER, PATH = ("org.freedesktop.login1", "org.freedesktop.login1.Manager", "/org/freedesktop/login1")
 DELAY = (
     "systemd-inhibit",
     "--what=sleep:shutdown",

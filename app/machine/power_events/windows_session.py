@@ -20,18 +20,12 @@ else:  # only played there
     FUNCTION, LIBRARY = ctypes.CFUNCTYPE, ctypes.CDLL
 
 CLASS = "PoolhouseSession"
-CLOSE, QUERY_END, END = (
-    0x0010,
-    0x0011,
-    0x0016,
-)  # WM_CLOSE, WM_QUERYENDSESSION, WM_ENDSESSION: winuser.h
+CLOSE, QUERY_END, END = (0x0010, 0x0011, 0x0016)  # WM_CLOSE, WM_QUERYENDSESSION, WM_ENDSESSION: winuser.h
 ALL_INPUT, REMOVE = 0x04FF, 0x0001  # QS_ALLINPUT, PM_REMOVE: winuser.h
 WAIT_FAILED = 0xFFFFFFFF  # winbase.h
 # SetProcessShutdownParameters: the first that is asked, before our own workers (0x280), and no dialog about us
 ASKED_FIRST, NO_RETRY = 0x300, 0x1
-END_WAITS_SECONDS = (
-    4.5  # who does not answer in five is ended; app/node/lending/lending_policy.py takes no longer
-)
+END_WAITS_SECONDS = 4.5  # who does not answer in five is ended; app/node/lending/lending_policy.py takes no longer
 
 WNDPROC = FUNCTION(c_ssize_t, wintypes.HWND, wintypes.UINT, wintypes.WPARAM, wintypes.LPARAM)
 
@@ -107,11 +101,7 @@ def _declare(user32: Any, kernel32: Any) -> None:
     place = (c_int, c_int, c_int, c_int)
     for function, result, given in (
         (user32.RegisterClassW, atom, (POINTER(WindowClass),)),
-        (
-            user32.CreateWindowExW,
-            handle,
-            (dword, text, text, dword, *place, handle, handle, handle, c_void_p),
-        ),
+        (user32.CreateWindowExW, handle, (dword, text, text, dword, *place, handle, handle, handle, c_void_p)),
         (user32.DefWindowProcW, c_ssize_t, message),
         (user32.MsgWaitForMultipleObjects, dword, (dword, c_void_p, flag, dword, dword)),
         (user32.PeekMessageW, flag, (POINTER(wintypes.MSG), handle, uint, uint, uint)),

@@ -15,12 +15,7 @@ from typing import Any
 
 from app.machine.power_events.event_callbacks import Heard, Source, hear
 from app.machine.power_events.power_event import Going, Tell
-from app.machine.power_events.windows_session import (
-    END_WAITS_SECONDS,
-    FUNCTION,
-    LIBRARY,
-    SessionWindow,
-)
+from app.machine.power_events.windows_session import END_WAITS_SECONDS, FUNCTION, LIBRARY, SessionWindow
 
 log = logging.getLogger(__name__)
 

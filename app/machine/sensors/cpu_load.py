@@ -28,11 +28,7 @@ class OthersCores:
         """Seconds that others have computed so far, and when."""
         every = psutil.cpu_times()
         # those of guests are counted among the user's, too
-        busy_s = (
-            every.user
-            + every.system
-            + sum(getattr(every, k, 0.0) for k in ("nice", "irq", "softirq"))
-        )
+        busy_s = every.user + every.system + sum(getattr(every, k, 0.0) for k in ("nice", "irq", "softirq"))
         return busy_s - sum(map(_used_s, self._ours)), time.monotonic()
 
 

@@ -41,9 +41,7 @@ class Game:
     program: str
 
 
-def installed(
-    menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None
-) -> list[Game]:
+def installed(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
     """By name. menus: folders of entries; steams: folders of Steam; None: where this system has them."""
     found: dict[str, Game] = {}
     home = Path.home()
@@ -61,11 +59,7 @@ def _menus(home: Path) -> list[Path]:
     if sys.platform != "linux":
         return []
     shared = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
-    places = [
-        home / ".local/share",
-        *map(Path, shared.split(":")),
-        Path("/var/lib/flatpak/exports/share"),
-    ]
+    places = [home / ".local/share", *map(Path, shared.split(":")), Path("/var/lib/flatpak/exports/share")]
     return [place / "applications" for place in places]
 
 
@@ -104,9 +98,7 @@ def _started(command: str) -> str:
 
 
 def _of_steam(folders: Iterable[Path]) -> Iterator[Game]:
-    libraries = dict.fromkeys(
-        library.resolve() for steam in folders for library in (steam, *_libraries(steam))
-    )
+    libraries = dict.fromkeys(library.resolve() for steam in folders for library in (steam, *_libraries(steam)))
     for library in libraries:
         apps = library / "steamapps"
         for manifest in sorted(_files(apps, "appmanifest_*.acf")):

@@ -57,9 +57,7 @@ class KnownPlaces:
         if now >= self._hosts_until_seconds:
             self._hosts_until_seconds = now + HOSTS_SECONDS
             self._hosts = frozenset(
-                plain_host(place.host.partition("%")[0])
-                for machine in self._members()
-                for place in self._met(machine)
+                plain_host(place.host.partition("%")[0]) for machine in self._members() for place in self._met(machine)
             )
         return host.partition("%")[0] in self._hosts
 
@@ -82,17 +80,13 @@ class KnownPlaces:
         self._told = {machine: at for machine, at in self._told.items() if machine in members}
         self._hint(named)
 
-    async def introduce(
-        self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell
-    ) -> None:
+    async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], tell: Tell) -> None:
         """Tell the newly linked where the others were really met, and the others where it is."""
         others = [machine for machine in self._members() if machine != newcomer]
         await tell(self._to_tell(up, others), [newcomer])
         await tell(self._to_tell(up, [newcomer]), others)
 
-    def _to_tell(
-        self, up: Mapping[MachineId, PeerLink], machines: Iterable[MachineId]
-    ) -> Whereabouts:
+    def _to_tell(self, up: Mapping[MachineId, PeerLink], machines: Iterable[MachineId]) -> Whereabouts:
         places: dict[str, list[str]] = {}
         for machine in list(machines)[:MOST_TOLD_MACHINES]:
             met = self._met(machine)

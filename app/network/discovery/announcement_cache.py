@@ -11,26 +11,10 @@ import ipaddress
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from zeroconf import (
-    DNSAddress,
-    DNSPointer,
-    DNSService,
-    DNSText,
-    RecordUpdate,
-    RecordUpdateListener,
-    Zeroconf,
-)
+from zeroconf import DNSAddress, DNSPointer, DNSService, DNSText, RecordUpdate, RecordUpdateListener, Zeroconf
 
 from app.core.household.household import MOST_STRANGERS, Gone, Seen
-from app.network.discovery.announcement import (
-    MOST_ADDRESSES,
-    SERVICE,
-    Said,
-    believable,
-    id_of,
-    read,
-    server_of,
-)
+from app.network.discovery.announcement import MOST_ADDRESSES, SERVICE, Said, believable, id_of, read, server_of
 
 FORGOTTEN_SECONDS = 120.0  # as long as a host's records live: RFC 6762 10
 NEW_STRANGERS, NEW_STRANGERS_A_SECOND = 32, 4.0
@@ -56,12 +40,7 @@ class Hearing(RecordUpdateListener):
     """Collects what zeroconf receives. `news` is called when `take` may have something to give."""
 
     def __init__(
-        self,
-        me: str,
-        port: int,
-        is_member: Callable[[str], bool],
-        clock: Callable[[], float],
-        news: Callable[[], None],
+        self, me: str, port: int, is_member: Callable[[str], bool], clock: Callable[[], float], news: Callable[[], None]
     ) -> None:
         self._me, self._port, self._is_member = me, port, is_member
         self._clock, self._news = clock, news
@@ -233,16 +212,7 @@ def _seen(id16: str, one: _Heard, ours: Sequence[str]) -> Seen | None:
     if one.said is None or not addresses:
         return None
     said = one.said
-    return Seen(
-        id16,
-        addresses,
-        one.port,
-        said.protocol,
-        said.name,
-        said.pairing_port,
-        said.system,
-        said.device,
-    )
+    return Seen(id16, addresses, one.port, said.protocol, said.name, said.pairing_port, said.system, said.device)
 
 
 def _text(record: DNSAddress) -> str:

@@ -76,9 +76,7 @@ class Discovery:
         self.hearing.use(self._addresses)
         self._news.set()
 
-    def window(
-        self, name: str | None, pairing_port: int | None, system: str = "", device: str = ""
-    ) -> None:
+    def window(self, name: str | None, pairing_port: int | None, system: str = "", device: str = "") -> None:
         """A pairing window is open as `name`, or closed (None): only then is the name announced, with what
         this machine is."""
         self._said = Said(PROTOCOL, name, pairing_port, system or None, device or None)
@@ -165,9 +163,7 @@ class Discovery:
         self._zeroconf.zeroconf.async_add_listener(self.hearing, None)
         # RFC 6762 8.1 would have us ask for 750 ms whether the name is free; it is a hash of a key.
         # A second machine with it is noticed by its addresses (hearing.py).
-        sent = await self._zeroconf.async_register_service(
-            self._info(), cooperating_responders=True
-        )
+        sent = await self._zeroconf.async_register_service(self._info(), cooperating_responders=True)
         tasks.create_task(self._sent(sent), name="announce")
         self._failure, self._tried_seconds = None, float("-inf")
         self._expect_answers()

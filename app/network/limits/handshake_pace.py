@@ -26,9 +26,7 @@ class _Bucket:
 class HandshakePace:
     """The pace of handshakes at one port. `expects` tells whether a member was met at a host."""
 
-    def __init__(
-        self, expects: Callable[[str], bool], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, expects: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._expects, self._clock = expects, clock
         self._buckets: dict[str, _Bucket] = {}
 

@@ -20,9 +20,7 @@ class LinkPace:
     """No limit until `limit`. Waiting is done here, once for each slice."""
 
     def __init__(
-        self,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
         self._clock, self._sleep = clock, sleep
         self._out: Bucket | None = None

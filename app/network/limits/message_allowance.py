@@ -53,11 +53,7 @@ class _Bucket:
 class Allowance:
     """The allowance of one machine. `bars` is called when it has taken more."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.monotonic,
-        bars: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, bars: Callable[[], None] = lambda: None) -> None:
         self._clock, self._bars = clock, bars
         self._buckets = {kind: _Bucket(kind.burst, clock()) for kind in Kind}
         self._barred_until = -math.inf

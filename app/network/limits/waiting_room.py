@@ -150,10 +150,7 @@ class Entrance:
         self._tasks: dict[socket.socket, asyncio.Task[None]] = {}
 
     def came(
-        self,
-        sock: socket.socket,
-        host: str,
-        start: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]],
+        self, sock: socket.socket, host: str, start: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     ) -> None:
         """A connection was accepted. `start` makes the task that carries it."""
         gone = self.room.enter(sock, host)

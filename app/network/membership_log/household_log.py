@@ -21,25 +21,10 @@ from app.core.household.membership import (
     next_turn,
     removed_machines,
 )
-from app.core.household.operations import (
-    Add,
-    Operation,
-    OperationId,
-    Remove,
-    Rename,
-    Role,
-    SetRoles,
-    encode,
-)
+from app.core.household.operations import Add, Operation, OperationId, Remove, Rename, Role, SetRoles, encode
 from app.core.ids import MachineId
 from app.network.identity import Identity, is_fit, verify
-from app.network.membership_log.log_store import (
-    ADDRESSES_OF_ONE_MACHINE,
-    LogStore,
-    found,
-    readable,
-    signed,
-)
+from app.network.membership_log.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, found, readable, signed
 from app.network.pairing.pairing_window import JoinResult
 from app.network.sockets import Address
 
@@ -134,9 +119,7 @@ class LogKeeper:
             n_false = len(merged.false) + len(merged.unfit) + n_none
             return Heard(merged.new, n_false, n_outside)
 
-    async def remove(
-        self, machine: MachineId, kept: Sequence[OperationId]
-    ) -> tuple[Operation, ...]:
+    async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> tuple[Operation, ...]:
         """Sign the removal of `machine`. Of its own `add`s only `kept` go on counting. Raises Refused.
 
         Names and roles that it gave to others stay as they are: this machine gives them now. Where they have no room
@@ -167,9 +150,7 @@ class LogKeeper:
             turn = next_turn(log, machine)
             operations.append(signed(self._me, SetRoles(log.household, machine, turn, plain)))
         wanted = frozenset(roles)
-        return await self._change(
-            operations, lambda after: machine in after and after[machine].roles == wanted
-        )
+        return await self._change(operations, lambda after: machine in after and after[machine].roles == wanted)
 
     async def rename(self, machine: MachineId, name: str) -> tuple[Operation, ...]:
         """What `machine` shall call itself; the line that says so. Raises Refused."""
@@ -177,19 +158,13 @@ class LogKeeper:
         wanted = clean_name(name)
         body = Rename(log.household, machine, next_turn(log, machine), wanted)
         return await self._change(
-            [signed(self._me, body)],
-            lambda after: machine in after and after[machine].name == wanted,
+            [signed(self._me, body)], lambda after: machine in after and after[machine].name == wanted
         )
 
     # a newcomer, seen from the member with the window
 
     def try_out(
-        self,
-        machine: MachineId,
-        der: bytes,
-        name: str,
-        roles: Sequence[Role],
-        called: Iterable[str] = (),
+        self, machine: MachineId, der: bytes, name: str, roles: Sequence[Role], called: Iterable[str] = ()
     ) -> Log:
         """Let `machine` in for its first link; the log it gets. Raises Refused.
 
@@ -320,9 +295,7 @@ class LogKeeper:
         return Refused("household_full_here", name=self._confirmed[first].name)
 
     async def _change(
-        self,
-        operations: Sequence[Operation],
-        is_done: Callable[[Mapping[MachineId, Member]], bool],
+        self, operations: Sequence[Operation], is_done: Callable[[Mapping[MachineId, Member]], bool]
     ) -> tuple[Operation, ...]:
         """This machine's own change: one that the disk does not take has never been, and can be tried again.
 

@@ -30,17 +30,7 @@ from app.core.household.machine_names import clean_name
 from app.core.household.operations import MAX_DER_BYTES, MAX_OPERATION_BYTES
 from app.core.ids import MachineId
 from app.network.identity import BadCertificate, Identity, check_profile, verify
-from app.network.messages import (
-    MAX_DEPTH,
-    PROTOCOL,
-    BadMessage,
-    Code,
-    Facts,
-    Id,
-    Name,
-    is_deep,
-    speak_together,
-)
+from app.network.messages import MAX_DEPTH, PROTOCOL, BadMessage, Code, Facts, Id, Name, is_deep, speak_together
 from app.network.tls import fingerprint
 
 CONTEXT = b"poolhouse pair 1"
@@ -57,9 +47,7 @@ class WrongProof(Exception):
     """The other side does not know the code, or somebody stands between."""
 
 
-class _Pair(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True
-):
+class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
     pass
 
 
@@ -122,16 +110,7 @@ class PairRefuse(_Pair, frozen=True, tag="pair_refuse"):
     facts: Facts = {}
 
 
-PairMessage = (
-    PairHello
-    | PairAnswer
-    | PairProof
-    | PairConfirm
-    | PairSigned
-    | PairWelcome
-    | PairOperation
-    | PairRefuse
-)
+PairMessage = PairHello | PairAnswer | PairProof | PairConfirm | PairSigned | PairWelcome | PairOperation | PairRefuse
 _DECODER: msgspec.json.Decoder[PairMessage] = msgspec.json.Decoder(PairMessage)
 
 
@@ -153,21 +132,14 @@ def decode(raw: bytes) -> PairMessage:
 class Newcomer:
     """Side A. Its methods are called once each, in the order they stand here."""
 
-    def __init__(
-        self, code: str, me: Identity, name: str, build: str, server_der: bytes, nonce: bytes
-    ) -> None:
+    def __init__(self, code: str, me: Identity, name: str, build: str, server_der: bytes, nonce: bytes) -> None:
         """`server_der`: the certificate seen in TLS. Raises BadCertificate."""
         check_profile(server_der)
         self._me, self._server_der = me, server_der
         ids = _ids(me.der, server_der)
         self._spake = spake2.SPAKE2_A(code.encode("ascii"), idA=ids[0], idB=ids[1])
         self._hello = PairHello(
-            version=PROTOCOL,
-            build=build,
-            der=me.der,
-            name=clean_name(name),
-            nonce=nonce,
-            spake=self._spake.start(),
+            version=PROTOCOL, build=build, der=me.der, name=clean_name(name), nonce=nonce, spake=self._spake.start()
         )
         self._keys: _Keys | None = None
 

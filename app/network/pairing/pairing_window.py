@@ -46,13 +46,7 @@ from app.network.pairing.code_exchange import (
     encode,
 )
 from app.network.sockets import Address, accepted, tune
-from app.network.tls import (
-    fingerprint,
-    let_go,
-    pairing_client_context,
-    pairing_server_context,
-    peer_der,
-)
+from app.network.tls import fingerprint, let_go, pairing_client_context, pairing_server_context, peer_der
 
 # Messages of a pairing attempt on one TLS connection: four bytes of length, then JSON.
 
@@ -140,9 +134,7 @@ class PairWire:
 
 TICK_SECONDS = 0.2
 CALLERS, CALLERS_OF_ONE_NETWORK = 32, 16  # at a time, without a proof
-GREETING_SECONDS = (
-    5.0  # for all of it up to the proof: whoever is told the code has typed it already
-)
+GREETING_SECONDS = 5.0  # for all of it up to the proof: whoever is told the code has typed it already
 ANSWER_SECONDS = 0.05  # between two answers to greetings: each costs us some milliseconds
 CALMING_SECONDS = 0.2  # after a failed attempt
 
@@ -304,9 +296,7 @@ class PairingWindow:
                 await asyncio.sleep(TICK_SECONDS)
                 continue
             self._entrance.came(sock, host, start)
-            await asyncio.sleep(
-                0
-            )  # of many at once, each is heard before the next one takes its place
+            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
 
     async def _call(self, sock: socket.socket, _: str) -> None:
         try:
@@ -353,9 +343,7 @@ class PairingWindow:
 
     async def _hear(self, wire: PairWire, keeper: Doorkeeper, proof: PairProof) -> None:
         """One at a time: its proof is checked, and when it is good nobody else is heard any more."""
-        if pairing.Check() not in self._apply(
-            pairing.Tried(self._clock())
-        ):  # counted, then checked
+        if pairing.Check() not in self._apply(pairing.Tried(self._clock())):  # counted, then checked
             await wire.refuse(self._why_not())
             return
         commands: tuple[pairing.Command, ...] = ()
@@ -380,9 +368,7 @@ class PairingWindow:
             return self._state.why or Reason("pairing_cancelled")
         return Reason("pairing_busy")
 
-    async def _refuse(
-        self, wire: PairWire, commands: tuple[pairing.Command, ...], why: Reason | None = None
-    ) -> None:
+    async def _refuse(self, wire: PairWire, commands: tuple[pairing.Command, ...], why: Reason | None = None) -> None:
         drops = [command.why for command in commands if isinstance(command, pairing.Drop)]
         await wire.refuse(why or (drops[0] if drops else pairing.UNFINISHED))
         await asyncio.sleep(CALMING_SECONDS)
@@ -405,9 +391,7 @@ class PairingWindow:
         self._must(pairing.Signed(machine, self._clock()), pairing.Admit)
         granted = self._admission.admit(machine, der, name)
         welcome = PairWelcome(
-            household=granted.household,
-            peer_port=self._admission.peer_port(),
-            operations=len(granted.operations),
+            household=granted.household, peer_port=self._admission.peer_port(), operations=len(granted.operations)
         )
         await wire.send(welcome)
         for operation in granted.operations:

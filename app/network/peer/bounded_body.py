@@ -10,9 +10,7 @@ from typing import Protocol
 MAX_MANIFEST_BYTES = 16 << 20
 ANSWER_BYTES = 16 << 20  # the missing pieces of a big model are a long list
 STALL_SECONDS = 9.5  # without a single byte; told and closed within ten
-START_SECONDS = (
-    30.0  # for the first 64 KiB, each byte of which earns its part of what goes beyond a stall
-)
+START_SECONDS = 30.0  # for the first 64 KiB, each byte of which earns its part of what goes beyond a stall
 START_BYTES = 64 << 10
 MIN_BYTES_PER_SECOND = 16 << 10
 CHUNK_BYTES = 1 << 20
@@ -32,9 +30,7 @@ class Source(Protocol):
     async def readany(self) -> bytes: ...
 
 
-async def pieces_of(
-    source: Source, clock: Callable[[], float] = time.monotonic
-) -> AsyncGenerator[bytes, None]:
+async def pieces_of(source: Source, clock: Callable[[], float] = time.monotonic) -> AsyncGenerator[bytes, None]:
     """The bytes as they come. Raises TooSlow. Only the sender's time counts, not the reader's."""
     received, waited_seconds = 0, 0.0
     while True:

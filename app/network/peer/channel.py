@@ -38,9 +38,7 @@ class FrameChannel(Protocol):
 class WebSocketChannel(FrameChannel):
     """Frames as binary WebSocket messages; either side of the connection."""
 
-    def __init__(
-        self, socket: web.WebSocketResponse | aiohttp.ClientWebSocketResponse, peer_name: str
-    ) -> None:
+    def __init__(self, socket: web.WebSocketResponse | aiohttp.ClientWebSocketResponse, peer_name: str) -> None:
         self._socket = socket
         self._peer_name = peer_name
         self._over = False

@@ -15,9 +15,7 @@ from app.network.peer.peer_client import explained
 from app.network.sockets import Address
 
 LOOK_SECONDS = 0.5  # between looks whether the host is still there
-END_SECONDS = (
-    0.25  # the end of an answer comes so soon after its last part, or its connection is not kept
-)
+END_SECONDS = 0.25  # the end of an answer comes so soon after its last part, or its connection is not kept
 
 
 class GuestClient:
@@ -68,15 +66,11 @@ class GuestClient:
                 return
             yield chunk
 
-    async def _begun(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> aiohttp.ClientResponse:
+    async def _begun(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         """A host may be long about an answer that comes as one piece: only its link says that it is gone."""
         url = f"https://{self._address}{self._below}{path}"
         async with asyncio.TaskGroup() as group:
-            asking = group.create_task(
-                _settled(self._session, method, url, body, headers), name="ask a host"
-            )
+            asking = group.create_task(_settled(self._session, method, url, body, headers), name="ask a host")
             over = group.create_task(self._ended.wait(), name="a host is gone")
             await asyncio.wait({asking, over}, return_when=asyncio.FIRST_COMPLETED)
             asking.cancel()
@@ -90,17 +84,11 @@ class GuestClient:
 
 
 async def _settled(
-    session: Callable[[], aiohttp.ClientSession],
-    method: str,
-    url: str,
-    body: bytes,
-    headers: Mapping[str, str],
+    session: Callable[[], aiohttp.ClientSession], method: str, url: str, body: bytes, headers: Mapping[str, str]
 ) -> aiohttp.ClientResponse | Exception:
     """An error as a value: a TaskGroup would wrap it."""
     try:
-        return await session().request(
-            method, url, data=body or None, headers=headers, allow_redirects=False
-        )
+        return await session().request(method, url, data=body or None, headers=headers, allow_redirects=False)
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
         return error
 

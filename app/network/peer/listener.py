@@ -29,13 +29,7 @@ from app.network.limits.handshake_pace import HandshakePace
 from app.network.limits.link_pace import LinkPace, PacedChannel
 from app.network.limits.waiting_room import Entrance, WaitingRoom
 from app.network.messages import MAX_MESSAGE_BYTES
-from app.network.peer.bounded_body import (
-    ANSWER_BYTES,
-    MAX_MANIFEST_BYTES,
-    TooSlow,
-    pieces_of,
-    whole_body,
-)
+from app.network.peer.bounded_body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
 from app.network.peer.channel import FrameChannel, WebSocketChannel
 from app.network.peer.frame_stream import LEAVE, FrameStream
 from app.network.probe.probe import MAX_PROBE_BYTES, PROBE_PATH
@@ -49,10 +43,7 @@ CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
 LEAVE_SECONDS = 2.0
 
-FOR_ALL_ROLES = (
-    "/control",
-    f"/{PROBE_PATH}",
-)  # the rest is for hosts, and below GUEST_PATH for guests
+FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # the rest is for hosts, and below GUEST_PATH for guests
 GUEST_PATH = "/guest"
 MODELS_PATH = "/models"  # whole files, where the owner gives them
 
@@ -67,9 +58,7 @@ class StageHandlers(Protocol):
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         """A manifest (JSON, ≤ 16 MiB) comes; which pieces are missing goes back (JSON)."""
 
-    async def pieces(
-        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
-    ) -> bytes:
+    async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         """Tensor bytes come; read no more than was asked for. What became of them goes back."""
 
     def expects(self, member: Member, pipeline: PipelineId) -> None:
@@ -125,10 +114,7 @@ class Listener:
         self._handshakes, self._barred = HandshakePace(expects, clock), barred
         self._application = self._with_routes(rooms or {})
         self._runner = web.AppRunner(
-            self._application,
-            access_log=None,
-            keepalive_timeout=IDLE_SECONDS,
-            shutdown_timeout=CLOSE_SECONDS,
+            self._application, access_log=None, keepalive_timeout=IDLE_SECONDS, shutdown_timeout=CLOSE_SECONDS
         )
 
     def mount(self, path: str, room: web.Application) -> None:
@@ -167,9 +153,7 @@ class Listener:
     async def _accept_all(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             await self._accept(tasks)
-            await asyncio.sleep(
-                0
-            )  # of many at once, each is heard before the next one takes its place
+            await asyncio.sleep(0)  # of many at once, each is heard before the next one takes its place
 
     async def _accept(self, tasks: asyncio.TaskGroup) -> None:
         try:
@@ -197,11 +181,7 @@ class Listener:
         is_welcome = False
         try:
             transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-                server,
-                sock,
-                ssl=context,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
-                ssl_shutdown_timeout=CLOSE_SECONDS,
+                server, sock, ssl=context, ssl_handshake_timeout=HANDSHAKE_SECONDS, ssl_shutdown_timeout=CLOSE_SECONDS
             )
             connection = self._admit(transport)
             is_welcome = connection is not None and not self._barred(connection.machine)
@@ -261,9 +241,7 @@ class Listener:
 
     @web.middleware
     async def _guard(
-        self,
-        request: web.Request,
-        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         """Every request: a member now that has the right to it. Errors become JSON."""
         transport = request.transport

@@ -41,35 +41,23 @@ ANSWER_BYTES_PER_SECOND = 20e6  # the size of the layers, on a slow disk
 CLOSE_SECONDS = 1.0
 REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a closing connection
 CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
-GUEST_CONNECTIONS = (
-    40  # more than a host answers at once; with the others fewer than it lets one member have
-)
+GUEST_CONNECTIONS = 40  # more than a host answers at once; with the others fewer than it lets one member have
 
 
 class PinnedConnector(aiohttp.TCPConnector):
     """Checks the fingerprint on each connection, besides what the context checks."""
 
     def __init__(
-        self,
-        context: ssl.SSLContext,
-        peer: MachineId,
-        through: Through | None,
-        limit: int = CONNECTIONS,
+        self, context: ssl.SSLContext, peer: MachineId, through: Through | None, limit: int = CONNECTIONS
     ) -> None:
         super().__init__(
-            ssl=context,
-            limit=limit,
-            keepalive_timeout=REUSE_SECONDS,
-            socket_factory=partial(_socket, through),
+            ssl=context, limit=limit, keepalive_timeout=REUSE_SECONDS, socket_factory=partial(_socket, through)
         )
         self._peer = peer
         self.n_in_use = 0  # of its connections, those that are opened among them
 
     async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[aiohttp.tracing.Trace],
-        timeout: ClientTimeout,
+        self, req: aiohttp.ClientRequest, traces: list[aiohttp.tracing.Trace], timeout: ClientTimeout
     ) -> aiohttp.connector.Connection:
         self.n_in_use += 1
         try:
@@ -93,13 +81,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
     """Gives its connection back also when the other side cut it: aiohttp's own then keeps it."""
 
     def __init__(
-        self,
-        reader: Any,
-        writer: Any,
-        protocol: Any,
-        response: aiohttp.ClientResponse,
-        *rest: Any,
-        **more: Any,
+        self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any, **more: Any
     ) -> None:
         super().__init__(reader, writer, protocol, response, *rest, **more)
         self._answer = response
@@ -167,9 +149,7 @@ class PeerClient:
         if self._closed:
             raise RuntimeError("closed")
         if self._guest is None:
-            self._guests = PinnedConnector(
-                self._context, self.member.id, self.through, GUEST_CONNECTIONS
-            )
+            self._guests = PinnedConnector(self._context, self.member.id, self.through, GUEST_CONNECTIONS)
             self._guest = aiohttp.ClientSession(
                 connector=self._guests,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -215,9 +195,7 @@ class PeerClient:
         """
         return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body), total_bytes)
 
-    async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0
-    ) -> bytes:
+    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
         """Stream tensor bytes, best in chunks of 1 MiB; the peer's answer. Raises as above."""
         paced = self.pace.leaving(chunks)
         return await self._request("POST", f"stage/{pipeline.hex()}/pieces", paced, total_bytes)
@@ -344,10 +322,7 @@ def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
         kind = KINDS[told.kind]
     except (ValueError, KeyError):
         return Refused("peer_refused")
-    facts = {
-        key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact
-        for key, fact in told.facts.items()
-    }
+    facts = {key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact for key, fact in told.facts.items()}
     given = understood(Refuse(code=told.code, facts=facts))
     reason = (blame.of_who_asks if of_its_pool else blame.of_itself)(given, name)
     return kind(reason.code, **reason.facts)

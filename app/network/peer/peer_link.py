@@ -115,9 +115,7 @@ ROUND_TRIPS = 8
 WORK_FRESH_SECONDS = 2.0
 WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
 LEFT_SECONDS = 5.0  # between looks at paths that were left
-ROOM_SECONDS = (
-    2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
-)
+ROOM_SECONDS = 2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
 
 Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
 
@@ -267,9 +265,7 @@ class PeerLink:
                 raise
         return await self._client.offer_stage(pipeline, body, total_bytes)
 
-    async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0
-    ) -> bytes:
+    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
         """Stream tensor bytes, best in chunks of 1 MiB; the answer (JSON). Raises as above."""
         return await self._client.upload_pieces(pipeline, chunks, total_bytes)
 
@@ -321,11 +317,7 @@ class PeerLink:
             return False
         return True
 
-    async def run(
-        self,
-        owner: Owner,
-        heartbeat: Heartbeat,
-    ) -> None:
+    async def run(self, owner: Owner, heartbeat: Heartbeat) -> None:
         """Until the link ends; `ended` then says why. A handler still at work is cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:

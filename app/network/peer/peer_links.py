@@ -46,11 +46,7 @@ log = logging.getLogger(__name__)
 
 
 async def say_hello(
-    socket: Socket,
-    mine: Hello,
-    member: Member,
-    within_seconds: float = HELLO_SECONDS,
-    our_name: str = "",
+    socket: Socket, mine: Hello, member: Member, within_seconds: float = HELLO_SECONDS, our_name: str = ""
 ) -> HelloAck:
     """The dialling side: send HELLO, wait for HELLO_ACK. Raises Refused or Unreachable.
 
@@ -106,10 +102,7 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, str | int]
 def _of_us_two(facts: Mapping[str, Fact], ours: Collection[str], member: Member) -> dict[str, Fact]:
     """As another machine tells them, but nobody is named except it and us: it may lie."""
     known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
-    return {
-        key: known.get(name_key(str(fact)), member.name) if key in NAMING else fact
-        for key, fact in facts.items()
-    }
+    return {key: known.get(name_key(str(fact)), member.name) if key in NAMING else fact for key, fact in facts.items()}
 
 
 async def _first(socket: Socket, member: Member, within_seconds: float) -> Message:
@@ -132,19 +125,10 @@ OWN_CALL_SECONDS = 1.5  # how long a caller waits for our own call to it to get 
 PROOF_OF_LIFE_SECONDS = 1.5  # a living link is heard once a second
 REPLACED_SECONDS = 2.0
 # How long a machine that we call may take to make way for us, and then to answer.
-ACK_SECONDS = (
-    OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
-)
+ACK_SECONDS = OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
 ADDRESSES_TRIED = 8
 ANSWERED = frozenset(  # why a call failed where somebody is at home
-    {
-        "version_differs",
-        "peer_is_another",
-        "peer_refused",
-        "peer_refused_us",
-        "peer_hung_up",
-        "identity_copied",
-    }
+    {"version_differs", "peer_is_another", "peer_refused", "peer_refused_us", "peer_hung_up", "identity_copied"}
 )
 
 
@@ -265,9 +249,7 @@ class Links:
             client, socket = await self._race(member, tried, None)
         try:
             mine, us = self._owner.hello(), self._owner.members.get(self._me)
-            theirs = await say_hello(
-                socket, mine, member, ACK_SECONDS, us.name if us is not None else mine.name
-            )
+            theirs = await say_hello(socket, mine, member, ACK_SECONDS, us.name if us is not None else mine.name)
         except BaseException as error:
             await asyncio.shield(client.close())
             if isinstance(error, OSError | aiohttp.ClientError):
@@ -275,9 +257,7 @@ class Links:
             raise
         return self._made(socket, client, theirs, dialled=True)
 
-    def _made(
-        self, socket: Socket, client: PeerClient, theirs: Hello | HelloAck, *, dialled: bool
-    ) -> PeerLink:
+    def _made(self, socket: Socket, client: PeerClient, theirs: Hello | HelloAck, *, dialled: bool) -> PeerLink:
         member = client.member.id
         return PeerLink(
             socket,
@@ -411,9 +391,7 @@ class Links:
         addresses = self._owner.addresses(member.id)
         if not addresses or self.is_barred(member.id):
             return None
-        attempt = self._tasks.create_task(
-            self._quietly(member, addresses), name=f"dial {member.name}"
-        )
+        attempt = self._tasks.create_task(self._quietly(member, addresses), name=f"dial {member.name}")
         call.attempt = attempt
         try:
             await asyncio.wait({attempt})
@@ -485,9 +463,7 @@ class Links:
     ) -> tuple[PeerClient, aiohttp.ClientWebSocketResponse]:
         """The first address that opens; the others are closed again."""
         context = self._owner.dialling_context(member)
-        clients = [
-            PeerClient(member, address, context, through, self._pace) for address in addresses
-        ]
+        clients = [PeerClient(member, address, context, through, self._pace) for address in addresses]
         won: list[tuple[PeerClient, aiohttp.ClientWebSocketResponse]] = []
         errors: list[AppError] = []
 

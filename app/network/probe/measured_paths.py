@@ -76,9 +76,7 @@ def chosen(paths: Sequence[Path], present: Address) -> Path:
     return now
 
 
-def change_to(
-    network: Network, machine: MachineId, address: Address, through: Through | None = None
-) -> None:
+def change_to(network: Network, machine: MachineId, address: Address, through: Through | None = None) -> None:
     """Use this way for new data connections. Raises Busy during work, Unreachable without a link."""
     link = network.link(machine)
     if network.probes.is_barred:

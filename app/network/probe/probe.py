@@ -26,15 +26,7 @@ from app.core.household.link import End, LinkKind
 from app.core.household.membership import Member
 from app.core.ids import MachineId
 from app.network.peer.channel import FrameChannel
-from app.network.probe.throughput_test import (
-    CHUNK,
-    MOST_BYTES,
-    MOST_CHUNK_BYTES,
-    TOKEN_BYTES,
-    answer_to,
-    pour,
-    rate_of,
-)
+from app.network.probe.throughput_test import CHUNK, MOST_BYTES, MOST_CHUNK_BYTES, TOKEN_BYTES, answer_to, pour, rate_of
 
 ROUND_TRIPS, UNCOUNTED = 30, 3  # the first ones wake the radio and fill caches
 LEAST_ROUND_TRIPS, ROUND_TRIPS_SECONDS = 8, 0.8
@@ -108,12 +100,7 @@ def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
 class Probes:
     """All probes of one node: at most one at a time, none while `busy()` says that there is work."""
 
-    def __init__(
-        self,
-        busy: Callable[[], bool],
-        end_of: EndOf,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, busy: Callable[[], bool], end_of: EndOf, clock: Callable[[], float] = time.monotonic) -> None:
         self._busy, self._end_of, self._clock = busy, end_of, clock
         self._active = False
         self._poured = 0  # bytes sent by the probe that is served

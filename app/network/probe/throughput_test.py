@@ -30,10 +30,7 @@ START_SHARE = 0.3  # of the time: TCP is still growing, or a burst allowance is 
 SLICES = 9  # of the rest
 LEAST_OF_MEAN = 0.25  # of even a very uneven link's rate the median is more
 
-CHUNK, TOKEN = (
-    b"\x03",
-    b"\x04",
-)  # first byte of a message; app/network/probe/probe.py has the others
+CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; app/network/probe/probe.py has the others
 
 Samples = Sequence[tuple[float, int]]
 """Times in seconds, and bytes that had arrived by then; both only grow."""
@@ -96,9 +93,7 @@ class _Window:
 
 
 async def pour(
-    channel: FrameChannel,
-    receive: Callable[[], Awaitable[bytes]],
-    clock: Callable[[], float] = time.monotonic,
+    channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
 ) -> tuple[float | None, int]:
     """Send chunks within the limits; the rate (bytes/s) at which they arrived, and the bytes sent.
 
@@ -113,10 +108,7 @@ async def pour(
     while True:
         more = sent < MOST_BYTES and clock() - begun < MOST_SECONDS
         if more and sent - arrived < window.bytes:
-            token, size = (
-                secrets.token_bytes(TOKEN_BYTES),
-                min(window.chunk_bytes, MOST_BYTES - sent),
-            )
+            token, size = (secrets.token_bytes(TOKEN_BYTES), min(window.chunk_bytes, MOST_BYTES - sent))
             sent += size
             owed.append((token, sent, clock()))
             await channel.send(CHUNK + token + filler[:size])

@@ -17,9 +17,7 @@ from app.node.models.model_manager import ModelManager
 class AnswerRoutes:
     """POST at a key begins an answer and follows it, GET follows it again, DELETE stops it."""
 
-    def __init__(
-        self, hosting: ModelManager, guesting: Guesting, upstreams: Upstreams, kept: DetachedAnswers
-    ) -> None:
+    def __init__(self, hosting: ModelManager, guesting: Guesting, upstreams: Upstreams, kept: DetachedAnswers) -> None:
         self._hosting, self._guesting, self._upstreams = hosting, guesting, upstreams
         self._kept = kept
 

@@ -13,13 +13,7 @@ from app.core.planner.placement import Forecast
 from app.core.planner.plan import PlannedStage
 from app.core.reasons import in_words, with_reason, with_reasons
 from app.core.tools.reasoning import Thinking
-from app.inference.pipeline.completion import (
-    DEFAULT_MAX_TOKENS,
-    THOUGHT,
-    Delta,
-    GenerationRequest,
-    Summary,
-)
+from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary
 from app.inference.worker.tokenizer import local_time
 from app.node.control import requests as asked
 from app.node.snapshot import Json, stage_json
@@ -69,11 +63,7 @@ def by_another(named: str | None, model: str) -> str:
     """What is said first where another model answers than was named, or the Guide because none was; else empty."""
     if not named:
         return in_words("guide_answers") if model == GUIDE else ""
-    return (
-        ""
-        if named.casefold() == model.casefold()
-        else in_words("name_means", name=named, model=model)
-    )
+    return "" if named.casefold() == model.casefold() else in_words("name_means", name=named, model=model)
 
 
 async def kept_here(
@@ -106,9 +96,7 @@ def delta_json(delta: Delta) -> Json:
     return {"delta": told | {"likely": delta.likely} if delta.likely else told}
 
 
-def answer_json(
-    summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None
-) -> Json:
+def answer_json(summary: Summary, model: str, stages: Sequence[PlannedStage], expected: Forecast | None) -> Json:
     """The end of an answer, with all its figures beside what was forecast for just these tokens."""
     return {
         "text": summary.text,
@@ -130,9 +118,7 @@ def answer_json(
         "model": model,
         **with_reasons("notes", map(Reason, summary.notes)),
         "placement": [stage_json(stage) for stage in stages],
-        "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s}
-        if expected
-        else None,
+        "predicted": {"ttft_s": expected.ttft_s, "decode_tok_s": expected.decode_tok_s} if expected else None,
         "recoveries": len(summary.recoveries),
         "recovered": [
             {

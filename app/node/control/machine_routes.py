@@ -45,9 +45,7 @@ async def machine_json(hardware: Hardware, home: Home, of_models: ModelsFolders)
         "memory": {"total_bytes": memory.total_bytes, "free_bytes": memory.free_bytes},
         "disk": {"folder": str(models), "total_bytes": disk.total, "free_bytes": disk.free},
         "engines": [msgspec.to_builtins(engine) for engine in engines],
-        "unused_graphics": {"reason": said(unused), "cure": in_words("cure_graphics_unused")}
-        if unused
-        else None,
+        "unused_graphics": {"reason": said(unused), "cure": in_words("cure_graphics_unused")} if unused else None,
     }
 
 
@@ -77,9 +75,7 @@ async def choose(on: bool, home: Home) -> Json:
 class MachineRoutes:
     """Routes over this computer: what it has, its settings, its start at sign-in, the programs that run."""
 
-    def __init__(
-        self, home: Home, hardware: Hardware, folders: ModelsFolders, settings: OwnSettings
-    ) -> None:
+    def __init__(self, home: Home, hardware: Hardware, folders: ModelsFolders, settings: OwnSettings) -> None:
         self._home, self._hardware, self._folders = home, hardware, folders
         self._settings = settings
 

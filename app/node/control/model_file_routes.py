@@ -20,12 +20,7 @@ class ModelRoutes:
     """Routes over model files: those on the disk, where one would go, loading and unloading."""
 
     def __init__(
-        self,
-        models: Models,
-        hosting: ModelManager,
-        guesting: Guesting,
-        measuring: Measuring,
-        household: KnownHousehold,
+        self, models: Models, hosting: ModelManager, guesting: Guesting, measuring: Measuring, household: KnownHousehold
     ) -> None:
         self._models, self._hosting, self._guesting = models, hosting, guesting
         self._measuring, self._household = measuring, household
@@ -72,9 +67,7 @@ class ModelRoutes:
 
         async def work(report: Progress) -> Json:
             household = self._household
-            return await self._measuring.table(
-                order, BATCH_ROWS, household.now, household.me, report
-            )
+            return await self._measuring.table(order, BATCH_ROWS, household.now, household.me, report)
 
         return await stream(request, with_progress(work))
 

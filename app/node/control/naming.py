@@ -77,14 +77,10 @@ async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) ->
     if {"guest", "host"} <= set(roles):
         raise BadInput("roles_contradict", name=machine.name)
     member = await network.set_roles(machine.id, [Role(role) for role in roles])
-    return {
-        "machine": {"id": machine.id, "name": machine.name, "roles": sorted(map(str, member.roles))}
-    }
+    return {"machine": {"id": machine.id, "name": machine.name, "roles": sorted(map(str, member.roles))}}
 
 
-async def remove(
-    network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]
-) -> Json:
+async def remove(network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]) -> Json:
     """Remove `machine`. `added`: what becomes of the machines it brought in, `keep` or `remove`.
 
     Raises Refused when that is not said and there are any.

@@ -40,12 +40,7 @@ async def open_window(network: Network, role: str) -> Json:
             async with asyncio.timeout(LINKING_SECONDS):
                 await _settled(last)
     window = await network.open_pairing(ROLES[role])
-    return {
-        "code": window.code,
-        "address": str(window.address),
-        "seconds": WINDOW_SECONDS,
-        "tries": WINDOW_TRIES,
-    }
+    return {"code": window.code, "address": str(window.address), "seconds": WINDOW_SECONDS, "tries": WINDOW_TRIES}
 
 
 async def wait(network: Network, report: Callable[[Json], None]) -> Json:
@@ -73,11 +68,7 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 
 
 async def join(
-    network: Network,
-    ref: str,
-    code: str,
-    near: Iterable[Seen],
-    machines: Mapping[MachineId, Machine],
+    network: Network, ref: str, code: str, near: Iterable[Seen], machines: Mapping[MachineId, Machine]
 ) -> Json:
     """Join the household whose member shows `code`: at an address, or `near` under a name.
 
@@ -100,9 +91,7 @@ def _joined(network: Network, member: Member) -> Json:
     return {"machine": told, "guest": own is not None and own.is_guest}
 
 
-def _places(
-    ref: str, near: Iterable[Seen], machines: Mapping[MachineId, Machine], me: MachineId
-) -> list[Address]:
+def _places(ref: str, near: Iterable[Seen], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
     """Where to knock: at the machine nearby that is called `ref` or "", else at the address `ref`.
 
     Raises BadInput, and Refused for a machine of this household.
@@ -143,11 +132,7 @@ def window_json(window: PairingWindow | None) -> Json | None:
     """The open window, without its code: that is for the screen of whoever opened it."""
     if window is None or window.ended:
         return None
-    return {
-        "address": str(window.address),
-        "seconds_left": round(window.seconds_left),
-        "tries_left": window.tries_left,
-    }
+    return {"address": str(window.address), "seconds_left": round(window.seconds_left), "tries_left": window.tries_left}
 
 
 def json(window: PairingWindow | None) -> Json:
@@ -170,11 +155,7 @@ def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
     """The machine a person means by a name, an id, or its beginning. Raises BadInput."""
     alike = [machine for machine in machines.values() if same_name(machine.name, ref)]
     by_name = [machine for machine in alike if machine.name == ref] or alike
-    by_id = [
-        machine
-        for key, machine in machines.items()
-        if len(ref) >= MIN_PREFIX and key.startswith(ref)
-    ]
+    by_id = [machine for key, machine in machines.items() if len(ref) >= MIN_PREFIX and key.startswith(ref)]
     found = by_name or by_id
     if len(found) == 1:
         return found[0]

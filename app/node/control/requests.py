@@ -22,9 +22,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-AccessNames = Annotated[
-    list[Annotated[str, Meta(min_length=1, max_length=300)]], Meta(max_length=64)
-]
+AccessNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=300)]], Meta(max_length=64)]
 LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
@@ -192,9 +190,7 @@ class PlanModel(Request, frozen=True):
     users: Annotated[int, Meta(ge=1, le=64)] | None = None
     split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
     shape: Literal["one", "split", "replicas"] | None = None  # None: the best for so many users
-    measure: bool | None = (
-        None  # the machines first; None: a load does unless it was told the split
-    )
+    measure: bool | None = None  # the machines first; None: a load does unless it was told the split
     without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
     kv: KvType = KvType.F16
     # of hidden states on the wire; auto: f16, or q8 where that makes a request clearly shorter
@@ -285,9 +281,7 @@ class Ask(Request, frozen=True):
     raw: bool = False
     model: Name | None = None
     max_tokens: Count | None = None
-    stop: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)
-    ] = []
+    stop: Annotated[list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)] = []
     conversation: Name | None = None
     # when the chat began, in seconds since 1970: its template may name the date
     begun_at: Annotated[float, Meta(ge=0, le=1 << 35)] | None = None

@@ -70,9 +70,7 @@ def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
         return web.json_response(lending.all_json())
 
     async def change(request: web.Request) -> web.Response:
-        return web.json_response(
-            await lending.change(await asked.body(request, asked.ChangeLending))
-        )
+        return web.json_response(await lending.change(await asked.body(request, asked.ChangeLending)))
 
     async def pause(request: web.Request) -> web.Response:
         order = await asked.body(request, asked.PauseLending)
@@ -164,9 +162,7 @@ class Servers:
             node.journal.note,
         )
         kept = DetachedAnswers()
-        self.control = Control(
-            kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()]
-        )
+        self.control = Control(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
         node.network.mount(GUEST_PATH, self.api.for_guests())
         node.network.mount(MODELS_PATH, node.giving.application())
 
@@ -181,17 +177,11 @@ class Servers:
         await self.control.stop()
 
 
-def _routes(
-    node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], None]
-) -> list[web.RouteDef]:
+def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], None]) -> list[web.RouteDef]:
     """All of the control API."""
     home, network, household, hosting = node.home, node.network, node.household, node.hosting
-    doctor = Doctor(
-        home, network, household, node.finding, node.lending, node.links, hosting, node.busy
-    )
-    settings = OwnSettings(
-        home, node.options, node.choices, network, node.finding, node.shop.folders
-    )
+    doctor = Doctor(home, network, household, node.finding, node.lending, node.links, hosting, node.busy)
+    settings = OwnSettings(home, node.options, node.choices, network, node.finding, node.shop.folders)
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
     machines = HouseholdRoutes(network, household, node.naming, node.doubts, hosting.loaded)
     models = ModelRoutes(node.shop.models, hosting, node.guesting, node.measuring, household)

@@ -71,9 +71,7 @@ class Models:
 
         path = expanded(order.path).absolute()
         await self._known_to_the_engine(path)
-        entry = await in_thread(
-            lambda hashed: self._shelf.import_file(path, hashed, name=order.name, whole=True), tell
-        )
+        entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=order.name, whole=True), tell)
         self._changed()
         return {"model": await asyncio.to_thread(self._json, entry)}
 
@@ -102,11 +100,7 @@ class Models:
         of_file = await self._origins.forget(entry)
         freed = await asyncio.to_thread(self._removed, entry.name)
         self._changed()
-        return {
-            "removed": entry.name,
-            "freed_bytes": freed + (of_file or 0),
-            "file_deleted": of_file is not None,
-        }
+        return {"removed": entry.name, "freed_bytes": freed + (of_file or 0), "file_deleted": of_file is not None}
 
     def _removed(self, name: str) -> int:
         before = self._stages.used_bytes()

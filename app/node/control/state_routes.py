@@ -21,12 +21,7 @@ class StateRoutes:
     """`snapshot` makes the state as JSON; `stop` ends the node."""
 
     def __init__(
-        self,
-        snapshot: Callable[[], Json],
-        events: Events,
-        journal: Journal,
-        doctor: Doctor,
-        stop: Callable[[], None],
+        self, snapshot: Callable[[], Json], events: Events, journal: Journal, doctor: Doctor, stop: Callable[[], None]
     ) -> None:
         self._snapshot, self._events, self._journal = snapshot, events, journal
         self._doctor, self._stop = doctor, stop
@@ -55,9 +50,7 @@ class StateRoutes:
 
     async def machines(self, request: web.Request) -> web.Response:
         now = self._snapshot()
-        return web.json_response(
-            {key: list(now[key].values()) for key in ("machines", "strangers")}
-        )
+        return web.json_response({key: list(now[key].values()) for key in ("machines", "strangers")})
 
     async def doctor(self, request: web.Request) -> web.Response:
         whole = "whole" in request.query
@@ -72,9 +65,7 @@ class StateRoutes:
         return web.json_response({})
 
 
-async def with_heartbeat(
-    events: AsyncGenerator[Event, None],
-) -> AsyncGenerator[bytes, None]:
+async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[bytes, None]:
     """Server-sent events, with a comment line when nothing happens for a while."""
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(_next(events), name="next event")

@@ -41,9 +41,7 @@ class Book(Protocol):
     def link(self, machine: MachineId) -> Link | None: ...
 
 
-async def link_checks(
-    book: Book, linked: Iterable[tuple[MachineId, str]], busy: bool
-) -> list[Check]:
+async def link_checks(book: Book, linked: Iterable[tuple[MachineId, str]], busy: bool) -> list[Check]:
     """One for each machine that is connected, by id and name. `busy`: an answer runs, and goes first."""
     return [await _tested(book, machine, name, busy) for machine, name in list(linked)[:TESTED]]
 
@@ -78,9 +76,7 @@ def judged(machine: str, link: Link) -> Check:
     kinds = (link.kind, link.far_kind)
     wireless, through_vpn = LinkKind.WIFI in kinds, LinkKind.VPN in kinds
     cure = "cure_link_vpn" if through_vpn else "cure_link_wifi" if wireless else "cure_link_cable"
-    return Check(
-        "Link", None, in_words("check_link_slow", **facts), in_words(cure), "link_slow", machine
-    )
+    return Check("Link", None, in_words("check_link_slow", **facts), in_words(cure), "link_slow", machine)
 
 
 Json = dict[str, Any]

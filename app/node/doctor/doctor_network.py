@@ -79,9 +79,7 @@ def same_protocol(nearby: Iterable[int]) -> list[Check]:
     if not others:
         return []
     older = "cure_protocol_there" if max(others) < PROTOCOL else "cure_protocol_here"
-    return [
-        Check("Version", False, in_words("check_protocol"), in_words(older), "protocol_differs")
-    ]
+    return [Check("Version", False, in_words("check_protocol"), in_words(older), "protocol_differs")]
 
 
 def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
@@ -114,15 +112,10 @@ def from_outside(dialled: Sequence[bool]) -> Check:
     return Check("From outside", True, in_words("check_came_in"))
 
 
-async def outside(
-    links: Sequence[Linked], hears: Callable[[MachineId], bool | None]
-) -> list[Check]:
+async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | None]) -> list[Check]:
     """Whether others get in, and whether those that are linked hear each other's announcements."""
     async with asyncio.TaskGroup() as tasks:
-        asked = [
-            tasks.create_task(_asked(link, hears), name=f"ask {link.name}")
-            for link in links[:ASKED]
-        ]
+        asked = [tasks.create_task(_asked(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
     heard = [one.result() for one in asked]
     return [called_back([link.dialled for link in links], heard), *both_ways(heard)]
 
@@ -145,9 +138,7 @@ def called_back(dialled: Sequence[bool], heard: Iterable[Heard]) -> Check:
             return Check("From outside", True, cause, machine=one.name)
         if one.reached is False:  # of this computer, so no machine is named for the command
             cause = in_words("check_not_called_back", machine=one.name)
-            return Check(
-                "From outside", False, cause, in_words("cure_not_called_back"), "port_closed"
-            )
+            return Check("From outside", False, cause, in_words("cure_not_called_back"), "port_closed")
     return known
 
 
@@ -175,9 +166,7 @@ def _way(one: Heard) -> Check:
 def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
     """A VPN that is up may swallow what is meant for the home."""
     up = [
-        one.name
-        for one in every
-        if one.kind is LinkKind.VPN and one.is_up and one.addresses and one.name not in chosen
+        one.name for one in every if one.kind is LinkKind.VPN and one.is_up and one.addresses and one.name not in chosen
     ]
     if not up:
         return [Check("VPN", True, in_words("check_no_vpn"))]
@@ -187,15 +176,10 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
 
 def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
     """Networks that are inside this computer lead to no other one, and are left alone unless somebody chose them."""
-    inner = [
-        one.name for one in every if one.kind is LinkKind.VIRTUAL and one.is_up and one.addresses
-    ]
+    inner = [one.name for one in every if one.kind is LinkKind.VIRTUAL and one.is_up and one.addresses]
     if used := [name for name in inner if name in chosen]:
         names = ", ".join(used)
-        cause, cure = (
-            in_words("check_virtual_chosen", names=names),
-            in_words("cure_virtual", names=names),
-        )
+        cause, cure = (in_words("check_virtual_chosen", names=names), in_words("cure_virtual", names=names))
         return Check("Virtual", None, cause, cure, "virtual_chosen")
     if not inner:
         return Check("Virtual", True, in_words("check_no_virtual"))

@@ -46,9 +46,7 @@ class Fetch:
     async def run(self) -> Path:
         """The path of the whole model; of several files the first's. Raises AppError."""
         book, folder = self._ledger.book, self._ledger.book.folder_of(self._record)
-        await to_its_end(
-            lambda: book.ensure(folder)
-        )  # a disk that is away gets no folder in its place
+        await to_its_end(lambda: book.ensure(folder))  # a disk that is away gets no folder in its place
         if not self._record.parts:
             return await self._single()
         await self._ask_of_all()
@@ -93,25 +91,16 @@ class Fetch:
                 continue
             told = await self._told(self._asked(name))
             parts[number] = self._agreed(name, known, told)
-            await self._ledger.change(
-                self._id, parts=tuple(parts), revision=told.commit or self._record.revision
-            )
+            await self._ledger.change(self._id, parts=tuple(parts), revision=told.commit or self._record.revision)
         now, sha256 = self._record, joint_hash(part.sha256 for part in parts)
         total = sum(part.total_bytes or 0 for part in parts)
         if now.total_bytes not in (None, total):
             source = self._around.files.place.host
             raise Damaged(
-                "download_other_size",
-                file=now.file,
-                source=source,
-                found_bytes=total,
-                known_bytes=now.total_bytes or 0,
+                "download_other_size", file=now.file, source=source, found_bytes=total, known_bytes=now.total_bytes or 0
             )
         await self._ledger.change(
-            self._id,
-            total_bytes=total,
-            sha256=sha256,
-            hash_from=now.hash_from or ("server" if sha256 else None),
+            self._id, total_bytes=total, sha256=sha256, hash_from=now.hash_from or ("server" if sha256 else None)
         )
         self._ledger.check_room(self._record)
 
@@ -124,13 +113,7 @@ class Fetch:
             try:
                 with lookout.asking():
                     told = await self._around.files.told(asked, token)
-            except (
-                Unreachable,
-                Busy,
-                aiohttp.ClientError,
-                ConnectionError,
-                TimeoutError,
-            ) as error:
+            except (Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError) as error:
                 log.info("the question about %s broke: %s", asked.file, error)
                 if wait_s is None:
                     raise lookout.gave_up(error, tries) from error

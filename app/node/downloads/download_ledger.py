@@ -103,9 +103,7 @@ def download_json(record: Record, live: Live) -> Json:
         "revision": record.revision,
         "source": record.source,
         "machine": record.machine,
-        "state": (live.doing if live.doing != "nothing" else "waiting")
-        if going
-        else record.standing,
+        "state": (live.doing if live.doing != "nothing" else "waiting") if going else record.standing,
         "done_bytes": live.done_bytes if record.standing != "done" else record.total_bytes,
         "total_bytes": record.total_bytes,
         "bytes_per_s": speed,
@@ -208,8 +206,6 @@ class Ledger:
         others = sum(
             max(0, (one.total_bytes or 0) - self._live[one.id].done_bytes)
             for one in self._records.values()
-            if one.id != record.id
-            and one.standing == "going"
-            and self._live[one.id].doing != "checking"
+            if one.id != record.id and one.standing == "going" and self._live[one.id].doing != "checking"
         )
         return self._disk.free_bytes(folder) - others

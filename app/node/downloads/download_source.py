@@ -53,9 +53,7 @@ class Around:
     contacted: Callable[[], None] = lambda: None  # the hub is asked now
     member: Callable[[Record], Files] = no_members  # what a copy is read from
     is_near: Callable[[str], bool] = lambda _: False  # whether that machine is connected now
-    pin: Callable[[str, str], Awaitable[Pin | None]] = (
-        no_pin  # of a file, from anywhere in the household
-    )
+    pin: Callable[[str, str], Awaitable[Pin | None]] = no_pin  # of a file, from anywhere in the household
     keep_pin: Callable[[Pin], Awaitable[None]] = keep_no_pin
 
 

@@ -47,20 +47,13 @@ class Downloads:
     """Every download there is, until a person takes it off the list."""
 
     def __init__(
-        self,
-        places: Places,
-        shelf: Shelf,
-        around: Around,
-        disk: Disk | None = None,
-        waits: tuple[float, ...] = WAITS,
+        self, places: Places, shelf: Shelf, around: Around, disk: Disk | None = None, waits: tuple[float, ...] = WAITS
     ) -> None:
         self._disk, self._waits = disk or Disk(), waits
         self._list, self._shelf = Ledger(places, self._disk), shelf
         self.book = self._list.book
         self._around, self._changed = around, around.changed
-        self.arrived: Callable[[int], Awaitable[None]] = (
-            at_once  # as in app/catalog/transfers/file_transfer.py
-        )
+        self.arrived: Callable[[int], Awaitable[None]] = at_once  # as in app/catalog/transfers/file_transfer.py
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._hands = asyncio.Lock()  # what people ask is done one after another
@@ -101,12 +94,7 @@ class Downloads:
         return key if key in self._list else None
 
     async def start(
-        self,
-        repository: str,
-        file: str,
-        revision: str | None,
-        name: str | None,
-        copy: Copy | None = None,
+        self, repository: str, file: str, revision: str | None, name: str | None, copy: Copy | None = None
     ) -> Json:
         """Begin a download, or go on with the one there is; of a model in several files any names it.
 
@@ -200,9 +188,7 @@ class Downloads:
                 if record.standing == "going" and record.id not in self._tasks:
                     self._go(record.id)
 
-    async def try_again(
-        self, codes: Collection[str], folders: Collection[str] | None = None
-    ) -> None:
+    async def try_again(self, codes: Collection[str], folders: Collection[str] | None = None) -> None:
         """Those go on that failed for one of these reasons, if given because of one of these folders; one that
         cannot says why once more."""
         for record in self._list:
@@ -263,9 +249,7 @@ class Downloads:
         if self._holds:
             self._changed()
             return
-        self._tasks[download_id] = self._group.create_task(
-            self._carry_out(download_id), name=f"download {download_id}"
-        )
+        self._tasks[download_id] = self._group.create_task(self._carry_out(download_id), name=f"download {download_id}")
         self._changed()
 
     async def _halt(self, download_id: str) -> None:
@@ -309,9 +293,7 @@ class Downloads:
             self._changed()
 
         try:
-            entry = await in_thread(
-                lambda hashed: self._shelf.import_file(path, hashed, name=record.name), tell
-            )
+            entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=record.name), tell)
         except BadInput as error:
             if error.reason.code.startswith("gguf"):  # whole, and no model: of no use to anybody
                 with contextlib.suppress(AppError):  # what is wrong with it matters more
@@ -350,16 +332,10 @@ class Downloads:
     def _fetching(self, record: Record) -> Fetching:
         files = files_of(record, self._around, self._session)
         token = no_token if record.machine else self._around.token
-        return Fetching(
-            self._list, files, self._disk, token, self._changed, self._waits, self.arrived
-        )
+        return Fetching(self._list, files, self._disk, token, self._changed, self._waits, self.arrived)
 
     async def _fail(self, download_id: str, error: AppError) -> None:
-        failed: Json = {
-            "standing": "failed",
-            "code": error.reason.code,
-            "facts": dict(error.reason.facts),
-        }
+        failed: Json = {"standing": "failed", "code": error.reason.code, "facts": dict(error.reason.facts)}
         try:
             await self._list.change(download_id, **failed)
         except (AppError, OSError):  # a full disk: the sentence is shown though it is not kept

@@ -86,11 +86,7 @@ class ModelServer:
     def application(self) -> web.Application:
         made = web.Application()
         made.add_routes(
-            [
-                web.post("/held", self._held),
-                web.post("/pin", self._pinned),
-                web.get("/{sha256}/{number}", self._give),
-            ]
+            [web.post("/held", self._held), web.post("/pin", self._pinned), web.get("/{sha256}/{number}", self._give)]
         )
         return made
 

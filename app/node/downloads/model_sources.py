@@ -153,10 +153,7 @@ class ModelSources:
         """What comes with the app; nothing is asked of anybody."""
         known = await asyncio.to_thread(shipped)
         on_shelf = await asyncio.to_thread(self._by_hash)
-        return {
-            "made": known.made,
-            "models": [self._offer_json(offer, on_shelf) for offer in known.models],
-        }
+        return {"made": known.made, "models": [self._offer_json(offer, on_shelf) for offer in known.models]}
 
     async def search(self, text: str, limit: int) -> Json:
         """Repositories of the hub. Raises AppError."""
@@ -183,9 +180,7 @@ class ModelSources:
         if order.machine is not None:
             name = self._network.link(machine_id(order.machine)).name
             copy = Copy(order.machine, name, order.sha256)
-        return await self.downloads.start(
-            order.repository, order.file, order.revision, order.name, copy
-        )
+        return await self.downloads.start(order.repository, order.file, order.revision, order.name, copy)
 
     async def copies_of(self, order: asked.FindCopies) -> list[Json]:
         """The machines of the household that this very file can be copied from."""
@@ -216,8 +211,7 @@ class ModelSources:
         files = self._apps.files()
         taken = {Path(entry.path).resolve(): entry.name for entry in self.shelf.entries()}
         places = [
-            {"app": one.app, "folder": str(one.folder), "there": one.folder.is_dir()}
-            for one in self._apps.places
+            {"app": one.app, "folder": str(one.folder), "there": one.folder.is_dir()} for one in self._apps.places
         ]
         listed = [_other_json(one, taken.get(one.path.resolve())) for one in files]
         return {"files": listed, "looked_in": places}
@@ -348,13 +342,7 @@ def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
 
 def _found_json(found: Found, hub: Hub) -> Json:
     maker, _, name = found.repository.partition("/")
-    return {
-        **asdict(found),
-        "name": name,
-        "maker": maker,
-        "splits": found.splits,
-        "page": hub.page(found.repository),
-    }
+    return {**asdict(found), "name": name, "maker": maker, "splits": found.splits, "page": hub.page(found.repository)}
 
 
 def _other_json(other: Other, on_shelf: str | None) -> Json:

@@ -19,14 +19,7 @@ from app.core.errors import AppError, Busy, Reason
 from app.core.reasons import said
 from app.machine.models_settings import ModelsChoice
 from app.machine.settings import Choices
-from app.node.downloads.models_move import (
-    Around,
-    Move,
-    check_room,
-    existing,
-    same_disk,
-    sentence_of,
-)
+from app.node.downloads.models_move import Around, Move, check_room, existing, same_disk, sentence_of
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +27,7 @@ Json = dict[str, Any]
 LOOK_SECONDS = 2.0
 HANGS_SECONDS = 5.0  # a network drive that is gone may never answer
 AWAY = frozenset({"models_folder_away", "models_folder_other"})
-FULL = frozenset(
-    {"download_no_room", "disk_full"}
-)  # another folder may help; a disk that is away is waited for
+FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; a disk that is away is waited for
 
 
 class ModelsFolder:

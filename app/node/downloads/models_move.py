@@ -175,10 +175,7 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
     free = disk.free_bytes(existing(folder))
     if n_bytes + LEFT_FREE_BYTES > free:
         raise DoesNotFit(
-            "models_move_no_room",
-            folder=str(folder),
-            needed_bytes=n_bytes + LEFT_FREE_BYTES,
-            free_bytes=free,
+            "models_move_no_room", folder=str(folder), needed_bytes=n_bytes + LEFT_FREE_BYTES, free_bytes=free
         )
 
 

@@ -110,9 +110,7 @@ class MemberFiles:
         self._network, self._record = network, record
 
     @asynccontextmanager
-    async def opened(
-        self, asked: Asked, start: int, token: str | None
-    ) -> AsyncGenerator[Body, None]:
+    async def opened(self, asked: Asked, start: int, token: str | None) -> AsyncGenerator[Body, None]:
         """No token goes there."""
         machine = self._machine()
         number = part_names(self._record.file).index(asked.file)

@@ -40,10 +40,7 @@ class TransferRate:
 
     def json(self, rest_bytes: int) -> dict[str, int | None]:
         """Both figures, for a face."""
-        return {
-            "bytes_per_s": self.bytes_per_s(),
-            "seconds_left": self.seconds_left(rest_bytes),
-        }
+        return {"bytes_per_s": self.bytes_per_s(), "seconds_left": self.seconds_left(rest_bytes)}
 
     def seconds_left(self, rest_bytes: int) -> int | None:
         """For so many more; None while that cannot be said."""

@@ -145,12 +145,7 @@ async def _newest(place: ReleasePlace) -> Release | None:
         trust_env=False,
     )
     try:
-        async with (
-            session,
-            session.get(
-                place.latest, allow_redirects=False, proxy=proxy_of(place.latest)
-            ) as answer,
-        ):
+        async with session, session.get(place.latest, allow_redirects=False, proxy=proxy_of(place.latest)) as answer:
             if answer.status == 404:
                 return None
             if answer.status in (403, 429):

@@ -37,16 +37,7 @@ from app.core.lending.lending import (
     word,
 )
 from app.core.lending.pause_figures import in_figures
-from app.core.lending.policy import (
-    LINK_LEAST_MBIT,
-    PROCESSOR,
-    Allowed,
-    Denied,
-    Rules,
-    Senses,
-    Verdict,
-    may_lend,
-)
+from app.core.lending.policy import LINK_LEAST_MBIT, PROCESSOR, Allowed, Denied, Rules, Senses, Verdict, may_lend
 from app.core.reasons import with_reason
 from app.machine import settings
 from app.machine.hardware import devices
@@ -61,9 +52,7 @@ Json = dict[str, Any]
 SENSE_SECONDS = 5.0  # between looks at the machine
 LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at what is lent
 QUIT = Reason("pause_quit")
-LEAVE_SECONDS = (
-    4.0  # for answers to go on elsewhere before a sleep or an end: systems wait for five
-)
+LEAVE_SECONDS = 4.0  # for answers to go on elsewhere before a sleep or an end: systems wait for five
 KILLED_SECONDS = 0.5  # more than a worker's end takes, unless a driver holds it
 COMPUTED_SECONDS = 1.0  # most that lies between two tokens of an answer that still runs
 STOPPED_SECONDS = 3.0  # for an owner who waits until all is given back
@@ -176,9 +165,7 @@ class LendingPolicy:
     async def change(self, order: asked.ChangeLending) -> Json:
         """Change the rules; they hold at once. Raises BadInput, or DoesNotFit without a disk."""
         given = {
-            field: value
-            for field in order.__struct_fields__
-            if (value := getattr(order, field)) is not msgspec.UNSET
+            field: value for field in order.__struct_fields__ if (value := getattr(order, field)) is not msgspec.UNSET
         }
         for device in given.get("devices", ()):
             if device != PROCESSOR:
@@ -195,9 +182,7 @@ class LendingPolicy:
             given.setdefault("on", True)  # who says how much wants it lent
         if not given:
             return self.all_json()
-        await self._choices.change(
-            lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **given))
-        )
+        await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **given)))
         self.memory.chosen_bytes = self.rules.memory_bytes
         self.memory.limit_bytes = self.rules.limit_bytes
         self.limit_links(self.rules.link_mbit)

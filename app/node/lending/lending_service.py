@@ -41,9 +41,7 @@ MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
 
 
-def wanted_of(
-    order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads
-) -> Wanted:
+def wanted_of(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> Wanted:
     """Reads the file. Raises BadInput for an order that does not go with it."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
@@ -260,9 +258,7 @@ class LendingService:
                 self._patience.offered(member.id)
                 return await self._offers.offer(member.id, pipeline, body)
 
-    async def pieces(
-        self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]
-    ) -> bytes:
+    async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         """Tensor bytes come, in the order they were asked for."""
         with no_paths_leave(self._stages.folder):
             async with self._disk_for(member) as enough:
@@ -373,9 +369,7 @@ class LendingService:
             timer.cancel()
         self._few_threads.close()
 
-    def _begin(
-        self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send
-    ) -> _Run:
+    def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send) -> _Run:
         """The record of a new run. No wait in between: whoever asks next finds it."""
         _must_host(member)
         if pipeline in self._runs:
@@ -406,18 +400,13 @@ class LendingService:
         self._changed()
         await _answer(send, answer)
 
-    async def _renew(
-        self, member: Member, run: _Run, order: messages.OpenStage, send: Send
-    ) -> None:
+    async def _renew(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
         """The host plays its answers again, on layers that stayed here."""
         try:
             opened = await self._lender.renew(pipeline_id(order.pipeline), order.epoch)
             run.order = order
             answer: messages.Message = messages.StageReady(
-                pipeline=order.pipeline,
-                epoch=order.epoch,
-                memory_bytes=opened.memory_bytes,
-                fetched_bytes=0,
+                pipeline=order.pipeline, epoch=order.epoch, memory_bytes=opened.memory_bytes, fetched_bytes=0
             )
         except AppError as error:
             answer = self._failed(member, order, error)
@@ -441,9 +430,7 @@ class LendingService:
             fetched_bytes=offer.fetched_bytes,
         )
 
-    def _failed(
-        self, member: Member, order: messages.OpenStage, error: AppError
-    ) -> messages.StageFailed:
+    def _failed(self, member: Member, order: messages.OpenStage, error: AppError) -> messages.StageFailed:
         log.info("a stage for %s was refused: %s", member.name, error.reason)
         facts = without_paths(error.reason, self._stages.folder)
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)

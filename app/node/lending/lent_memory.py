@@ -22,10 +22,7 @@ class MemoryRules:
     """What is lent bounds the others only; `limit_bytes`, where it is not 0, bounds this machine's own models too."""
 
     def __init__(
-        self,
-        chosen_bytes: int | None,
-        memory: Callable[[], devices.Memory] = devices.memory,
-        limit_bytes: int = 0,
+        self, chosen_bytes: int | None, memory: Callable[[], devices.Memory] = devices.memory, limit_bytes: int = 0
     ) -> None:
         self._memory = memory
         self.on_call_bytes: Callable[[], int] = lambda: 0  # taken, and had back as soon as wanted
@@ -49,15 +46,7 @@ class MemoryRules:
         now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
         most = min(most, self.limit_bytes or most)
-        return Room(
-            most,
-            now.total_bytes,
-            now.free_bytes,
-            used_bytes,
-            unloaded_bytes,
-            own_bytes,
-            self.limit_bytes,
-        )
+        return Room(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes, self.limit_bytes)
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
         """What models of this machine's own user may use here in all, in place of those that it holds.

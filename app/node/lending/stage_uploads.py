@@ -64,11 +64,7 @@ class Offers:
     """What members offered and have not opened yet."""
 
     def __init__(
-        self,
-        shelf: Shelf,
-        stages: StageStore,
-        lent_bytes: Callable[[], int],
-        threads: BoundedExecutor,
+        self, shelf: Shelf, stages: StageStore, lent_bytes: Callable[[], int], threads: BoundedExecutor
     ) -> None:
         self._shelf, self._stages = shelf, stages
         self._lent_bytes, self._threads = lent_bytes, threads
@@ -88,9 +84,7 @@ class Offers:
                 self.forget(member, pipeline)
                 raise
 
-    async def pieces(
-        self, member: MachineId, pipeline: PipelineId, chunks: AsyncIterator[bytes]
-    ) -> bytes:
+    async def pieces(self, member: MachineId, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
         """Tensor bytes come, in the order they were asked for."""
         async with self._turn(member):
             offer = self._find(member, pipeline)

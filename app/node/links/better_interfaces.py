@@ -45,19 +45,11 @@ class BetterInterfaces:
         self.found = {one: what for one, what in self.found.items() if one in members}
 
     async def look(
-        self,
-        machine: MachineId,
-        link: Link,
-        interfaces: Sequence[Interface],
-        ways: Iterable[Address],
+        self, machine: MachineId, link: Link, interfaces: Sequence[Interface], ways: Iterable[Address]
     ) -> None:
         """See whether the interface that this link uses is the right one."""
         used = End(link.kind, link.interface, link.negotiated_bits_per_s)
-        ends = [
-            End(one.kind, one.name, one.negotiated_bits_per_s)
-            for one in interfaces
-            if one.is_up and one.addresses
-        ]
+        ends = [End(one.kind, one.name, one.negotiated_bits_per_s) for one in interfaces if one.is_up and one.addresses]
         better = better_ends(used, ends)
         known = self.found.get(machine)
         if known is not None and known[0] not in better:

@@ -44,9 +44,7 @@ class Choice:
 
     on: bool
     bind: str
-    interfaces: frozenset[str] = (
-        frozenset()
-    )  # by name: VPNs and the like, which are left out unasked
+    interfaces: frozenset[str] = frozenset()  # by name: VPNs and the like, which are left out unasked
 
 
 def choice_of(options: NodeOptions, saved: Settings) -> Choice:
@@ -74,19 +72,13 @@ class DiscoveryService:
     """Runs discovery for one node. `tell` takes news of strangers."""
 
     def __init__(
-        self,
-        network: Network,
-        name: Callable[[], str],
-        choice: Choice,
-        tell: Callable[[facts.Event], None],
+        self, network: Network, name: Callable[[], str], choice: Choice, tell: Callable[[facts.Event], None]
     ) -> None:
         self._network, self._name, self.choice, self._tell = network, name, choice, tell
         self._near: dict[str, Seen] = {}
         self._looked = False  # at the interfaces, once at least
         self._there: frozenset[str] = frozenset()  # the interfaces of this computer, by name
-        self._discovery = Discovery(
-            network.id[:ID_DIGITS], network.port, self._heard, self._is_member
-        )
+        self._discovery = Discovery(network.id[:ID_DIGITS], network.port, self._heard, self._is_member)
 
     async def run(self) -> None:
         """Until cancelled. Turned off, it only knows where this machine is."""
@@ -243,9 +235,7 @@ def _hosts(seen: Glance) -> frozenset[str]:
     of eth0 by its label, as eth0:1, and tells of eth0 alone that it is up."""
     addresses, up = seen
     return frozenset(
-        address.partition("%")[0]
-        for name, address in addresses
-        if name in up or name.partition(":")[0] in up
+        address.partition("%")[0] for name, address in addresses if name in up or name.partition(":")[0] in up
     )
 
 

@@ -66,9 +66,7 @@ class InterfaceChoice:
             except DoesNotFit as error:  # it is passed over after the next start too
                 log.warning("a choice cannot be forgotten: %s", error.reason)
 
-    def apply(
-        self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]
-    ) -> None:
+    def apply(self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]) -> None:
         """Have `by` say how to dial each machine, with what is there now."""
         every = tuple(interfaces)
         self.unheeded.clear()

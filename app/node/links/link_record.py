@@ -89,6 +89,4 @@ def is_sound(known: Known) -> bool:
     link = known.link
     rates = link.out_bytes_per_s, link.in_bytes_per_s
     times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
-    return all(math.isfinite(x) and x > 0 for x in rates) and all(
-        math.isfinite(x) and x >= 0 for x in times
-    )
+    return all(math.isfinite(x) and x > 0 for x in rates) and all(math.isfinite(x) and x >= 0 for x in times)

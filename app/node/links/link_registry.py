@@ -64,9 +64,7 @@ class LinkRegistry:
         self._due: dict[MachineId, float] = {}  # by the monotonic clock
         self._patience: dict[MachineId, float] = {}  # before the next try
         self._whole: set[MachineId] = set()  # whose throughput is wanted too
-        self._found: dict[
-            MachineId, dict[Address, measured_paths.Path]
-        ] = {}  # ways measured so far
+        self._found: dict[MachineId, dict[Address, measured_paths.Path]] = {}  # ways measured so far
         self._rests: dict[MachineId, float] = {}  # until the next look at a link at rest
         self._ways: dict[tuple[MachineId, Address], bool] = {}  # tried, and whether they led there
         self._doubted_at: dict[MachineId, float] = {}
@@ -254,9 +252,7 @@ class LinkRegistry:
         known = self._known.get(machine)
         if known is None:
             return True
-        now = await measured_paths.round_trips(
-            self._network, machine, self._network.link(machine).address
-        )
+        now = await measured_paths.round_trips(self._network, machine, self._network.link(machine).address)
         low, high = sorted((now.median_s, known.link.round_trip_s))
         return high > CHANGED_FACTOR * low and high - low > CHANGED_SECONDS
 

@@ -86,9 +86,7 @@ class DetachedAnswers:
         self._forget_old()
         assert self._group is not None
         kept = self._kept[key] = _Kept()
-        kept.task = self._group.create_task(
-            self._written(kept, work), name="an answer that is kept"
-        )
+        kept.task = self._group.create_task(self._written(kept, work), name="an answer that is kept")
 
     async def follow(self, key: str) -> Lines:
         """What came of it by now in one piece, then each line as it comes, to its end. Fetched whole, it is forgotten.

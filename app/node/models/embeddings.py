@@ -215,11 +215,7 @@ class Embeddings:
         return Embedded(entry.name, vectors)
 
     async def rank(
-        self,
-        entry: Entry,
-        query: str,
-        texts: Sequence[str],
-        read: Callable[[int], None] = lambda _: None,
+        self, entry: Entry, query: str, texts: Sequence[str], read: Callable[[int], None] = lambda _: None
     ) -> Ranked:
         """How well each text answers the query; the rest is as for `embed`."""
 
@@ -269,11 +265,7 @@ class Embeddings:
             await self._close()
 
     async def _each(
-        self,
-        entry: Entry,
-        texts: Sequence[T],
-        one: Callable[[Embedder, T], Awaitable[R]],
-        told: Callable[[R], None],
+        self, entry: Entry, texts: Sequence[T], one: Callable[[Embedder, T], Awaitable[R]], told: Callable[[R], None]
     ) -> tuple[R, ...]:
         """What `one` makes of each text, in turn with everybody's. `told` hears of each as it is made."""
         self._count(1)
@@ -288,11 +280,7 @@ class Embeddings:
             self._count(-1)
 
     async def _all(
-        self,
-        entry: Entry,
-        texts: Sequence[T],
-        one: Callable[[Embedder, T], Awaitable[R]],
-        told: Callable[[R], None],
+        self, entry: Entry, texts: Sequence[T], one: Callable[[Embedder, T], Awaitable[R]], told: Callable[[R], None]
     ) -> tuple[R, ...]:
         order = asked.PlanModel(model=entry.name)
         now = self.held
@@ -340,9 +328,7 @@ class Embeddings:
             self._coming = None
 
     async def _loaded(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
-        entry = await in_thread(
-            partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total))
-        )
+        entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
         plan = self._planned(entry.model, order)  # refused before what is loaded is given up
         await self._close()
         held = self._held = Held(entry, plan)
@@ -350,9 +336,7 @@ class Embeddings:
         begun, context = time.monotonic(), plan.workload.context
         try:
             async with self._check_room.wanted():
-                held.embedder = await Embedder.open(
-                    entry.path, context, self._threads, held.total_bytes
-                )
+                held.embedder = await Embedder.open(entry.path, context, self._threads, held.total_bytes)
         except BaseException as error:
             self._held = None
             if isinstance(error, AppError):
@@ -361,9 +345,7 @@ class Embeddings:
         finally:
             held.seconds = time.monotonic() - begun
             self._changed()
-        log.info(
-            "%s is loaded to %s", entry.name, "score texts" if entry.model.ranks else "give vectors"
-        )
+        log.info("%s is loaded to %s", entry.name, "score texts" if entry.model.ranks else "give vectors")
         return held
 
     def _planned(self, model: Model, order: asked.PlanModel) -> Plan:
@@ -379,15 +361,8 @@ class Embeddings:
         reading = reading_bytes(model.width, model.n_vocab, work.context)
         whole = replace(whole, work_bytes=reading)
         if whole.total_bytes > (room := max(0, most - taken)):
-            raise DoesNotFit(
-                "embedding_no_room",
-                model=model.name,
-                need_bytes=whole.total_bytes,
-                free_bytes=room,
-            )
-        why = Reason(
-            "unforecast_ranks" if model.ranks else "unforecast_embeds", {"model": model.name}
-        )
+            raise DoesNotFit("embedding_no_room", model=model.name, need_bytes=whole.total_bytes, free_bytes=room)
+        why = Reason("unforecast_ranks" if model.ranks else "unforecast_embeds", {"model": model.name})
         return Plan((whole,), work, (why,), machines=(here,))
 
     async def _close(self) -> None:

@@ -146,10 +146,7 @@ def _best(model: str, told: Sequence[tuple[GuestClient, Offers]]) -> GuestClient
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, Offers]]:
     """Of each host that says what it has; of another one its own next answer will say why."""
     async with asyncio.TaskGroup() as group:
-        asked_of = [
-            (host, group.create_task(_offers_soon(host), name="ask what a host has"))
-            for host in hosts
-        ]
+        asked_of = [(host, group.create_task(_offers_soon(host), name="ask what a host has")) for host in hosts]
     return [(host, offers) for host, task in asked_of if (offers := task.result()) is not None]
 
 

@@ -73,9 +73,7 @@ class LoadQueue:
         try:
             return await run_until(load.stop, work, StageLost("load_stopped", model=load.model))
         except AppError as error:
-            self._journal.note(
-                Reason("log_model_failed", {"model": load.model, "why": said(error)})
-            )
+            self._journal.note(Reason("log_model_failed", {"model": load.model, "why": said(error)}))
             raise
         except asyncio.CancelledError:
             self._journal.note(Reason("log_model_stopped", {"model": load.model}))

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.core.errors import (
-    AppError,
-    DoesNotFit,
-    Fact,
-    Reason,
-    Refused,
-    StageFailed,
-    StageLost,
-    Unreachable,
-)
+from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageFailed, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.plan import Plan
 from app.core.reasons import said

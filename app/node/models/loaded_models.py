@@ -75,9 +75,7 @@ class LoadedModels:
 
     # what they have together
 
-    def json(
-        self, told: Callable[[Json], Json] = lambda one: one
-    ) -> tuple[Json | None, list[Json]]:
+    def json(self, told: Callable[[Json], Json] = lambda one: one) -> tuple[Json | None, list[Json]]:
         """As they are shown: the first, and those beside it. told: what is said of one, with more."""
         first = self.first
 

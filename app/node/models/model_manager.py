@@ -13,13 +13,7 @@ import msgspec
 
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import (
-    AppError,
-    BadInput,
-    Fact,
-    Reason,
-    StageLost,
-)
+from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
 from app.core.household.household import Told
 from app.core.ids import MachineId
 from app.core.planner.advice import advise
@@ -38,14 +32,7 @@ from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
 from app.node.models.load_queue import Load, LoadQueue
 from app.node.models.load_retries import LoadRetries
-from app.node.models.loaded_models import (
-    MOST_MODELS,
-    LoadedModels,
-    alive,
-    releases,
-    to_load,
-    with_others,
-)
+from app.node.models.loaded_models import MOST_MODELS, LoadedModels, alive, releases, to_load, with_others
 from app.node.models.outcomes import Outcomes, counted
 from app.node.placement.failover import Option, notice_json
 from app.node.placement.host_memory import HostMemory
@@ -109,13 +96,7 @@ class LenderChanges:
 
     def is_new(self, told: Told) -> bool:
         """Whether a plan may be another one after this."""
-        about = (
-            told.name,
-            told.lends_bytes,
-            told.used_bytes,
-            told.lending,
-            told.about.engine,
-        )
+        about = (told.name, told.lends_bytes, told.used_bytes, told.lending, told.about.engine)
         before, self._known[told.id] = self._known.get(told.id), about
         return about != before
 
@@ -155,12 +136,8 @@ class ModelManager:
     ) -> None:
         self.loaded, self._quiet = LoadedModels(), IdleTracker()
         here = lambda: self.rooms.here()  # noqa: E731, PLW0108  made later
-        self.embeddings = Embeddings(
-            shelf, here, threads.begin or threads.most, changed, outlook.checks
-        )
-        self.rooms: HostMemory = HostMemory(
-            self.loaded, outlook, self.embeddings.make_room, self._quiet
-        )
+        self.embeddings = Embeddings(shelf, here, threads.begin or threads.most, changed, outlook.checks)
+        self.rooms: HostMemory = HostMemory(self.loaded, outlook, self.embeddings.make_room, self._quiet)
         self._shelf = shelf
         self._sources = partial(Sources, shelf, stages, lenders, outlook)
         self.outlook, self._planner = outlook, Planner(outlook, threads)
@@ -269,9 +246,7 @@ class ModelManager:
         """One answer as lines: progress while a model loads first, deltas, and what it cost."""
         return self.answered(order.model, always(question_of(order)))
 
-    async def answered(
-        self, wanted: str | None, ask: Ask, *, brings: bool = True
-    ) -> AsyncGenerator[Json, None]:
+    async def answered(self, wanted: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[Json, None]:
         """As `ask`, for a question that depends on the model. Nothing is loaded for one that `brings` none.
 
         The first line says so where another model answers than was named, or the Guide unasked.
@@ -323,9 +298,7 @@ class ModelManager:
         own = self.answers()["running"] or self.embeddings.n_asks
         return "working" if own and of_lending in ("off", "ready", "lending") else of_lending
 
-    async def _answer(
-        self, question: GenerationRequest, running: Placement
-    ) -> AsyncGenerator[Json, None]:
+    async def _answer(self, question: GenerationRequest, running: Placement) -> AsyncGenerator[Json, None]:
         if running.answerer is None:
             raise BadInput("nothing_loaded")
         with (
@@ -358,9 +331,7 @@ class ModelManager:
         use.enter_context(running.in_use())
         return running
 
-    async def _brought(
-        self, wanted: str | None, brings: bool, use: ExitStack, report: Progress
-    ) -> Placement | None:
+    async def _brought(self, wanted: str | None, brings: bool, use: ExitStack, report: Progress) -> Placement | None:
         """The wanted model, loaded if it is not there and may be. It stays until `use` ends."""
         first = self.loaded.first
         load = Load(wanted or (first.entry.name if first else GUIDE))
@@ -450,9 +421,7 @@ class ModelManager:
     async def _planned_and_placed(
         self, entry: Entry, order: asked.LoadModel, stays: tuple[Placement, ...], report: Progress
     ) -> Placement:
-        entry = await in_thread(
-            partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total))
-        )
+        entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
         # refused before anything is measured, and before what is loaded is given up
         await self._planner.plan(entry.model, order, self.released(stays), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
@@ -510,12 +479,7 @@ class ModelManager:
         return running
 
     async def _chosen(
-        self,
-        entry: Entry,
-        order: asked.LoadModel,
-        back: Mapping[MachineId, int],
-        speeds: Speeds,
-        tries: LoadRetries,
+        self, entry: Entry, order: asked.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
     ) -> Plan:
         """Where it shall be: where that can be, without machines that failed it just now. Raises AppError."""
         often = self.outlook.failures.left_out()
@@ -558,15 +522,11 @@ class ModelManager:
         """What machines get back of what is loaded now; of these, only what lies ahead of a loss."""
         return releases(self.loaded.but(*stays), stays)
 
-    async def _speeds(
-        self, entry: Entry, order: asked.PlanModel, report: Progress, *, measure: bool
-    ) -> Speeds:
+    async def _speeds(self, entry: Entry, order: asked.PlanModel, report: Progress, *, measure: bool) -> Speeds:
         """How fast each machine is; where nothing is to be chosen, only as far as that is known."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:
-            return await self.outlook.speeds(
-                entry, BATCH_ROWS, report, known_only=not measure, without=order.without
-            )
+            return await self.outlook.speeds(entry, BATCH_ROWS, report, known_only=not measure, without=order.without)
         finally:
             self._n_measuring -= measure

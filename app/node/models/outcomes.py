@@ -73,18 +73,14 @@ async def counted(
                 yield part
     finally:
         if not is_whole:
-            none = dict.fromkeys(
-                ("reused_tokens", "guessed", "guessed_right", "recoveries", "decode_tok_s"), 0
-            )
+            none = dict.fromkeys(("reused_tokens", "guessed", "guessed_right", "recoveries", "decode_tok_s"), 0)
             left({"prompt_tokens": n_read, "token_ids": ids, **none})
 
 
 class Outcomes:
     """Of all answers of this host. `group` outlives them; `company`: those that are made now."""
 
-    def __init__(
-        self, outlook: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, outlook: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]) -> None:
         self._outlook, self._group, self._changed = outlook, group, changed
         self.company = ConcurrentAnswers()
 
@@ -97,9 +93,7 @@ class Outcomes:
         if alone and not summary.recoveries and (outcome := lessons.learn(chosen, model, summary)):
             running.outcome = outcome
             refresh_forecast(running, lessons.anew(running.plan).machines)
-            self._group.create_task(
-                self._noted(running, chosen, outcome), name="note what came of a forecast"
-            )
+            self._group.create_task(self._noted(running, chosen, outcome), name="note what came of a forecast")
         elif alone and summary.recoveries:
             running.outcome = lessons.interrupted(chosen, model, summary) or running.outcome
         told = answer_json(summary, running.entry.name, chosen.stages, expected)

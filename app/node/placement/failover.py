@@ -29,9 +29,7 @@ Option = tuple[Plan, Json]  # a plan, and how it is shown
 Replan = Callable[[frozenset[MachineId]], Awaitable[Sequence[Option]]]
 
 LEAST_PAUSE_SECONDS = 0.5  # between two plans while nothing fits
-LONGEST_PAUSE_SECONDS = (
-    5.0  # not all that frees memory is news of the household: also this machine's own
-)
+LONGEST_PAUSE_SECONDS = 5.0  # not all that frees memory is news of the household: also this machine's own
 MOST_LOOKS = 4  # for a placement on this machine alone
 USUAL_BYTES_PER_SECOND = 200e6  # from a disk, before anything was loaded here
 
@@ -40,12 +38,7 @@ class Failover:
     """For one pipeline of a placement, which is at `place` in it. `replan` says where it may go without machines."""
 
     def __init__(
-        self,
-        placing: StageSet,
-        replan: Replan,
-        state: PlacementState,
-        place: int,
-        failures: Failures | None = None,
+        self, placing: StageSet, replan: Replan, state: PlacementState, place: int, failures: Failures | None = None
     ) -> None:
         """failures: of machines; all models of a host share them."""
         self.placing, self._replan, self._state, self._place = placing, replan, state, place
@@ -135,9 +128,7 @@ class Failover:
         plans = [plan for plan, _ in options]
         return options[soonest(plans, [self._moving_s(plan) for plan in plans])]
 
-    async def hand_over(
-        self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]
-    ) -> None:
+    async def hand_over(self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]) -> None:
         """Go over to a placement without these machines the next time, whose layers others take already
         while these compute; `say` is told who has to load something for that, and how long that takes.
         Raises AppError when there is none."""
@@ -165,9 +156,7 @@ class Failover:
         here = plan.stages[0].machine
         return [stage for stage in self.placing.moving(plan) if stage.machine != here]
 
-    async def prepare(
-        self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True
-    ) -> None:
+    async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
         """Have other machines take that, on their disks and, if `load`, in memory. Raises AppError."""
         for stage in [only] if only else self.missing(plan):
             if load or not self.placing.was_sent(stage):

@@ -35,9 +35,7 @@ class PendingCloses:
     A lender gives layers back by itself when their host is gone for KEEP_S; until then it is told.
     """
 
-    def __init__(
-        self, link: Callable[[MachineId], Link], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, link: Callable[[MachineId], Link], clock: Callable[[], float] = time.monotonic) -> None:
         self._link, self._clock = link, clock
         self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # when it was closed
 
@@ -91,10 +89,7 @@ class StageAnswers:
             future.cancel()  # and an error that came too late to be waited for is not logged
 
     def heard(
-        self,
-        machine: MachineId,
-        name: str,
-        message: messages.StageReady | messages.StageFailed | messages.StageLost,
+        self, machine: MachineId, name: str, message: messages.StageReady | messages.StageFailed | messages.StageLost
     ) -> None:
         future = self._waiting.get((machine, pipeline_id(message.pipeline)))
         if future is None or future.done():
@@ -119,9 +114,7 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
         raise StageLost("stage_slow", seconds=OPEN_SECONDS) from None
 
 
-def _error(
-    machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost
-) -> AppError:
+def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
     """The lender's own reason, as far as this version has a sentence for it, and who gave it: it names no other one."""
     reason = blame.of_itself(messages.understood(message), name)
     what = said(reason)

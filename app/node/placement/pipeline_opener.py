@@ -43,9 +43,7 @@ class PipelineOpener:
         self.fetched_bytes = 0  # weights that crossed the network
         self.failed: Loss | None = None  # what the last `open` that failed was about
 
-    async def open(
-        self, place: int, stack: AsyncExitStack, replan: Replan
-    ) -> tuple[Pipeline, Failover]:
+    async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
         """Open the pipeline that is at `place` in the placement, with its failover. Raises AppError."""
         began, given, plan = time.monotonic(), self._sources, self._state.part(place)
         placing = StageSet(self._entry, given, self._sizes, stack, self._tell)
@@ -62,9 +60,7 @@ class PipelineOpener:
         self.fetched_bytes += placing.fetched_bytes
         return pipeline, rebuilder
 
-    async def _opened(
-        self, plan: Plan, stack: AsyncExitStack, placing: StageSet, rebuilder: Failover
-    ) -> Pipeline:
+    async def _opened(self, plan: Plan, stack: AsyncExitStack, placing: StageSet, rebuilder: Failover) -> Pipeline:
         """Open the stages and prove them. Who failed is noted."""
         given, sizes, model = self._sources, self._sizes, self._entry.model
         try:

@@ -74,9 +74,7 @@ class Placement:
         quiet: IdleTracker | None = None,
     ) -> None:
         self.entry, self.order, self._sizes = entry, order, sizes
-        self.state = PlacementState(
-            entry.model, plan, described, order.split, quiet or IdleTracker()
-        )
+        self.state = PlacementState(entry.model, plan, described, order.split, quiet or IdleTracker())
         self.holds = MemoryClaims(self.state)
         self.answerer: Completer | None = None
         self.outcome: Outcome | None = None  # of its last answer that had the pool to itself
@@ -291,9 +289,7 @@ class Placement:
         """In the order of the plan; none of one machine or a split."""
         return self._replicas.held if self._replicas and self.state.is_several else ()
 
-    async def run(
-        self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan
-    ) -> None:
+    async def run(self, sources: Sources, report: Progress, changed: Callable[[], None], replan: Replan) -> None:
         """Open, prove, serve until stopped or lost, close. Never raises."""
         self.state.changed = changed
 
@@ -305,9 +301,7 @@ class Placement:
         try:
             async with AsyncExitStack() as stack:
                 replicas, placings = self.state.pipelines, self.holds.placings
-                opener = PipelineOpener(
-                    self.entry, sources, self._sizes, tell, self.state, placings
-                )
+                opener = PipelineOpener(self.entry, sources, self._sizes, tell, self.state, placings)
                 told = partial(self._told, changed)
                 keeper = ReplicaSupervisor(self.state, opener, replan, told)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
@@ -344,9 +338,7 @@ class Placement:
         self._step(Told(replicas.news))
         self._outcome.set_result(None)
 
-    async def _opened(
-        self, keeper: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack
-    ) -> Text:
+    async def _opened(self, keeper: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack) -> Text:
         text = await Text.open(self.entry.path)
         await stack.enter_async_context(text)
         await keeper.begin(group)

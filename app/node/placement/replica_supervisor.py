@@ -33,9 +33,7 @@ class Replan(Protocol):
     """Where all of it may be without these machines, or a part that is one of several: the planner's choice first,
     then the same runs as now. Raises AppError."""
 
-    def __call__(
-        self, without: frozenset[MachineId], part: Plan | None = None, /
-    ) -> Awaitable[Sequence[Option]]: ...
+    def __call__(self, without: frozenset[MachineId], part: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
 
 
 def _machines(part: Plan) -> frozenset[MachineId]:
@@ -46,19 +44,13 @@ class ReplicaSupervisor:
     """Its tasks carry them; all is closed when they are cancelled. `changed`: a replica came or went."""
 
     def __init__(
-        self,
-        state: PlacementState,
-        opener: PipelineOpener,
-        replan: Replan,
-        changed: Callable[[], None],
+        self, state: PlacementState, opener: PipelineOpener, replan: Replan, changed: Callable[[], None]
     ) -> None:
         self._state, self._opener, self._replicas = state, opener, state.pipelines
         self._replan, self._changed = replan, changed
         self._lost: set[int] = set()
         self._splits = {
-            place
-            for place in range(state.n_parts)
-            if len(_machines(state.part(place))) > 1 and state.is_several
+            place for place in range(state.n_parts) if len(_machines(state.part(place))) > 1 and state.is_several
         }
         self._failover: Failover | None = None  # of the only pipeline
         self._tasks: list[asyncio.Task[None]] = []

@@ -26,9 +26,7 @@ class SendLink(Protocol):
     ) -> bytes: ...
 
 
-async def send_layers(
-    link: SendLink, pipeline: PipelineId, machine: str, cut: Cut, tell: Tell
-) -> None:
+async def send_layers(link: SendLink, pipeline: PipelineId, machine: str, cut: Cut, tell: Tell) -> None:
     """Only the pieces that the lender does not have; it continues where it broke off.
 
     Raises StageLost when it answers heartbeats, but takes no bytes.
@@ -45,9 +43,7 @@ async def send_layers(
         raise StageLost("stage_not_taken", machine=machine, seconds=seconds) from None
 
 
-async def _chunks(
-    cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tell: Tell
-) -> AsyncGenerator[bytes, None]:
+async def _chunks(cut: Cut, wants: tuple[Want, ...], limit: asyncio.Timeout, tell: Tell) -> AsyncGenerator[bytes, None]:
     """The bytes of the pieces, as the lender takes them; each chunk that is taken moves `limit`."""
     clock = asyncio.get_running_loop().time
     sent, total, source = 0, wanted_bytes(wants, cut.manifest), read_pieces(cut, wants)

@@ -6,13 +6,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
-from contextlib import (
-    AbstractContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,9 +53,7 @@ async def send_or_explain(
     except AppError as error:
         code = error.reason.code
         if code in OF_ITS_OWN:
-            raise type(error)(
-                "lender_said", machine=machine, what=said(error), cause=code
-            ) from error
+            raise type(error)("lender_said", machine=machine, what=said(error), cause=code) from error
         if code == "piece_wrong":
             piece = error.reason.facts.get("piece")
             if await asyncio.to_thread(_changed, cut, piece):
@@ -106,9 +98,7 @@ async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def ended(
-    group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None
-) -> None:
+async def ended(group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None) -> None:
     """The end of a group that was begun by hand, with its stack. An error from above ends its tasks, and stays what it
     is: the group would wrap it."""
     if error is not None:
@@ -157,14 +147,7 @@ class StageSet:
     All that it opens is closed with `stack`.
     """
 
-    def __init__(
-        self,
-        entry: Entry,
-        sources: Sources,
-        sizes: Sizes,
-        stack: AsyncExitStack,
-        report: Progress,
-    ) -> None:
+    def __init__(self, entry: Entry, sources: Sources, sizes: Sizes, stack: AsyncExitStack, report: Progress) -> None:
         self.room = sources.room
         self._entry, self._sources, self._sizes = entry, sources, sizes
         self._stack, self._report = stack, report
@@ -208,10 +191,7 @@ class StageSet:
         await self.room.make(plan)
         here = any(stage.machine == plan.host for stage in plan.stages)
         worker = await self._own_worker() if here else None
-        opening = [
-            self._stage(stage, worker if stage.machine == plan.host else None)
-            for stage in plan.stages
-        ]
+        opening = [self._stage(stage, worker if stage.machine == plan.host else None) for stage in plan.stages]
         return await gather_first_error(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
@@ -271,9 +251,7 @@ class StageSet:
         """What that run holds, if it is open."""
         return next((h.stage for h in self._held.values() if h.run.pipeline == run.pipeline), None)
 
-    async def computed_elsewhere(
-        self, like: PlannedStage, step: Step
-    ) -> tuple[PlannedStage, bytes] | None:
+    async def computed_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
         """What another machine that holds the same layers, for a loss that may come, makes of a step; None: none does.
 
         Ends early when stages are wanted. Raises AppError.
@@ -393,9 +371,7 @@ class StageSet:
         held.run = run
         return held.client
 
-    async def _open_here(
-        self, worker: Worker, stage: PlannedStage, closing: AsyncExitStack
-    ) -> Held:
+    async def _open_here(self, worker: Worker, stage: PlannedStage, closing: AsyncExitStack) -> Held:
         run = self._run(stage)
         path = self._entry.path
         if stage.role is not Role.WHOLE:
@@ -413,9 +389,7 @@ class StageSet:
 
     async def _cut_out(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
         """The stage's own file, made from the model's unless it is there already, and held."""
-        cut = await asyncio.to_thread(
-            self._sources.shelf.cut, self._entry, stage.layers, stage.role
-        )
+        cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
 
         def tell(n_bytes: int) -> None:
@@ -438,9 +412,7 @@ class StageSet:
         self._tell(stage, "loading", 1, 1)
         return Held(stage, run, cut.manifest.id, client, closing)
 
-    async def _ordered(
-        self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack
-    ) -> StageClient:
+    async def _ordered(self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack) -> StageClient:
         """Have the lender load what it has, or begin an epoch on what it loaded; and connect to it."""
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
@@ -456,9 +428,7 @@ class StageSet:
     async def _sent(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
         """Its layers lie on the lender's disk from now on, as far as its own limits let them."""
         link = self._sources.lenders.link(stage.machine)
-        cut = await asyncio.to_thread(
-            self._sources.shelf.cut, self._entry, stage.layers, stage.role
-        )
+        cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         pace = TransferRate()
 
         def tell(n_bytes: int, sent: int, total: int) -> None:
@@ -475,13 +445,7 @@ class StageSet:
         return Run(secrets.token_bytes(16), stage.role, width, number, self._epoch)
 
     def _tell(
-        self,
-        stage: PlannedStage,
-        step: str,
-        done: int,
-        total: int,
-        unit: str = "steps",
-        **more: int | None,
+        self, stage: PlannedStage, step: str, done: int, total: int, unit: str = "steps", **more: int | None
     ) -> None:
         told = {"step": step, "machine": stage.name, "done": done, "total": total, "unit": unit}
         self._report(told | more)

@@ -170,9 +170,7 @@ class StandbyManager:
         now, placement = self._clock(), self._placement
         if now - placement.asked_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
-        failed = (
-            self._rebuilding.left_out()
-        )  # until some minutes have passed, which is news as well
+        failed = self._rebuilding.left_out()  # until some minutes have passed, which is news as well
         odd = frozenset(self._slowness.slow) | self._doubted() | failed
         seen = placement.n_changes, self._may_move(), odd
         is_new, self._seen = seen != self._seen, seen

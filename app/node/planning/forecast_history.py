@@ -33,9 +33,7 @@ MOST_KEPT = 200  # outcomes; of a household's usual day
 FEWEST_READ = 32  # tokens of a prompt; a shorter one is read like an answer's
 LAST_READ = 10  # answers that say how fast prompts are read
 FEWEST_TOKENS = 8  # a shorter answer says little of the speed of decoding
-MOST_GUESSED = (
-    0.02  # of the tokens: with more guesses, their steps would count as the machines' slowness
-)
+MOST_GUESSED = 0.02  # of the tokens: with more guesses, their steps would count as the machines' slowness
 
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
@@ -64,9 +62,7 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     @property
     def is_far_off(self) -> bool:
         """What the forecast was made from cannot hold any more."""
-        return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(
-            self.forecast_tok_s, self.tok_s
-        )
+        return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(self.forecast_tok_s, self.tok_s)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,11 +127,7 @@ class ForecastHistory:
         """Tell how an answer was that was interrupted; nothing is learned from it. None where it has no forecast."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         told = self.expected(plan, model, computed, n_tokens)
-        return (
-            self._outcome(plan, model, summary, told)
-            if told and n_tokens >= FEWEST_TOKENS
-            else None
-        )
+        return self._outcome(plan, model, summary, told) if told and n_tokens >= FEWEST_TOKENS else None
 
     def _outcome(self, plan: Plan, model: Model, summary: Summary, known: Forecast) -> Outcome:
         return Outcome(
@@ -165,17 +157,13 @@ class ForecastHistory:
         machines = _only(self._corrections.machines, members)
         self._corrections = Corrections(machines, _only(self._corrections.links, members))
         self._habits = {
-            key: one
-            for key, one in self._habits.items()
-            if all(machine in members for machine in _machines_in(key))
+            key: one for key, one in self._habits.items() if all(machine in members for machine in _machines_in(key))
         }
 
     def json(self) -> Json:
         """How far the forecasts were off at the median, and what was learned; for `status`."""
         errors = [outcome.errors for outcome in self._outcomes]
-        middle = [
-            statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)
-        ]
+        middle = [statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)]
         return {
             "answers": len(self._outcomes),
             "ttft_error": middle[0],
@@ -202,10 +190,7 @@ class ForecastHistory:
 
     def _get_used(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
         """The placement learns from its own answer."""
-        plain, key = (
-            predicted(_plain(plan), model, computed, len(summary.token_ids)),
-            key_of(plan, model),
-        )
+        plain, key = (predicted(_plain(plan), model, computed, len(summary.token_ids)), key_of(plan, model))
         if plain is not None:
             habit = self._habits.pop(key, Habit())
             self._habits[key] = habit.learned(plain, summary.ttft_s, summary.decode_tok_s)
@@ -215,9 +200,7 @@ class ForecastHistory:
     def content(self) -> bytes:
         """All of it, as the file holds it."""
         machines, links = self._corrections.machines, self._corrections.links
-        return msgspec.json.encode(
-            _File(list(self._outcomes), dict(machines), dict(links), self._habits)
-        )
+        return msgspec.json.encode(_File(list(self._outcomes), dict(machines), dict(links), self._habits))
 
     def save(self, content: bytes) -> None:
         """Write that down; for a thread."""
@@ -232,8 +215,7 @@ def predicted(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | 
     prompt, output = max(1, prompt), max(1, output)
     work = replace(
         plan.workload,
-        context=2
-        * (prompt + output),  # room enough: a forecast asks how long it takes, not if it fits
+        context=2 * (prompt + output),  # room enough: a forecast asks how long it takes, not if it fits
         users=1,
         prompt_tokens=prompt,
         output_tokens=output,
@@ -263,20 +245,13 @@ def _plain(plan: Plan) -> Plan:
 
 
 def _is_sound(habit: Habit) -> bool:
-    return all(
-        1 / MOST_FACTOR <= one.value <= MOST_FACTOR and one.answers > 0
-        for one in (habit.first, habit.decode)
-    )
+    return all(1 / MOST_FACTOR <= one.value <= MOST_FACTOR and one.answers > 0 for one in (habit.first, habit.decode))
 
 
 def _sound(factors: Mapping[MachineId, Factor]) -> dict[MachineId, Factor]:
     low, high = 1 / MOST_FACTOR, MOST_FACTOR
-    return {
-        key: one for key, one in factors.items() if low <= one.value <= high and one.answers > 0
-    }
+    return {key: one for key, one in factors.items() if low <= one.value <= high and one.answers > 0}
 
 
-def _only(
-    factors: Mapping[MachineId, Factor], members: Mapping[MachineId, object]
-) -> dict[MachineId, Factor]:
+def _only(factors: Mapping[MachineId, Factor], members: Mapping[MachineId, object]) -> dict[MachineId, Factor]:
     return {key: one for key, one in factors.items() if key in members}

@@ -64,11 +64,7 @@ class Measuring:
     """Speeds by machine, as the planner wants them. What was measured before costs nothing."""
 
     def __init__(
-        self,
-        own: OwnSpeed,
-        shelf: Shelf,
-        link: Callable[[MachineId], LenderLink],
-        group: asyncio.TaskGroup,
+        self, own: OwnSpeed, shelf: Shelf, link: Callable[[MachineId], LenderLink], group: asyncio.TaskGroup
     ) -> None:
         self._own, self._shelf, self._link, self._group = own, shelf, link, group
         self._request = 0
@@ -108,9 +104,7 @@ class Measuring:
             log.info("%s cannot be measured: %s", entry.name, error.reason)
             self._unforecast[entry.model.id] = error.reason
             return dict.fromkeys((me[0], *lenders))
-        return await self.like(
-            basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only
-        )
+        return await self.like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
 
     def unforecast(self, model_id: str) -> Reason | None:
         """Why nothing can be said ahead of a model's speed; None: nobody asked, or it can."""
@@ -158,12 +152,7 @@ class Measuring:
         return {key: task.result() for key, task in tasks.items()}
 
     async def table(
-        self,
-        order: MeasureModel,
-        batch_rows: int,
-        household: Household,
-        me: MachineId,
-        report: Progress,
+        self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Progress
     ) -> Json:
         """The speeds of all machines here, with their numbers, for a person or a script."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
@@ -176,13 +165,7 @@ class Measuring:
         }
         own = household.machines[me].name
         speeds = await self.speeds(
-            entry,
-            (me, own),
-            names,
-            batch_rows,
-            report,
-            one_by_one=order.one_by_one,
-            known_only=order.known_only,
+            entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one, known_only=order.known_only
         )
         numbers = {key: speed and asdict(speed) for key, speed in speeds.items()}
         n_layers = entry.model.n_layers
@@ -248,9 +231,7 @@ class Measuring:
 
     # inside
 
-    async def _known(
-        self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int
-    ) -> Speed | None:
+    async def _known(self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int) -> Speed | None:
         """What was measured last of a machine."""
         shape = basis.shape
         if machine == me:
@@ -322,10 +303,7 @@ class Measuring:
         self._waiting[waiting] = future
         try:
             order = messages.MeasureSpeed(
-                request=self._request,
-                shape=question.shape,
-                batch_rows=question.batch_rows,
-                again=again,
+                request=self._request, shape=question.shape, batch_rows=question.batch_rows, again=again
             )
             await self._link(machine).send(order)
             return await future

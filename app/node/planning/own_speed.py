@@ -106,9 +106,7 @@ class OwnSpeed:
             if known := self._book.get(key):
                 return known
             free = int(devices.memory().free_bytes * OWN_SHARE)
-            gauge = Gauge(
-                self._here.hardware.threads, batch_rows, free, head=True, low_priority=False
-            )
+            gauge = Gauge(self._here.hardware.threads, batch_rows, free, head=True, low_priority=False)
             return await self._tried(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
@@ -169,11 +167,7 @@ class OwnSpeed:
             speed = await measure(shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
         log.info(
-            "%s layers measured in %.1f s: %s; others used %.0f %%",
-            shape.architecture,
-            seconds,
-            speed,
-            100 * others,
+            "%s layers measured in %.1f s: %s; others used %.0f %%", shape.architecture, seconds, speed, 100 * others
         )
         await asyncio.to_thread(self._book.keep, key, speed, disturbed=others > DISTURBED)
         return speed

@@ -87,9 +87,7 @@ class PlannerInputs:
             entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
         )
 
-    async def speeds_like(
-        self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool
-    ) -> Speeds:
+    async def speeds_like(self, basis: Basis, batch_rows: int, report: Progress, *, known_only: bool) -> Speeds:
         """The same of a model that is not here, from a plain layer in its place."""
         me, names, shared = await self._everybody(known_only=known_only)
         return await self.measures().like(
@@ -121,12 +119,7 @@ class PlannerInputs:
         host, lenders = self.candidates(released)
         seen = [
             self.lessons.corrected(
-                replace(
-                    one,
-                    speed=speeds.get(one.id),
-                    link=self.links().link(one.id),
-                    doubted=one.id in self.doubts,
-                )
+                replace(one, speed=speeds.get(one.id), link=self.links().link(one.id), doubted=one.id in self.doubts)
             )
             for one in lenders
         ]

@@ -64,10 +64,7 @@ def _reason(costs: StateCosts) -> Reason:
     if costs.row_s is None:
         return Reason("states_kept", {**facts, "states": rule.marks})
     replay_ms = round(MS * costs.row_s, 2)
-    return Reason(
-        "states_by_cost",
-        {**facts, "rows": rule.least_rows, "row_ms": replay_ms, "states": rule.marks},
-    )
+    return Reason("states_by_cost", {**facts, "rows": rule.least_rows, "row_ms": replay_ms, "states": rule.marks})
 
 
 CONTEXT = 4096  # positions of one answer, when nobody says

@@ -24,10 +24,7 @@ MOST_TRIES = 200
 def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
     """Its forecast from these speeds and links; where one was not measured, it stays as it is."""
     seen = {one.id: one for one in machines}
-    found = replace(
-        running.plan,
-        machines=tuple(_as_seen(one, seen.get(one.id)) for one in running.plan.machines),
-    )
+    found = replace(running.plan, machines=tuple(_as_seen(one, seen.get(one.id)) for one in running.plan.machines))
     if (known := forecast_of(found, found.stages, running.entry.model)) is not None:
         running.state.plan = replace(found, forecast=known)
         running.state.described = {**running.state.described, "forecast": forecast_json(known)}
@@ -36,9 +33,7 @@ def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
 def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
     if now is None:
         return machine
-    return replace(
-        machine, speed=now.speed, link=now.link, factor=now.factor, way_factor=now.way_factor
-    )
+    return replace(machine, speed=now.speed, link=now.link, factor=now.factor, way_factor=now.way_factor)
 
 
 async def measure_again(running: Placement, outlook: PlannerInputs) -> bool:

@@ -48,9 +48,7 @@ class Sizes:
             keep=self.keep,
         )
 
-    def order(
-        self, stage: PlannedStage, model: Model, run: Run, manifest: str
-    ) -> messages.OpenStage:
+    def order(self, stage: PlannedStage, model: Model, run: Run, manifest: str) -> messages.OpenStage:
         """The order for a lender."""
         return messages.OpenStage(
             request=0,

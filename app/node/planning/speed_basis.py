@@ -23,9 +23,7 @@ class Basis:
 
     shape: ModelShape
     effort: Effort | None = None
-    near: Effort | None = (
-        None  # of layers that were measured, where some have a window: what looks how far back
-    )
+    near: Effort | None = None  # of layers that were measured, where some have a window: what looks how far back
     instead: Basis | None = None  # for machines that have no room to measure the model's own layers
 
     @property

@@ -48,9 +48,7 @@ async def verdicts(
         basis = _basis(sketch, model) if order.place else None
         speeds: Mapping[MachineId, Any] = {}
         if basis is not None:
-            speeds = await outlook.speeds_like(
-                basis, BATCH_ROWS, report, known_only=not order.measure
-            )
+            speeds = await outlook.speeds_like(basis, BATCH_ROWS, report, known_only=not order.measure)
         host, lenders = outlook.machines(released, speeds)
         there = [lender for lender in lenders if lender.id not in order.without]
         # some milliseconds each, and there may be many: not on the loop
@@ -77,9 +75,7 @@ def _unforecast(sketch: asked.Sketch) -> Reason:
     return Reason("unforecast_family", {"architecture": sketch.architecture})
 
 
-def _placed(
-    host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload
-) -> Json | None:
+def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload) -> Json | None:
     """The plan; None when it does not fit."""
     try:
         found = plan(host, lenders, model, work)

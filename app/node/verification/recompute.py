@@ -28,25 +28,12 @@ from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread
 from app.node.planning.sizes import Sizes
 from app.node.verification.spare_memory import SpareMemory
-from backends.contract import (
-    CELLS_STEP,
-    KEEP_ALL,
-    KvType,
-    Layers,
-    Number,
-    Role,
-    Segment,
-    StageConfig,
-)
+from backends.contract import CELLS_STEP, KEEP_ALL, KvType, Layers, Number, Role, Segment, StageConfig
 
 NAME = "the check of a sample"
-FOLDER = (
-    "checking"  # beside the store of stages: what is made for a check pushes nothing out of that
-)
+FOLDER = "checking"  # beside the store of stages: what is made for a check pushes nothing out of that
 CHOICES = ("_exps.", "indexer")  # in the names of tensors of layers that choose
-MOST_S = (
-    300.0  # for one step of a sample; so much longer than any machine takes that it has stopped
-)
+MOST_S = 300.0  # for one step of a sample; so much longer than any machine takes that it has stopped
 WAYS = (True, False)  # with flash attention, and without: two ways through the same sums
 
 
@@ -62,9 +49,7 @@ class Again:
 class Recompute:
     """For one model."""
 
-    def __init__(
-        self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: SpareMemory
-    ) -> None:
+    def __init__(self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: SpareMemory) -> None:
         self._entry, self._shelf, self._stages = entry, shelf, stages
         self._sizes, self._room = sizes, room
         self._folder = _folder(stages.folder)
@@ -98,9 +83,7 @@ class Recompute:
         except OSError as error:
             raise disk_error(self._folder, error, 0) from error
 
-    async def in_parts(
-        self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample
-    ) -> Again:
+    async def in_parts(self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample) -> Again:
         """The same in this worker, these parts of the stage's layers one after another."""
         given = await asyncio.to_thread(_as_f32, sample)
         ways = [given, given]
@@ -126,9 +109,7 @@ class Recompute:
         kv = model.kv_bytes(layers, self._cells)
         return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
 
-    async def _through(
-        self, worker: Worker, part: PlannedStage, ways: Sequence[bytes]
-    ) -> list[bytes]:
+    async def _through(self, worker: Worker, part: PlannedStage, ways: Sequence[bytes]) -> list[bytes]:
         """Both ways through one run of layers."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
         async with self._file(cut) as path:

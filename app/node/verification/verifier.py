@@ -10,14 +10,7 @@ from app.core.errors import AppError, DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.plan import Plan, PlannedStage
 from app.core.scheduler.hidden_rows import distances, rows_of
-from app.core.scheduler.verification_sample import (
-    Finding,
-    distance_of,
-    found,
-    limit,
-    noise_of,
-    verdict,
-)
+from app.core.scheduler.verification_sample import Finding, distance_of, found, limit, noise_of, verdict
 from app.inference.pipeline.step import Step
 from app.inference.stages.verification_samples import Sample, Samples
 from app.node.placement.stages import StageSet
@@ -60,9 +53,7 @@ class Check:
 class Verifier:
     """Of one pipeline, until it is closed."""
 
-    def __init__(
-        self, samples: Samples, placing: StageSet, computing: Recompute, doubts: Quarantine
-    ) -> None:
+    def __init__(self, samples: Samples, placing: StageSet, computing: Recompute, doubts: Quarantine) -> None:
         self.doubts = doubts
         self._samples, self._placing, self._computing = samples, placing, computing
 

@@ -23,10 +23,7 @@ PLAIN = (
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}[assistant]{% endif %}"
 )
-NO_SYSTEM = (
-    "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
-    + PLAIN
-)
+NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + PLAIN
 IN_TURN = (
     "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
     "{{ raise_exception('Roles must alternate!') }}{% endif %}{% endfor %}" + PLAIN
@@ -83,29 +80,18 @@ def test_a_system_message_that_is_refused_stands_before_the_users_words(template
     found = ChatTemplate(template).render([{"role": "system", "content": "Be kind."}, USER])
     assert (found.text, found.folded) == ("[user]Be kind.\nHi[assistant]", ("system",))
     begun = [{"role": "system", "content": "Be kind."}, USER, ANSWER]
-    assert (
-        ChatTemplate(template).render(begun, continues=True).text
-        == "[user]Be kind.\nHi[assistant]Ho"
-    )
+    assert ChatTemplate(template).render(begun, continues=True).text == "[user]Be kind.\nHi[assistant]Ho"
 
 
 def test_a_system_message_that_is_left_out_in_silence_is_told_too() -> None:
     """No error says it: what comes out does."""
-    silent = (
-        "{% for m in messages if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endfor %}"
-    )
-    assert (
-        ChatTemplate(silent).render([{"role": "system", "content": "Be kind."}, USER]).text
-        == "[user]Be kind.\nHi"
-    )
+    silent = "{% for m in messages if m.role != 'system' %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+    assert ChatTemplate(silent).render([{"role": "system", "content": "Be kind."}, USER]).text == "[user]Be kind.\nHi"
 
 
 def test_turns_that_are_refused_are_joined() -> None:
     found = ChatTemplate(IN_TURN).render([USER, USER, ANSWER, USER])
-    assert (found.text, found.folded) == (
-        "[user]Hi\n\nHi[assistant]Ho[user]Hi[assistant]",
-        ("turns",),
-    )
+    assert (found.text, found.folded) == ("[user]Hi\n\nHi[assistant]Ho[user]Hi[assistant]", ("turns",))
 
 
 def test_tools_that_are_refused_are_told_in_words() -> None:
@@ -147,13 +133,8 @@ def test_a_begun_answer_goes_on_behind_its_thought() -> None:
     assert template.render([USER]).text == before
     assert template.render([USER, ANSWER], continues=True).text == f"{before}\n</think>\n\nHo"
     assert template.render([USER, THINKS], continues=True).text == f"{before}Well.\n</think>\n\nHo"
-    assert (
-        template.render([USER, {**THINKS, "content": ""}], continues=True).text == f"{before}Well."
-    )
-    raw = {
-        "role": "assistant",
-        "content": "Well.</think>Ho",
-    }  # as an answer whose thoughts were not parted from it
+    assert template.render([USER, {**THINKS, "content": ""}], continues=True).text == f"{before}Well."
+    raw = {"role": "assistant", "content": "Well.</think>Ho"}  # as an answer whose thoughts were not parted from it
     assert template.render([USER, raw], continues=True).text == f"{before}Well.</think>Ho"
 
 
@@ -162,10 +143,7 @@ def test_earlier_thoughts_are_told_as_the_template_wants() -> None:
     told = "[user]Hi.[assistant]<think>\nWell.\n</think>\n\nHo.[user]Hi.[assistant]<think>\n"
     for template in (THOUGHTS, harmony):
         assert ChatTemplate(template).render([USER, THINKS, USER]).text == told
-    assert (
-        ChatTemplate(PLAIN).render([USER, THINKS, USER]).text
-        == "[user]Hi[assistant]Ho[user]Hi[assistant]"
-    )
+    assert ChatTemplate(PLAIN).render([USER, THINKS, USER]).text == "[user]Hi[assistant]Ho[user]Hi[assistant]"
 
 
 BEFORE_CALLS = (  # as Kimi K2 Thinking and Gemma 4: what was thought before a call, since the last question
@@ -189,9 +167,7 @@ def test_thoughts_between_calls_of_this_turn_are_told_where_a_template_tells_no_
     told = '[user]Hi[assistant]<think>Well.</think>{"zone": "UTC"}[tool]noon'
     assert template.render([USER, thinks, RESULT]).text == told
     later = [USER, thinks, RESULT, THINKS, USER]
-    assert template.render(later).text == (
-        '[user]Hi[assistant]{"zone": "UTC"}[tool]noon[assistant]Ho[user]Hi'
-    )
+    assert template.render(later).text == ('[user]Hi[assistant]{"zone": "UTC"}[tool]noon[assistant]Ho[user]Hi')
 
 
 def test_words_before_a_call_end_its_thought_where_both_are_refused() -> None:
@@ -205,8 +181,7 @@ def test_words_before_a_call_end_its_thought_where_both_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["Kimi-K2-Thinking", "google-gemma-4-31B-it", "CohereForAI-c4ai-command-r7b-12-2024-tool_use"],
+    "name", ["Kimi-K2-Thinking", "google-gemma-4-31B-it", "CohereForAI-c4ai-command-r7b-12-2024-tool_use"]
 )
 def test_real_templates_are_told_what_was_thought_before_a_call(name: str) -> None:
     template = ChatTemplate(record()["templates"][name]["source"], record()["tokens"])
@@ -221,19 +196,14 @@ def test_content_is_a_list_where_a_template_wants_one() -> None:
 
 def test_options_and_the_date_are_told() -> None:
     template = ChatTemplate(
-        "{{ date_string }} {{ datetime }} {{ enable_thinking }} {{ effort }} {{ bos_token }}",
-        {"bos_token": "<s>"},
+        "{{ date_string }} {{ datetime }} {{ enable_thinking }} {{ effort }} {{ bos_token }}", {"bos_token": "<s>"}
     )
     options: dict[str, Any] = {"effort": "low", "bos_token": "mine", "messages": "mine"}
     found = template.render([USER], now=LocalTime(0.0, 7200), options=options)
     assert found.text == "01 Jan 1970 Jan 01 1970 True low <s>"
     assert " False " in template.render([USER], options={"enable_thinking": False}).text
-    deliberates = ChatTemplate(
-        "{% if enable_thinking %}Deliberate.{% endif %}" + PLAIN
-    )  # as Apertus, whose answers
-    assert (
-        deliberates.render([USER]).text == "[user]Hi[assistant]"
-    )  # begin alike: off, as llama.cpp's server has it
+    deliberates = ChatTemplate("{% if enable_thinking %}Deliberate.{% endif %}" + PLAIN)  # as Apertus, whose answers
+    assert deliberates.render([USER]).text == "[user]Hi[assistant]"  # begin alike: off, as llama.cpp's server has it
 
 
 def test_what_a_template_says_against_a_chat_reaches_the_person() -> None:
@@ -243,9 +213,7 @@ def test_what_a_template_says_against_a_chat_reaches_the_person() -> None:
         ChatTemplate("{% for").render([USER])
 
 
-@pytest.mark.parametrize(
-    "loops", [LOOPS, "{% if messages[0].content != 'Hi' %}" + LOOPS + "{% endif %}"]
-)
+@pytest.mark.parametrize("loops", [LOOPS, "{% if messages[0].content != 'Hi' %}" + LOOPS + "{% endif %}"])
 def test_a_template_that_never_ends_is_stopped_while_it_is_tried(loops: str) -> None:
     """All that is tried for one prompt has one second of the processor together."""
     with pytest.raises(TemplateFailed) as stopped:

@@ -25,11 +25,7 @@ def of(call: str) -> str:
 def test_objects_between_signs() -> None:
     found = call_format(of("{{ '\\n' }}<tool_call>\n{{ c.function | tojson }}\n</tool_call>"))
     assert found is not None
-    assert (found.payload, found.name_key, found.arguments_key) == (
-        Payload.OBJECTS,
-        "name",
-        "arguments",
-    )
+    assert (found.payload, found.name_key, found.arguments_key) == (Payload.OBJECTS, "name", "arguments")
     assert (found.section, found.lead, found.trail) == ("", "<tool_call>\n", "\n</tool_call>")
     assert (found.head, found.named, found.rest) == ('{"name": "', '", "arguments": ', "}")
     assert found.between == "\n"
@@ -40,12 +36,7 @@ def test_signs_that_only_occur_are_none() -> None:
     template = "{# <tool_call> #}" + of(f"[{NAME}]<args>{ARGUMENTS}</args>")
     found = call_format(template)
     assert found is not None
-    assert (found.payload, found.lead, found.named, found.trail) == (
-        Payload.NAMED,
-        "[",
-        "]<args>",
-        "</args>",
-    )
+    assert (found.payload, found.lead, found.named, found.trail) == (Payload.NAMED, "[", "]<args>", "</args>")
     assert call_format(of("<tool_call>") + "{# {{ c.function | tojson }} #}") is None
     assert call_format("{% for m in messages %}{{ m.content }}<tool_call>{% endfor %}") is None
     assert call_format("") is None
@@ -54,11 +45,7 @@ def test_signs_that_only_occur_are_none() -> None:
 def test_a_name_between_signs_with_what_counts_the_calls() -> None:
     found = call_format(of(f"<call>functions.{NAME}:{{{{ loop.index0 }}}}<args>{ARGUMENTS}</call>"))
     assert found is not None
-    assert (found.lead, found.named, found.trail) == (
-        "<call>functions.",
-        f":{NUMBER}<args>",
-        "</call>",
-    )
+    assert (found.lead, found.named, found.trail) == ("<call>functions.", f":{NUMBER}<args>", "</call>")
     assert found.ids is Ids.COUNTED
     found = call_format(of(f"<call>{{{{ c.id }}}}<name>{NAME}<args>{ARGUMENTS}</call>"))
     assert found is not None
@@ -89,11 +76,7 @@ def test_a_template_that_writes_one_call_of_a_message() -> None:
     one = "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}"
     found = call_format(of(f'{one}{{"name": "{NAME}", "parameters": {ARGUMENTS}}}'))
     assert found is not None
-    assert (found.is_single, found.arguments_key, found.also) == (
-        True,
-        "parameters",
-        ("<|python_tag|>",),
-    )
+    assert (found.is_single, found.arguments_key, found.also) == (True, "parameters", ("<|python_tag|>",))
 
 
 def test_llamas_calls_stand_alone_also_where_its_template_writes_a_sign() -> None:
@@ -117,22 +100,13 @@ def test_what_ends_an_answer_is_no_sign_of_a_call() -> None:
          ""),
     ],
 )  # fmt: skip
-def test_words_that_tell_a_model_how_to_call(
-    told: str, payload: Payload, section: str, lead: str
-) -> None:
+def test_words_that_tell_a_model_how_to_call(told: str, payload: Payload, section: str, lead: str) -> None:
     template = (
-        "{% if tools %}{{ tools | tojson }}"
-        + told
-        + "{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}"
+        "{% if tools %}{{ tools | tojson }}" + told + "{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}"
     )
     found = call_format(template)
     assert found is not None
-    assert (found.payload, found.section, found.lead, found.writes_calls) == (
-        payload,
-        section,
-        lead,
-        False,
-    )
+    assert (found.payload, found.section, found.lead, found.writes_calls) == (payload, section, lead, False)
 
 
 def test_tools_are_told_under_the_name_that_smollm3_reads() -> None:
@@ -143,11 +117,7 @@ def test_tools_are_told_under_the_name_that_smollm3_reads() -> None:
     )  # fmt: skip
     found = call_format(template)
     assert found is not None
-    assert (found.payload, found.lead, found.trail) == (
-        Payload.OBJECTS,
-        "<tool_call>\n",
-        "\n</tool_call>",
-    )
+    assert (found.payload, found.lead, found.trail) == (Payload.OBJECTS, "<tool_call>\n", "\n</tool_call>")
     tools = [{"type": "function", "function": {"name": "clock"}}]
     said = {"role": "user", "content": "When?"}
     shown = ChatTemplate(template).render([said], tools=tools).text
@@ -157,9 +127,4 @@ def test_tools_are_told_under_the_name_that_smollm3_reads() -> None:
 
 @pytest.mark.long
 def test_a_template_that_never_ends_is_given_up() -> None:
-    assert (
-        call_format(
-            "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}"
-        )
-        is None
-    )
+    assert call_format("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}") is None

@@ -67,9 +67,7 @@ def test_thoughts_that_are_told_before_a_call_alone() -> None:
 
 
 def test_thoughts_that_are_only_taken_away() -> None:
-    found = form(
-        "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}{% endfor %}"
-    )
+    found = form("{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}{% endfor %}")
     assert (found.begin, found.end, found.switch_off) == ("<think>", ("</think>",), None)
 
 
@@ -102,19 +100,13 @@ def test_signs_around_the_answer_are_no_part_of_it() -> None:
 def test_what_turns_thinking_off_is_what_changes_the_prompt() -> None:
     begins = "{% if enable_thinking is false %}<think>\n\n</think>{% else %}<think>{% endif %}"
     found = form(PLAIN + BEGIN + begins)
-    assert (found.switch_on, found.switch_off) == (
-        {"enable_thinking": True},
-        {"enable_thinking": False},
-    )
+    assert (found.switch_on, found.switch_off) == ({"enable_thinking": True}, {"enable_thinking": False})
     effort = (
-        "{% if reasoning_effort == 'no_think' %}</think>{% else %}"
-        "<think>{{ reasoning_effort or 'low' }}{% endif %}"
+        "{% if reasoning_effort == 'no_think' %}</think>{% else %}<think>{{ reasoning_effort or 'low' }}{% endif %}"
     )
     found = form(PLAIN + BEGIN + effort)
     assert found.switch_off == {"reasoning_effort": "no_think"}
-    assert (
-        form(PLAIN + "{# enable_thinking #}" + BEGIN + "<think>{# </think> #}").switch_off is None
-    )
+    assert form(PLAIN + "{# enable_thinking #}" + BEGIN + "<think>{# </think> #}").switch_off is None
 
 
 def test_a_template_without_thoughts_shows_none() -> None:

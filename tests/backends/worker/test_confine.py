@@ -54,8 +54,7 @@ assert process.resident_bytes() > before
 print(json.dumps(told))
 """
 has_all = pytest.mark.skipif(
-    confine.means().walls.level != confine.FULL,
-    reason="needs Landlock and seccomp, as Linux has them",
+    confine.means().walls.level != confine.FULL, reason="needs Landlock and seccomp, as Linux has them"
 )
 
 
@@ -89,19 +88,13 @@ def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
 
 
 def test_what_a_system_lacks_is_told() -> None:
-    told = [
-        confine.Means(7, seccomp=True),
-        confine.Means(0, seccomp=True),
-        confine.Means(7, seccomp=False),
-    ]
+    told = [confine.Means(7, seccomp=True), confine.Means(0, seccomp=True), confine.Means(7, seccomp=False)]
     assert [one.walls.level for one in told] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
     assert confine.Means(0, seccomp=False).walls.level == confine.NONE
 
 
 @has_all
-def test_a_rule_that_cannot_be_added_is_told(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_that_cannot_be_added_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What it was for cannot be read then, and nobody would know why."""
     link = tmp_path / "link"
     link.symlink_to(link)

@@ -81,9 +81,7 @@ def test_under_a_quota_it_sleeps(pipe: tuple[int, int], monkeypatch: pytest.Monk
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no core can be chosen here")
-def test_it_sleeps_where_another_computes_on_its_core(
-    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_sleeps_where_another_computes_on_its_core(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_wait, "switches", SWITCHES)
     monkeypatch.setattr(frame_wait, "ASLEEP_S", 60.0)
     before = os.sched_getaffinity(0)

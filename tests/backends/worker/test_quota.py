@@ -23,9 +23,7 @@ from backends.worker.quota import quota_cores
         ("4:memory:/a", "cpu/a", {"cpu.cfs_quota_us": "6667", "cpu.cfs_period_us": "10000"}, None),
     ],
 )  # fmt: skip
-def test_a_quota_is_seen(
-    tmp_path: Path, own: str, folder: str, said: dict[str, str], cores: float | None
-) -> None:
+def test_a_quota_is_seen(tmp_path: Path, own: str, folder: str, said: dict[str, str], cores: float | None) -> None:
     there = tmp_path / "groups" / folder
     there.mkdir(parents=True)
     for name, text in said.items():

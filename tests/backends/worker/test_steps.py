@@ -46,17 +46,13 @@ def test_a_repeated_step_is_answered_from_memory(steps: Steps) -> None:
     assert steps.admit(frames[2]) == output(2)
     assert steps.admit(frames[1]) == output(1)
     assert KEPT_OUTPUTS == 2
-    assert steps.admit(frames[0]) == (
-        Frame(Kind.NEED_FROM, PIPELINE, 5, 0, segments=(Segment(0, 1, 3),)),
-    )
+    assert steps.admit(frames[0]) == (Frame(Kind.NEED_FROM, PIPELINE, 5, 0, segments=(Segment(0, 1, 3),)),)
 
 
 def test_a_gap_names_the_positions_expected_and_changes_nothing(steps: Steps) -> None:
     apply(steps, step(1, Segment(0, 4, 0)))
     answers = steps.admit(step(2, Segment(0, 1, 4), Segment(1, 2, 7)))
-    assert answers == (
-        Frame(Kind.NEED_FROM, PIPELINE, 5, 2, segments=(Segment(0, 1, 4), Segment(1, 2, 0))),
-    )
+    assert answers == (Frame(Kind.NEED_FROM, PIPELINE, 5, 2, segments=(Segment(0, 1, 4), Segment(1, 2, 0))),)
     assert steps.next_pos == [4, 0, 0]
 
 
@@ -69,10 +65,7 @@ def test_an_admitted_step_that_was_not_computed_changes_nothing(steps: Steps) ->
 @pytest.mark.parametrize("kind", ["step", "forget"])
 def test_epochs(steps: Steps, kind: str) -> None:
     old, new = step(1, Segment(0, 1, 0), epoch=4), step(1, Segment(0, 1, 0), epoch=6)
-    admits: dict[str, Callable[[Frame], Answers | None]] = {
-        "step": steps.admit,
-        "forget": steps.admit_forget,
-    }
+    admits: dict[str, Callable[[Frame], Answers | None]] = {"step": steps.admit, "forget": steps.admit_forget}
     admit = admits[kind]
     if kind == "forget":
         old, new = forget(1, Segment(0, 0, 0), epoch=4), forget(1, Segment(0, 0, 0), epoch=6)
@@ -86,9 +79,7 @@ def test_forget_cuts_back_and_never_forward(steps: Steps) -> None:
     frame = forget(2, Segment(0, 0, 6), Segment(1, 0, 9))
     assert steps.admit_forget(frame) is None
     done = steps.forgotten(frame)
-    assert done == (
-        Frame(Kind.DONE, PIPELINE, 5, 2, segments=(Segment(0, 0, 6), Segment(1, 0, 3))),
-    )
+    assert done == (Frame(Kind.DONE, PIPELINE, 5, 2, segments=(Segment(0, 0, 6), Segment(1, 0, 3))),)
     apply(steps, step(3, Segment(0, 1, 6)))
     assert steps.admit_forget(frame) == done, "a late repeat must not cut again"
 
@@ -109,9 +100,7 @@ def test_a_wrong_forget_is_a_bad_frame(steps: Steps, wrong: Frame) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5), st.booleans()), max_size=30))
-def test_a_link_that_sends_twice_loses_and_doubles_nothing(
-    moves: list[tuple[int, int, bool]],
-) -> None:
+def test_a_link_that_sends_twice_loses_and_doubles_nothing(moves: list[tuple[int, int, bool]]) -> None:
     """Every position is applied exactly once, whatever is sent again."""
     steps, applied = Steps(AGREED, 5), {0: 0, 1: 0, 2: 0}
     for seq, (slot, n_tokens, twice) in enumerate(moves, 1):

@@ -61,9 +61,7 @@ def eight_on_two(threads: int, _: int) -> float:
         (eight_on_two, 8, 2, 0.88),
     ],
 )
-def test_it_is_nearly_as_quick_as_the_best_number(
-    cost: Cost, most: int, begin: int, bar: float, seed: int
-) -> None:
+def test_it_is_nearly_as_quick_as_the_best_number(cost: Cost, most: int, begin: int, bar: float, seed: int) -> None:
     machine = Machine(ThreadChoice(most, begin), cost, seed)
     machine.compute(400)
     assert machine.against_best(most) > bar

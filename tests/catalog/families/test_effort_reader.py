@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.families.effort_reader import (
-    effort_of,
-    kind_of,
-    main_kind,
-    stand_in,
-    stand_in_effort,
-)
+from app.catalog.families.effort_reader import effort_of, kind_of, main_kind, stand_in, stand_in_effort
 from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages import synthetic_stage
@@ -75,9 +69,7 @@ class Counted:
 
 DELTA_KEYS, DELTA_VALUES, KERNEL = 2 * 16, 4 * 16, 4
 DELTA_CHANNELS = 2 * DELTA_KEYS + DELTA_VALUES
-DELTA = (
-    (W + KERNEL) * DELTA_CHANNELS + 2 * W * DELTA_VALUES + 2 * W * 4
-)  # alpha and beta: a head each
+DELTA = (W + KERNEL) * DELTA_CHANNELS + 2 * W * DELTA_VALUES + 2 * W * 4  # alpha and beta: a head each
 LATENT, TURNED, PLAIN, SPOKEN, ASKED = 16, 8, 16, 16, 24  # of MLA: one latent for all of 4 heads
 MLA = W * ASKED + ASKED * 4 * (PLAIN + TURNED) + W * (LATENT + TURNED) + 4 * SPOKEN * W
 MLA += 4 * LATENT * (PLAIN + SPOKEN)  # queries into the latent space, values out of it

@@ -47,9 +47,7 @@ def listed(key: str, letter: str, kind: int, *values: float) -> bytes:
     ids=["none", "one", "alike", "several", "empty", "as many as layers may be", "too many", "too large", "yes",
          "broken"],
 )  # fmt: skip
-def test_a_number_is_what_is_said_of_every_layer(
-    tmp_path: Path, more: list[bytes], found: int
-) -> None:
+def test_a_number_is_what_is_said_of_every_layer(tmp_path: Path, more: list[bytes], found: int) -> None:
     assert number(header(tmp_path, *more), NAME, 7) == found
     assert type(number(header(tmp_path, *more), NAME, 7)) is int
 

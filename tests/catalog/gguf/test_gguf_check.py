@@ -60,32 +60,20 @@ BROKEN = {
     "alignment 0": (Raw([number("general.alignment", 0)]).bytes(), "gguf_alignment"),
     "huge alignment": (Raw([number("general.alignment", 1 << 31)]).bytes(), "gguf_alignment"),
     "alignment of text": (Raw([string("general.alignment", "32")]).bytes(), "gguf_alignment"),
-    "tensor twice": (
-        Raw(tensors=[*ONE, tensor("a", (8,), offset=32)], data=bytes(64)).bytes(),
-        "gguf_repeated",
-    ),
+    "tensor twice": (Raw(tensors=[*ONE, tensor("a", (8,), offset=32)], data=bytes(64)).bytes(), "gguf_repeated"),
     "long tensor name": (Raw(tensors=[tensor("a" * 64, (8,))]).bytes(), "gguf_limit"),
     "no dimensions": (Raw(tensors=[tensor("a", ())]).bytes(), "gguf_dimensions"),
     "5 dimensions": (Raw(tensors=[tensor("a", (1,) * 5)]).bytes(), "gguf_dimensions"),
-    "endless dimensions": (
-        Raw(tensors=[tensor("a", (), dims=2**32 - 1)]).bytes(),
-        "gguf_dimensions",
-    ),
+    "endless dimensions": (Raw(tensors=[tensor("a", (), dims=2**32 - 1)]).bytes(), "gguf_dimensions"),
     "tensor type 4": (Raw(tensors=[tensor("a", (8,), kind=4)]).bytes(), "gguf_type"),
     "tensor type 999": (Raw(tensors=[tensor("a", (8,), kind=999)]).bytes(), "gguf_type"),
     "broken block": (Raw(tensors=[tensor("a", (8,), kind=12)]).bytes(), "gguf_shape"),
     "empty tensor": (Raw(tensors=[tensor("a", (0,))]).bytes(), "gguf_shape"),
     "tensor past the end": (Raw(tensors=ONE, data=bytes(31)).bytes(), "gguf_truncated"),
     "endless tensor": (Raw(tensors=[tensor("a", (2**63, 2**63))]).bytes(), "gguf_truncated"),
-    "offset past the end": (
-        Raw(tensors=[tensor("a", (8,), offset=2**63)], data=bytes(64)).bytes(),
-        "gguf_truncated",
-    ),
+    "offset past the end": (Raw(tensors=[tensor("a", (8,), offset=2**63)], data=bytes(64)).bytes(), "gguf_truncated"),
     "gap": (Raw(tensors=[tensor("a", (8,), offset=32)], data=bytes(64)).bytes(), "gguf_offset"),
-    "overlap": (
-        Raw(tensors=[*ONE, tensor("b", (8,), offset=0)], data=bytes(64)).bytes(),
-        "gguf_offset",
-    ),
+    "overlap": (Raw(tensors=[*ONE, tensor("b", (8,), offset=0)], data=bytes(64)).bytes(), "gguf_offset"),
 }
 
 
@@ -193,11 +181,7 @@ def test_300_flips_and_cuts_are_refused_or_harmless(tmp_path: Path) -> None:
             said(error)
 
 
-@settings(
-    max_examples=max(200, settings().max_examples),
-    deadline=1000,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=max(200, settings().max_examples), deadline=1000, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=400), version=st.sampled_from([2, 3]))
 def test_garbage_is_refused_or_harmless(tmp_path: Path, data: bytes, version: int) -> None:
     path = tmp_path / "garbage.gguf"

@@ -30,10 +30,7 @@ def test_parts_and_companions_are_told_apart() -> None:
     assert parts_of("x-00001-of-00003.gguf") == 3
     assert parts_of("x-00001-of-00001.gguf") is None
     assert parts_of("x.gguf") is None
-    assert part_names("a/x-00002-of-00002.GGUF") == (
-        "a/x-00001-of-00002.GGUF",
-        "a/x-00002-of-00002.GGUF",
-    )
+    assert part_names("a/x-00002-of-00002.GGUF") == ("a/x-00001-of-00002.GGUF", "a/x-00002-of-00002.GGUF")
     assert part_names("x.gguf") == ("x.gguf",)
     assert is_model("a/x.GGUF")
     assert not is_model("mmproj-x-f16.gguf")

@@ -36,16 +36,8 @@ def test_the_facts_of_a_model(tmp_path: Path, tied: bool) -> None:
     path = tiny.llama(tmp_path / "t.gguf", layers=3, width=256, ffn=512, quant="Q4_K_M", tied=tied)
     found = model(path)
     sizes = {tensor.name: int(tensor.n_bytes) for tensor in gguf.GGUFReader(path).tensors}
-    layers = [
-        sum(n for name, n in sizes.items() if name.startswith(f"blk.{layer}."))
-        for layer in range(3)
-    ]
-    assert (found.architecture, found.n_layers, found.width, found.n_vocab) == (
-        "llama",
-        3,
-        256,
-        300,
-    )
+    layers = [sum(n for name, n in sizes.items() if name.startswith(f"blk.{layer}.")) for layer in range(3)]
+    assert (found.architecture, found.n_layers, found.width, found.n_vocab) == ("llama", 3, 256, 300)
     assert found.layer_bytes == tuple(layers)
     assert found.embedding_bytes == sizes["token_embd.weight"]
     assert found.head_bytes == sizes["token_embd.weight" if tied else "output.weight"]
@@ -118,18 +110,9 @@ ABSURD = {
     "no context": ("gguf_odd", small(context_length=0)),
     "too many heads": ("gguf_odd", small(attention_head_count=9)),
     "layers as text": ("gguf_odd", small("block_count", [string("llama.block_count", "2")])),
-    "layers as array": (
-        "gguf_odd",
-        small("block_count", [array("llama.block_count", 4, 1, bytes(4))]),
-    ),
-    "array too short": (
-        "gguf_odd",
-        small(more=[array("llama.attention.head_count_kv", 4, 1, bytes(4))]),
-    ),
-    "array of huge numbers": (
-        "gguf_odd",
-        small(more=[array("llama.attention.head_count_kv", 4, 2, b"\xff" * 8)]),
-    ),
+    "layers as array": ("gguf_odd", small("block_count", [array("llama.block_count", 4, 1, bytes(4))])),
+    "array too short": ("gguf_odd", small(more=[array("llama.attention.head_count_kv", 4, 1, bytes(4))])),
+    "array of huge numbers": ("gguf_odd", small(more=[array("llama.attention.head_count_kv", 4, 2, b"\xff" * 8)])),
     "no heads": ("gguf_key_missing", small("attention.head_count")),
     "no layer count": ("gguf_key_missing", small("block_count")),
     "no context length": ("gguf_key_missing", small("context_length")),
@@ -137,10 +120,7 @@ ABSURD = {
     "missing layer": ("gguf_layer_missing", small(block_count=3)),
     "extra layer": ("gguf_layer_extra", small(block_count=1)),
     "part by its metadata": ("gguf_part", small(more=[number("split.count", 3)])),
-    "other vocabulary": (
-        "gguf_odd",
-        small(more=[array("tokenizer.ggml.tokens", 8, 1, bytes(8))]),
-    ),
+    "other vocabulary": ("gguf_odd", small(more=[array("tokenizer.ggml.tokens", 8, 1, bytes(8))])),
     "vocabulary alone": ("gguf_layer_missing", Raw(small().entries)),
 }
 

@@ -89,9 +89,7 @@ async def test_an_odd_answer_is_refused(server: HubServer, answer: bytes, code: 
     assert await refused(server) == code
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [(429, "hub_busy"), (500, "hub_fault"), (503, "hub_fault")]
-)
+@pytest.mark.parametrize(("status", "code"), [(429, "hub_busy"), (500, "hub_fault"), (503, "hub_fault")])
 async def test_a_hub_in_trouble_is_asked_once(server: HubServer, status: int, code: str) -> None:
     server.faults.listing_status = status
     assert await refused(server) == code
@@ -99,9 +97,7 @@ async def test_a_hub_in_trouble_is_asked_once(server: HubServer, status: int, co
 
 
 @pytest.mark.parametrize("to", ["https://evil.example/x", "http://10.0.0.1/", "/api/models"])
-async def test_a_redirect_of_a_listing_elsewhere_or_in_a_circle_is_refused(
-    server: HubServer, to: str
-) -> None:
+async def test_a_redirect_of_a_listing_elsewhere_or_in_a_circle_is_refused(server: HubServer, to: str) -> None:
     server.faults.listing_redirect = to
     code = await refused(server)
     assert code == ("hub_odd" if to.startswith("/") else "hub_redirect_odd")
@@ -127,12 +123,8 @@ async def test_a_token_goes_to_the_hub_alone(server: HubServer) -> None:
     assert "Authorization" not in server.requests[-1].headers
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [(401, "hub_token_wrong"), (403, "hub_token_wrong"), (404, "hub_unknown")]
-)
-async def test_a_refused_token_is_told_apart_from_what_is_not_there(
-    server: HubServer, status: int, code: str
-) -> None:
+@pytest.mark.parametrize(("status", "code"), [(401, "hub_token_wrong"), (403, "hub_token_wrong"), (404, "hub_unknown")])
+async def test_a_refused_token_is_told_apart_from_what_is_not_there(server: HubServer, status: int, code: str) -> None:
     server.faults.listing_status = status
     with pytest.raises(AppError) as caught:
         await online.listing(server.hub, REPOSITORY, TOKEN)
@@ -161,9 +153,7 @@ async def test_no_network_is_a_sentence() -> None:
 )  # fmt: skip
 def test_only_safe_addresses_are_hubs(endpoint: str, good: bool) -> None:
     if good:
-        assert Hub.of({"HF_ENDPOINT": endpoint}).endpoint == (
-            endpoint.rstrip("/") or "https://huggingface.co"
-        )
+        assert Hub.of({"HF_ENDPOINT": endpoint}).endpoint == (endpoint.rstrip("/") or "https://huggingface.co")
     else:
         with pytest.raises(BadInput):
             Hub.of({"HF_ENDPOINT": endpoint})
@@ -200,18 +190,12 @@ def test_redirects_stay_with_the_hub(location: str, good: bool) -> None:
 def test_the_token_is_only_for_the_hub_itself() -> None:
     hub = Hub()
     assert hub.is_own("https://huggingface.co/x")
-    for other in (
-        "http://huggingface.co/x",
-        "https://cdn.huggingface.co/x",
-        "https://huggingface.co:8443/",
-    ):
+    for other in ("http://huggingface.co/x", "https://cdn.huggingface.co/x", "https://huggingface.co:8443/"):
         assert not hub.is_own(other)
 
 
 def test_a_node_loads_what_speaks_to_the_hub_only_when_it_asks() -> None:
     """It would be a sixth of its start. Nor does it compute with arrays at all: that is the workers' part."""
     code = "import sys, app.node.start as _; print({'truststore', 'numpy'} & set(sys.modules))"
-    told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50
-    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
     assert told.stdout == "set()\n"

@@ -41,9 +41,7 @@ def load(home: Home, entry: Entry, layers: Layers, role: Role) -> Stage:
     whole = role is Role.WHOLE
     path = entry.path if whole else str(home.stages.fill(home.shelf.cut(entry, layers, role)))
     width = entry.model.width
-    return LlamaStage(
-        StageConfig("llamacpp", path, entry.path, role, layers, width, 1, 256, 64, threads=1)
-    )
+    return LlamaStage(StageConfig("llamacpp", path, entry.path, role, layers, width, 1, 256, 64, threads=1))
 
 
 def answer(stages: Sequence[Stage], n_decoded: int = FEW) -> list[NDArray[np.float32]]:
@@ -109,9 +107,7 @@ def test_what_a_stage_file_holds(home: Home) -> None:
         cut = home.shelf.cut(entry, layers, role)
         header = read_header(home.stages.fill(cut))
         assert header.integer("llama.block_count", 1, 99) == 2
-        assert [key for key in header.entries if key.startswith("tokenizer.")] == [
-            "tokenizer.ggml.model"
-        ]
+        assert [key for key in header.entries if key.startswith("tokenizer.")] == ["tokenizer.ggml.model"]
         rows = 300 if role is Role.LAST else 32
         assert header.tensors["token_embd.weight"].shape == (64, rows)
         assert header.integer("llama.vocab_size", 1, 999) == rows

@@ -83,9 +83,7 @@ def test_a_failing_fsync_leaves_no_stage(cut: Cut, lender: Home) -> None:
     assert files(lender) == []
 
 
-def test_a_rename_that_fails_leaves_no_stage(
-    cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rename_that_fails_leaves_no_stage(cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(manifest: Manifest) -> Path:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -176,9 +174,7 @@ def test_a_flip_that_keeps_size_and_time_is_found(cut: Cut, lender: Home) -> Non
     assert lender.stages.fill(cut).read_bytes() == expected(cut)
 
 
-def test_what_a_disk_lost_is_found_in_a_week(
-    cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_disk_lost_is_found_in_a_week(cut: Cut, lender: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1e9]
     store = StageStore(lender.folder / "stages", LIMIT_BYTES, clock=lambda: now[0])
     store.fill(cut)
@@ -256,10 +252,7 @@ def test_room_is_made_from_what_nobody_uses(home: Home, lender: Home) -> None:
 
 def test_two_stages_at_once_in_two_threads(home: Home, lender: Home) -> None:
     entry = home.add("m", layers=8)
-    cuts = [
-        home.shelf.cut(entry, Layers(1, 4), Role.MIDDLE),
-        home.shelf.cut(entry, Layers(3, 6), Role.MIDDLE),
-    ]
+    cuts = [home.shelf.cut(entry, Layers(1, 4), Role.MIDDLE), home.shelf.cut(entry, Layers(3, 6), Role.MIDDLE)]
     threads = [threading.Thread(target=lender.stages.fill, args=(cut,)) for cut in cuts]
     for thread in threads:
         thread.start()
@@ -329,9 +322,7 @@ def test_an_offer_takes_no_room_before_its_bytes_come(cut: Cut, lender: Home) ->
         assert receiver.finish().read_bytes() == expected(cut)
 
 
-def test_stages_that_broke_off_do_not_pile_up(
-    home: Home, lender: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stages_that_broke_off_do_not_pile_up(home: Home, lender: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_store, "MAX_PARTS", 2)
     for turn, cut in enumerate(cuts_of(home, 4)):
         bring(lender.stages, cut, 1000)
@@ -350,8 +341,7 @@ def test_others_leave_more_of_the_disk_free_than_its_owner(cut: Cut, lender: Hom
 
 
 @pytest.mark.parametrize(
-    ("total_gib", "most_gib", "left_gib"),
-    [(4, 1, 1), (64, 16, 5), (400, 100, 20), (4000, 200, 200)],
+    ("total_gib", "most_gib", "left_gib"), [(4, 1, 1), (64, 16, 5), (400, 100, 20), (4000, 200, 200)]
 )
 def test_limits_follow_the_size_of_the_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, total_gib: int, most_gib: int, left_gib: int

@@ -84,11 +84,7 @@ def test_what_is_written_is_what_the_cut_makes(tmp_path: Path, quant: str, role:
     assert path.stat().st_size == model.file_bytes
 
 
-MADE_UP = (
-    synthetic_stage._SCALES.keys()
-    | synthetic_stage._SCALE_BYTES.keys()
-    | synthetic_stage._FLOATS.keys()
-)
+MADE_UP = synthetic_stage._SCALES.keys() | synthetic_stage._SCALE_BYTES.keys() | synthetic_stage._FLOATS.keys()
 
 
 @pytest.mark.parametrize("name", sorted(MADE_UP - {"Q1_0", "Q2_0"}))  # gguf knows no such
@@ -96,9 +92,7 @@ def test_random_weights_are_ordinary_numbers(name: str) -> None:
     """Finite, about 0 on average, and neither huge nor all of them tiny: else speeds are others'."""
     kind = next(code for code, (known, *_) in tensor_types.TENSORS.items() if known == name)
     block = tensor_types.TENSORS[kind][2]
-    raw = np.frombuffer(
-        synthetic_stage._pattern(kind)[: (64 << 10) // block * block], np.uint8
-    ).reshape(1, -1)
+    raw = np.frombuffer(synthetic_stage._pattern(kind)[: (64 << 10) // block * block], np.uint8).reshape(1, -1)
     if name in ("F16", "F32"):
         values = raw.view(np.float16 if name == "F16" else np.float32).astype(np.float32)
     else:
@@ -162,12 +156,7 @@ def test_what_cannot_be_is_refused_by_numbers_alone(mix: ModelShape) -> None:
 
 
 def test_values_of_another_kind_are_refused_when_written(mix: ModelShape, tmp_path: Path) -> None:
-    for kind, value in (
-        (tensor_types.U32, -1),
-        (tensor_types.U32, "x"),
-        (tensor_types.U32, 1 << 40),
-        (6, "x"),
-    ):
+    for kind, value in ((tensor_types.U32, -1), (tensor_types.U32, "x"), (tensor_types.U32, 1 << 40), (6, "x")):
         odd = replace(mix, settings=(Setting("llama.x", kind, (value,), is_list=False),))
         with pytest.raises(BadInput):
             synthetic_stage.write(tmp_path / "odd.gguf", odd, odd.runs[0], Role.MIDDLE)
@@ -177,18 +166,14 @@ TENSORS = st.builds(
     Tensor,
     st.sampled_from(["attn_q.weight", "ffn_up.weight", "attn_norm.weight", "x"]),
     st.sampled_from([0, 1, 2, 8, 12, 14, 24, 99]),
-    st.lists(st.sampled_from([1, 32, 256, 512, 255, 1 << 20, 1 << 32]), min_size=1, max_size=4).map(
-        tuple
-    ),
+    st.lists(st.sampled_from([1, 32, 256, 512, 255, 1 << 20, 1 << 32]), min_size=1, max_size=4).map(tuple),
 )
 SETTINGS = st.builds(
     Setting,
     st.sampled_from(["llama.embedding_length", "llama.attention.head_count", "llama.x", "a.b"]),
     st.integers(0, 12),
     st.lists(
-        st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(), st.booleans(), st.text()),
-        min_size=1,
-        max_size=3,
+        st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(), st.booleans(), st.text()), min_size=1, max_size=3
     ).map(tuple),
     st.booleans(),
 )
@@ -213,9 +198,7 @@ NUMBER = itertools.count()
 
 
 @given(made=SHAPES)
-def test_no_shape_raises_anything_but_bad_input(
-    made: ModelShape, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_no_shape_raises_anything_but_bad_input(made: ModelShape, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / f"fuzz-{next(NUMBER)}.gguf"
     try:
         synthetic_stage.check(made)
@@ -227,9 +210,7 @@ def test_no_shape_raises_anything_but_bad_input(
         path.unlink(missing_ok=True)
 
 
-def test_a_file_that_lists_its_heads_layer_by_layer_says_so_in_each_run(
-    tmp_path: Path, mix: ModelShape
-) -> None:
+def test_a_file_that_lists_its_heads_layer_by_layer_says_so_in_each_run(tmp_path: Path, mix: ModelShape) -> None:
     key = "llama.attention.head_count_kv"
     settings = tuple(one for one in mix.settings if one.key != key)
     run = LayerRun((0, 0, 1), (Setting(key, tensor_types.U32, (2,) * 3, is_list=True),), 3.0)

@@ -108,9 +108,7 @@ async def test_a_whole_part_asks_nobody(line: Line) -> None:
     assert not line.server.requests
 
 
-async def test_a_part_of_something_else_is_begun_again(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_part_of_something_else_is_begun_again(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     (line.folder / "x.part").write_bytes(bytes(len(DATA) + 1))
     line.wanted = replace(line.wanted, total_bytes=len(DATA))
     threads: list[threading.Thread] = []
@@ -198,8 +196,7 @@ async def test_an_account_that_has_not_agreed_is_told_so(line: Line) -> None:
 
 
 @pytest.mark.parametrize(
-    "to",
-    ["https://evil.example/x", "file:///etc/passwd", "http://10.0.0.1/x", "https://u@127.0.0.1/"],
+    "to", ["https://evil.example/x", "file:///etc/passwd", "http://10.0.0.1/x", "https://u@127.0.0.1/"]
 )
 async def test_a_redirect_elsewhere_is_not_followed(line: Line, to: str) -> None:
     line.server.faults.redirect = to

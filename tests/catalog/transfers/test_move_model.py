@@ -81,12 +81,9 @@ def test_a_folder_of_files_goes_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "reason"),
-    [(errno.ENOSPC, DoesNotFit, "disk_full"), (errno.EIO, BadInput, "models_move_failed")],
+    ("code", "kind", "reason"), [(errno.ENOSPC, DoesNotFit, "disk_full"), (errno.EIO, BadInput, "models_move_failed")]
 )
-def test_it_goes_on_where_it_broke(
-    both: tuple[Path, Path], code: int, kind: type[AppError], reason: str
-) -> None:
+def test_it_goes_on_where_it_broke(both: tuple[Path, Path], code: int, kind: type[AppError], reason: str) -> None:
     file, folder = both
     disk = OtherDisk(breaks_after=2)
     disk.code = code

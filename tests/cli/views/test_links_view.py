@@ -30,8 +30,7 @@ def shown(*links: Link) -> str:
 
 
 @pytest.mark.parametrize(
-    ("bytes_per_s", "words"),
-    [(None, "not measured"), (125e3, "1.0 Mb/s"), (11.75e6, "94 Mb/s"), (300e6, "2.4 Gb/s")],
+    ("bytes_per_s", "words"), [(None, "not measured"), (125e3, "1.0 Mb/s"), (11.75e6, "94 Mb/s"), (300e6, "2.4 Gb/s")]
 )
 def test_rates_are_said_as_networks_are_sold(bytes_per_s: float | None, words: str) -> None:
     assert megabits(bytes_per_s) == words

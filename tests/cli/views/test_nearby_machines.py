@@ -23,16 +23,10 @@ PAIRED = {"machine": {"id": "a" * 64, "name": "attic-pc"}}
 
 
 def snapshot(*strangers: Json, reason: str | None = None) -> Json:
-    return {
-        **SNAPSHOT,
-        "strangers": {one["id"]: one for one in strangers},
-        "discovery": {"on": True, "reason": reason},
-    }
+    return {**SNAPSHOT, "strangers": {one["id"]: one for one in strangers}, "discovery": {"on": True, "reason": reason}}
 
 
-def test_status_shows_who_is_near_and_what_to_type(
-    poolhouse: Any, answering: Any, home: Path
-) -> None:
+def test_status_shows_who_is_near_and_what_to_type(poolhouse: Any, answering: Any, home: Path) -> None:
     answering({("GET", "/status"): snapshot(OTHER, ATTIC)})
     lines = poolhouse("status").out.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("Nearby"))
@@ -66,9 +60,7 @@ def test_many_strangers_do_not_fill_the_screen(poolhouse: Any, answering: Any) -
 
 
 def test_pair_without_address_takes_the_only_one(poolhouse: Any, answering: Any) -> None:
-    node = answering(
-        {("GET", "/status"): snapshot(OTHER, ATTIC), ("POST", "/pairing/join"): PAIRED}
-    )
+    node = answering({("GET", "/status"): snapshot(OTHER, ATTIC), ("POST", "/pairing/join"): PAIRED})
     said = poolhouse("pair", "--code", "123456")
     assert said.code == 0
     assert said.err == "Pairing with attic[31m pc at 192.168.1.21:4244.\n"
@@ -88,18 +80,10 @@ def test_a_wrong_code_is_said_before_anybody_is_looked_for(poolhouse: Any, answe
 
 
 @pytest.mark.parametrize(
-    ("near", "code"),
-    [
-        ((OTHER,), "pairing_nobody_near"),
-        ((ATTIC, {**ATTIC, "id": "c" * 16}), "pairing_several_near"),
-    ],
+    ("near", "code"), [((OTHER,), "pairing_nobody_near"), ((ATTIC, {**ATTIC, "id": "c" * 16}), "pairing_several_near")]
 )
 def test_pair_without_address_says_why_not(
-    poolhouse: Any,
-    answering: Any,
-    near: tuple[Json, ...],
-    code: str,
-    monkeypatch: pytest.MonkeyPatch,
+    poolhouse: Any, answering: Any, near: tuple[Json, ...], code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(household_commands, "HEAR_SECONDS", 0.3)
     answering({("GET", "/status"): snapshot(*near)})

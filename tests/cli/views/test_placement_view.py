@@ -14,24 +14,16 @@ from app.cli.views.status_view import pool_sentence
 def test_a_forecast_of_a_tiny_model_is_called_rough(tok_s: float, rough: bool) -> None:
     known = Forecast(1.2, tok_s, tok_s, 10.0, Bottleneck("compute", "den"))
     told = forecast_line(Plan("guide", first_token=FirstToken(512)), known)
-    assert told.startswith(
-        f"Forecast (prompt of 512 tokens): first word after 1.20 s, then {tok_s:.1f} tok/s."
-    )
+    assert told.startswith(f"Forecast (prompt of 512 tokens): first word after 1.20 s, then {tok_s:.1f} tok/s.")
     assert told.endswith(ROUGH) is rough
 
 
 def test_a_split_beside_whole_machines_is_named_as_both() -> None:
-    split = [
-        Stage("den", 0, 3, "d", "first"),
-        Stage("attic", 3, 6, "a", "middle"),
-        Stage("den", 6, 8, "d", "last"),
-    ]
+    split = [Stage("den", 0, 3, "d", "first"), Stage("attic", 3, 6, "a", "middle"), Stage("den", 6, 8, "d", "last")]
     whole = Stage("shed", 0, 8, "s", "whole")
     both = Plan("guide", "replicas", stages=[*split, whole], number="f16")
     assert headline(both) == "guide · split over 2 machines and whole on 1 more · f16"
-    replicas = Plan(
-        "guide", "replicas", stages=[whole, Stage("den", 0, 8, "d", "whole")], number="f16"
-    )
+    replicas = Plan("guide", "replicas", stages=[whole, Stage("den", 0, 8, "d", "whole")], number="f16")
     assert headline(replicas) == "guide · replicas on 2 machines"
 
 
@@ -44,9 +36,7 @@ def test_a_split_beside_whole_machines_is_named_as_both() -> None:
         (["a"], "on one machine", "Ready. attic holds guide."),
     ],
 )
-def test_only_replicas_that_are_there_are_counted(
-    there: list[str], shape: str, sentence: str
-) -> None:
+def test_only_replicas_that_are_there_are_counted(there: list[str], shape: str, sentence: str) -> None:
     wholes = [Stage(name, 0, 8, name[0], "whole") for name in ("den", "attic", "shed")]
     plan = Plan("guide", "replicas", stages=wholes, state="ready", holders=there)
     assert headline(plan) == f"guide · {shape}"

@@ -106,9 +106,7 @@ def test_the_household_before_stays_as_it_was() -> None:
         ((), "paused", "paused"),  # in no household
     ],
 )
-def test_who_may_not_lend_has_paused_nothing(
-    roles: tuple[str, ...], lending: str, state: str
-) -> None:
+def test_who_may_not_lend_has_paused_nothing(roles: tuple[str, ...], lending: str, state: str) -> None:
     machine = Machine(ATTIC, "attic", online=True, roles=roles, lending=lending)
     assert machine.state == state
     assert replace(machine, online=False).state == "offline"

@@ -28,9 +28,7 @@ ALL = (BRIDGE, VPN, WIFI, CABLE, FAST, THUNDER)
         (End(), ()),
     ],
 )
-def test_only_a_wrong_kind_has_better_ones_the_best_first(
-    used: End, better: tuple[End, ...]
-) -> None:
+def test_only_a_wrong_kind_has_better_ones_the_best_first(used: End, better: tuple[End, ...]) -> None:
     assert better_ends(used, ALL) == better
 
 

@@ -128,9 +128,7 @@ def test_an_operation_survives_being_written() -> None:
         lambda raw: encode(roles(0, 1, 1)).replace(b'"turn":1', b'"turn":true'),
         lambda raw: encode(roles(0, 1, 1)).replace(b'"turn":1', b'"turn":1.0'),
         lambda raw: encode(roles(0, 1, 1)).replace(b'"turn":1', b'"turn":"1"'),
-        lambda raw: encode(rename(0, 1, 1 << 53)).replace(
-            b'"turn":9007199254740992', b'"turn":9007199254740993'
-        ),
+        lambda raw: encode(rename(0, 1, 1 << 53)).replace(b'"turn":9007199254740992', b'"turn":9007199254740993'),
         lambda raw: encode(rename(0, 1, 1)).replace(b'"new"', b'""'),
         lambda raw: encode(rename(0, 1, 1)).replace(b'"new"', b'"' + b"x" * 65 + b'"'),
         lambda raw: encode(rename(0, 1, 1)).replace(b'"new"', b"7"),
@@ -271,17 +269,12 @@ def test_a_certificate_that_may_not_be_pinned_is_never_taken_in() -> None:
 @pytest.mark.usefixtures("little_room")
 def test_invented_ids_take_no_room() -> None:
     log = merge(EMPTY, [FIRST, add(0, 1, ADMIN), add(0, 2)])
-    invented = [
-        sign(1, Remove(HOUSEHOLD, MachineId(hashlib.sha256(bytes([n])).hexdigest()), ()))
-        for n in range(9)
-    ]
+    invented = [sign(1, Remove(HOUSEHOLD, MachineId(hashlib.sha256(bytes([n])).hexdigest()), ())) for n in range(9)]
     assert merge(log, invented) == log
     assert names(merge(merge(log, invented), [remove(1, 2)])) == {0, 1}
 
 
-def test_who_signed_more_than_there_is_room_for_takes_none_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_signed_more_than_there_is_room_for_takes_none_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hostile admin, and the admins that it adds, fill what is there for them: the first machine removes them,
     and an honest admin next to it keeps its own lines."""
     room = {Add: 2, Remove: 2, SetRoles: 1, Rename: 1}
@@ -374,9 +367,7 @@ def test_any_order_of_arrival_gives_the_same_members(steps: Steps, chance: rando
 
 
 @given(STEPS)
-def test_no_removed_machine_is_a_member(
-    steps: Steps,
-) -> None:
+def test_no_removed_machine_is_a_member(steps: Steps) -> None:
     log = merge(EMPTY, history(steps))
     assert not removed_machines(log) & set(members(log))
 
@@ -384,11 +375,7 @@ def test_no_removed_machine_is_a_member(
 @pytest.mark.long
 @settings(max_examples=max(200, settings().max_examples))
 @given(STEPS, STEPS, st.integers(1, 6))
-def test_a_stolen_admin_brings_nobody_in_once_its_removal_is_known(
-    before: Steps,
-    after: Steps,
-    thief: int,
-) -> None:
+def test_a_stolen_admin_brings_nobody_in_once_its_removal_is_known(before: Steps, after: Steps, thief: int) -> None:
     log = merge(EMPTY, [*history(before), add(0, thief, ADMIN), remove(0, thief)])
     known = members(log)
     own = [op for op in history(after) if op.signer == IDS[thief]]

@@ -150,12 +150,7 @@ def test_cancelling_ends_every_state() -> None:
 
 def test_late_news_changes_nothing() -> None:
     for state in (Closed(EXPIRED), Done(M), Admitted(M, 9), Open(3, 9)):
-        for event in (
-            Proved(),
-            Failed(),
-            Broken(),
-            Linked(MachineId("b" * 64)),
-        ):
+        for event in (Proved(), Failed(), Broken(), Linked(MachineId("b" * 64))):
             assert step(state, event) == (state, ())
     for attempt in (Checking(2, 9, 9), Exchange(9)):
         for news in (Asked(1), Linked(M), Ticked(1)):

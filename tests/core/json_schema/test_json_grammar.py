@@ -127,9 +127,7 @@ def test_how_many_properties_may_come_makes_no_grammar_without_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "kinds", "leaves"),
-    [(9, 4, 1), (1, 500, 1000)],
-    ids=["within each other", "many at once"],
+    ("depth", "kinds", "leaves"), [(9, 4, 1), (1, 500, 1000)], ids=["within each other", "many at once"]
 )
 def test_types_of_which_each_repeats_what_is_below_are_no_work_without_an_end(
     depth: int, kinds: int, leaves: int
@@ -147,9 +145,7 @@ def test_types_of_which_each_repeats_what_is_below_are_no_work_without_an_end(
 def test_references_may_be_circular_and_many() -> None:
     tree = {"$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}, "$ref": "#/$defs/t"}
     assert len(json_grammar(tree)) < 2000
-    chain: Any = {
-        f"d{n}": {"type": "array", "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(600)
-    }
+    chain: Any = {f"d{n}": {"type": "array", "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(600)}
     chain["d600"] = {"type": "null"}
     text = json_grammar({"$defs": chain, "$ref": "#/$defs/d0"})
     assert len(text.encode()) <= MAX_GRAMMAR_BYTES

@@ -45,9 +45,7 @@ def test_definitions_beside_or_around_a_reference_are_found(schema: dict[str, An
 
 def test_the_root_is_first_and_then_the_innermost_one() -> None:
     inner = {"$ref": "#/$defs/Item", "$defs": {"Item": {"const": "inner"}}}
-    assert "outer" in json_grammar(
-        localised(in_property(inner) | {"$defs": {"Item": {"const": "outer"}}})
-    )
+    assert "outer" in json_grammar(localised(in_property(inner) | {"$defs": {"Item": {"const": "outer"}}}))
     middle = in_property(inner) | {"$defs": {"Item": {"const": "middle"}}}
     assert "inner" in json_grammar(localised(in_property(middle)))
 
@@ -61,24 +59,14 @@ def test_two_parts_that_call_different_things_alike_each_have_their_own() -> Non
 
 def test_what_is_right_or_nowhere_stays() -> None:
     right = {"$defs": {"N": in_property({"$ref": "#/$defs/N"})}, "$ref": "#/$defs/N"}
-    for schema in (
-        right,
-        {"$ref": "#/$defs/X"},
-        {"$ref": "https://a.example/x"},
-        {"$ref": 3},
-        True,
-        {"enum": [LIST]},
-    ):
+    for schema in (right, {"$ref": "#/$defs/X"}, {"$ref": "https://a.example/x"}, {"$ref": 3}, True, {"enum": [LIST]}):
         assert localised(schema) == schema
     with pytest.raises(BadInput):
         json_grammar(localised({"$ref": "#/$defs/X"}))
 
 
 def test_a_reference_may_go_through_a_list_and_be_written_as_a_url_has_it() -> None:
-    schema = {
-        "anyOf": [{"type": "string"}, ITEM],
-        "$defs": {"Box<a/b>": ITEM, "100%25": {"const": "raw"}},
-    }
+    schema = {"anyOf": [{"type": "string"}, ITEM], "$defs": {"Box<a/b>": ITEM, "100%25": {"const": "raw"}}}
     assert referred("#/anyOf/1", schema) is ITEM
     for place in ("#/anyOf/2", "#/anyOf/x", "#/anyOf/-1", "#/anyOf/1/type/0"):
         assert referred(place, schema) is None

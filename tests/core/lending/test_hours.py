@@ -60,9 +60,7 @@ def test_what_is_inside(typed: str, weekday: int, minute: int, inside: bool) -> 
     assert within(read_hours(typed), weekday, minute) is inside
 
 
-@pytest.mark.parametrize(
-    "fields", [((),), ((7,),), ((1, 0),), ((1, 1),), ((1,), 1440), ((1,), 0, 0), ((1,), 0, 1441)]
-)
+@pytest.mark.parametrize("fields", [((),), ((7,),), ((1, 0),), ((1, 1),), ((1,), 1440), ((1,), 0, 0), ((1,), 0, 1441)])
 def test_a_span_that_no_week_has_is_not_built(fields: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="hours"):
         Span(*fields)  # type: ignore[arg-type]

@@ -35,19 +35,13 @@ A, B = MachineId("a" * 64), MachineId("b" * 64)
 BATTERY, GAME = Reason("pause_battery"), Reason("pause_program")
 NOBODY: frozenset[MachineId] = frozenset()
 HOSTS = frozenset({A})
-YES, NO, NONE = (
-    Judged(Allowed(1), 30.0),
-    Judged(Denied(BATTERY, 0.0), 30.0),
-    Judged(NothingLent(), 30.0),
-)
+YES, NO, NONE = (Judged(Allowed(1), 30.0), Judged(Denied(BATTERY, 0.0), 30.0), Judged(NothingLent(), 30.0))
 BY_RULE, BY_OWNER = Paused(BATTERY), Paused(OWNER, by_owner=True)
 DRAINING = Draining(HOSTS, 30.0, BY_RULE)
 BY_HAND = Draining(HOSTS, 30.0, BY_OWNER)
 
 
-def looked(
-    now: float, hosts: frozenset[MachineId] = HOSTS, quiet: float = 0.0, answers: bool = False
-) -> Looked:
+def looked(now: float, hosts: frozenset[MachineId] = HOSTS, quiet: float = 0.0, answers: bool = False) -> Looked:
     return Looked(now, hosts, quiet, answers)
 
 
@@ -99,9 +93,7 @@ TABLE: list[tuple[State, Event, State, tuple[GiveBack, ...]]] = [
 
 
 @pytest.mark.parametrize(("state", "event", "after", "commands"), TABLE)
-def test_the_table(
-    state: State, event: Event, after: State, commands: tuple[GiveBack, ...]
-) -> None:
+def test_the_table(state: State, event: Event, after: State, commands: tuple[GiveBack, ...]) -> None:
     assert step(state, event) == (after, commands)
 
 
@@ -116,9 +108,7 @@ def test_the_table(
         (BY_OWNER, "paused", OWNER),
     ],
 )
-def test_every_state_has_a_word_and_each_pause_a_reason(
-    state: State, what: str, why: Reason | None
-) -> None:
+def test_every_state_has_a_word_and_each_pause_a_reason(state: State, what: str, why: Reason | None) -> None:
     assert (word(state), reason_of(state)) == (what, why)
 
 

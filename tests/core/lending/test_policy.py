@@ -127,9 +127,7 @@ def replayed(rules: Rules, room: Room, moments: list[dict[str, Any]]) -> list[st
 
 def test_a_battery_around_its_level_does_not_flap() -> None:
     levels = [51.0, 49.0, 51.0, 59.0, 60.0, 51.0, 50.0, 49.0]
-    moments = [
-        {"battery": Battery(level, False), "now_s": float(n)} for n, level in enumerate(levels)
-    ]
+    moments = [{"battery": Battery(level, False), "now_s": float(n)} for n, level in enumerate(levels)]
     said = replayed(Rules(), ROOM, moments)
     assert said == ["Allowed", *["pause_battery"] * 3, *["Allowed"] * 3, "pause_battery"]
     moments = [{"battery": LOW}, {"battery": Battery(49.0, True)}]
@@ -183,8 +181,7 @@ def test_a_need_that_is_over_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "short"),
-    [("Game.exe", "game"), (r"C:\Games\DOOM.EXE", "doom"), ("/usr/bin/steam", "steam"), ("a", "a")],
+    ("name", "short"), [("Game.exe", "game"), (r"C:\Games\DOOM.EXE", "doom"), ("/usr/bin/steam", "steam"), ("a", "a")]
 )
 def test_programs_are_compared_by_their_bare_name(name: str, short: str) -> None:
     assert executable(name) == short

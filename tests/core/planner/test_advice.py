@@ -33,24 +33,18 @@ def test_a_cable_for_a_machine_on_wifi() -> None:
     assert then is not None
     assert first.facts["now_tok_s"] == pytest.approx(now.decode_tok_s)
     assert first.facts["with_tok_s"] == pytest.approx(then.decode_tok_s)
-    assert said(first).startswith(
-        "Study PC is on Wi-Fi (43 Mb/s, 9.0 ms). By cable this model would run at "
-    )
+    assert said(first).startswith("Study PC is on Wi-Fi (43 Mb/s, 9.0 ms). By cable this model would run at ")
 
 
 def test_the_host_is_named_when_only_it_is_on_wifi() -> None:
     here = replace(AIR, kind=LinkKind.WIFI, far_kind=LinkKind.ETHERNET)
-    found = advice(
-        machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), here)]
-    )
+    found = advice(machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), here)])
     assert said(found[0]).startswith("host is on Wi-Fi")
 
 
 def test_a_slow_cable() -> None:
     slow = link(0.0003, 1e6)
-    found = advice(
-        machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), slow)]
-    )
+    found = advice(machine("host", 1000, speed(0.002)), [machine("study", 1900, speed(0.002), slow)])
     assert found[0].code == "advice_link_rate"
     assert found[0].facts["megabits"] == pytest.approx(8 * 0.9)
 

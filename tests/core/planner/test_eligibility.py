@@ -65,9 +65,7 @@ def test_a_lender_whose_numbers_were_wrong_is_left_out_and_named() -> None:
     wrong = replace(SHED, doubted=True)
     known, small = with_proved(DEN, [ATTIC, wrong]), DoesNotFit("helps_nothing")
     assert known.lenders == (ATTIC,)
-    assert [(why.code, why.facts) for why in known.reasons] == [
-        ("left_out_doubted", {"machine": "s"})
-    ]
+    assert [(why.code, why.facts) for why in known.reasons] == [("left_out_doubted", {"machine": "s"})]
     assert known.told(small).reason.code == "doubt_in_the_way"
     assert said(known.told(small)).startswith("s gave wrong numbers in a check")
     both = with_proved(DEN, [replace(OLD, doubted=True)])

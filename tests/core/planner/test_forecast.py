@@ -24,9 +24,7 @@ QUICK = link(0.0002, 1e9)
 MODEL = model([25 * MIB] * 16, width=2048)
 
 
-def of(
-    split: list[int], machines: list[Candidate], work: Workload, made: object = MODEL
-) -> Forecast:
+def of(split: list[int], machines: list[Candidate], work: Workload, made: object = MODEL) -> Forecast:
     edges = [sum(split[:n]) for n in range(len(split) + 1)]
     holders = machines if len(split) == 1 else [machines[0], *machines[1:], machines[0]]
     stages = split_stages(holders, edges, MODEL, work)
@@ -53,16 +51,12 @@ def test_two_machines_do_as_the_benchmark_measured() -> None:
     assert one.ttft_s == pytest.approx(4.2, rel=0.05)
     assert 1e3 / one.decode_tok_s == pytest.approx(65, rel=0.08)
     eight = Workload(1024, users=8)
-    assert of([1, 9, 6], [core("m0"), core("m1")], eight).together_tok_s == pytest.approx(
-        61, rel=0.15
-    )
+    assert of([1, 9, 6], [core("m0"), core("m1")], eight).together_tok_s == pytest.approx(61, rel=0.15)
     assert of([16], [core("m0")], eight).together_tok_s == pytest.approx(34, rel=0.1)
 
 
 def test_a_link_costs_its_round_trip_and_its_bytes() -> None:
-    slow = replace(
-        core("m1"), link=replace(QUICK, round_trip_s=0.02, out_bytes_per_s=1e6, in_bytes_per_s=2e6)
-    )
+    slow = replace(core("m1"), link=replace(QUICK, round_trip_s=0.02, out_bytes_per_s=1e6, in_bytes_per_s=2e6))
     work = Workload(1024)
     near, far = (of([1, 8, 7], [core("m0"), one], work) for one in (core("m1"), slow))
     row = Number.F16.row_bytes(2048)
@@ -114,9 +108,7 @@ def test_more_answers_than_groups_take_turns() -> None:
 
 def test_what_was_not_measured_is_not_forecast() -> None:
     machines = [core("m0"), replace(core("m1"), link=None)]
-    stages = split_stages(
-        [machines[0], machines[1], machines[0]], (0, 1, 9, 16), MODEL, Workload(64)
-    )
+    stages = split_stages([machines[0], machines[1], machines[0]], (0, 1, 9, 16), MODEL, Workload(64))
     assert forecast(stages, {one.id: one for one in machines}, MODEL, Workload(64)) is None
 
 
@@ -161,10 +153,7 @@ def test_a_split_beside_a_whole_one_serves_as_many_as_its_own_forecast_bears() -
     assert users[0] > users[1] > 0  # two machines do more than one
     known = forecast((*split, *whole), by_id, MODEL, work)
     assert known is not None
-    each = [
-        forecast(part, by_id, MODEL, replace(work, users=n))
-        for part, n in zip((split, whole), users, strict=True)
-    ]
+    each = [forecast(part, by_id, MODEL, replace(work, users=n)) for part, n in zip((split, whole), users, strict=True)]
     assert known.request_s == max(one.request_s for one in each if one)
     assert known.together_tok_s == pytest.approx(sum(one.together_tok_s for one in each if one))
 

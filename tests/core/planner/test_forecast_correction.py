@@ -20,9 +20,7 @@ def learned(true_factor: float, n: int, noise: float = 0.0, seed: int = 1) -> Fa
     """After n answers of a machine that takes so many times as long as was measured of it."""
     chance, factor = Random(seed), Factor()
     for _ in range(n):
-        factor = factor.learned(
-            2.0 * factor.value, 2.0 * true_factor * (1 + chance.uniform(-noise, noise))
-        )
+        factor = factor.learned(2.0 * factor.value, 2.0 * true_factor * (1 + chance.uniform(-noise, noise)))
     return factor
 
 

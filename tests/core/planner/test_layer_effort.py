@@ -57,9 +57,7 @@ def test_a_window_ends_the_growth() -> None:
 
 @given(n_bytes=some, more=st.floats(1, 10), rows=st.integers(1, WIDE))
 def test_more_to_read_is_never_quicker(n_bytes: float, more: float, rows: int) -> None:
-    less, much = (
-        estimated(MEASURED, Effort(n_bytes * by, 2 * n_bytes * by, 0, 0, 0)) for by in (1, more)
-    )
+    less, much = (estimated(MEASURED, Effort(n_bytes * by, 2 * n_bytes * by, 0, 0, 0)) for by in (1, more))
     step = Step(rows, 0, rows)
     assert step_layer_s(less, step, 64) <= step_layer_s(much, step, 64) * (1 + 1e-9)
 

@@ -25,9 +25,7 @@ from testbed.households import MIB, link, machine, model, speed
 WORK = Workload(context=1024)
 MODEL = model([100 * MIB] * 8)
 DEN = machine("den", 1600, speed(0.002))
-ATTIC, KITCHEN, STUDY = (
-    machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study")
-)
+ATTIC, KITCHEN, STUDY = (machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study"))
 BEFORE = plan(DEN, [ATTIC, KITCHEN], MODEL, WORK, [2, 2, 2, 2])
 
 

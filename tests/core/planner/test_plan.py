@@ -111,11 +111,7 @@ def test_a_forced_split_beyond_a_lenders_memory_is_refused() -> None:
         plan(machine("host", 2000), [machine("attic", 0)], model(), WORK, [1, 4, 3])
 
 
-@given(
-    host=st.integers(100, 1500),
-    lent=st.lists(st.integers(0, 1500), max_size=5),
-    n_layers=st.integers(2, 12),
-)
+@given(host=st.integers(100, 1500), lent=st.lists(st.integers(0, 1500), max_size=5), n_layers=st.integers(2, 12))
 def test_a_plan_is_whole_and_never_over_memory(host: int, lent: list[int], n_layers: int) -> None:
     machines = [machine(f"m{n}", mib) for n, mib in enumerate(lent)]
     try:

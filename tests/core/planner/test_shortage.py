@@ -49,9 +49,7 @@ def test_each_proposal_is_enough_and_a_little_less_is_not() -> None:
                 assert value < made.file_bytes
                 smaller = next(m for n in range(64) if (m := _smaller(made, n)).file_bytes == value)
                 plan(host, lenders, smaller, work)
-    assert set(proposed) == {"helps_context", "helps_here", "helps_machine", "helps_smaller"}, (
-        proposed
-    )
+    assert set(proposed) == {"helps_context", "helps_here", "helps_machine", "helps_smaller"}, proposed
 
 
 def test_it_says_by_how_much_and_what_would_do() -> None:
@@ -69,15 +67,9 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
 @pytest.mark.parametrize("boundaries", [None, ()], ids=["split", "whole"])
 @pytest.mark.parametrize(
     ("past_mib", "says"),
-    [
-        (None, "has 500.0 MiB free for models."),
-        (0, "the limit set on host"),
-        (4000, "the limit set on host"),
-    ],
+    [(None, "has 500.0 MiB free for models."), (0, "the limit set on host"), (4000, "the limit set on host")],
 )
-def test_what_bounds_the_host_is_said(
-    boundaries: tuple[int, ...] | None, past_mib: int | None, says: str
-) -> None:
+def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_mib: int | None, says: str) -> None:
     """Its memory, or the limit that its owner set; that one helps only where there is memory for it."""
     past = None if past_mib is None else past_mib * MIB
     host = replace(machine("host", 500, speed(0.01)), past_limit_bytes=past)
@@ -88,9 +80,7 @@ def test_what_bounds_the_host_is_said(
     assert says in words
     assert "host lends" not in words
     assert "alone here, lends" not in words
-    higher = [
-        one for one in what_helps(host, [], made, Workload(4096)) if one.code == "helps_limit"
-    ]
+    higher = [one for one in what_helps(host, [], made, Workload(4096)) if one.code == "helps_limit"]
     assert bool(higher) is (past_mib == 4000)
     if higher:
         assert "With a limit that is" in words
@@ -103,9 +93,7 @@ def test_what_bounds_the_host_is_said(
 
 @pytest.mark.parametrize("past_mib", [None, 4000])
 @pytest.mark.parametrize("lender_mib", [0, 150, 700])
-def test_what_lacks_is_the_amount_that_the_sentence_says_would_help_here(
-    lender_mib: int, past_mib: int | None
-) -> None:
+def test_what_lacks_is_the_amount_that_the_sentence_says_would_help_here(lender_mib: int, past_mib: int | None) -> None:
     """Beside "Too big by 28 MiB" nobody should read that 60 MiB more would be needed."""
     past = None if past_mib is None else past_mib * MIB
     host = replace(machine("host", 100, speed(0.01)), past_limit_bytes=past)
@@ -157,6 +145,4 @@ def test_a_shorter_context_is_named_with_its_number() -> None:
 def test_what_cannot_be_helped_asks_for_another_model() -> None:
     host = machine("host", 10, speed(0.01))
     whole = model([100 * MIB] * 4, boundaries=())
-    assert [reason.code for reason in what_helps(host, [], whole, Workload(200))] == [
-        "helps_nothing"
-    ]
+    assert [reason.code for reason in what_helps(host, [], whole, Workload(200))] == ["helps_nothing"]

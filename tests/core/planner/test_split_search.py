@@ -84,25 +84,18 @@ def test_only_asked_sets_are_searched() -> None:
 
 
 def _lenders(chance: Random, n: int, lends_mib: float) -> list[Candidate]:
-    return [
-        machine(f"m{i}", lends_mib, some_speed(chance), some_link(chance)) for i in range(1, n + 1)
-    ]
+    return [machine(f"m{i}", lends_mib, some_speed(chance), some_link(chance)) for i in range(1, n + 1)]
 
 
 @pytest.mark.parametrize(("n_machines", "n_layers"), [(8, 80), (10, 126)])
 @pytest.mark.parametrize("plenty", [1.3, 3.0, 12.0])
 @pytest.mark.parametrize("users", [1, 8])
-def test_large_households_need_few_looks(
-    n_machines: int, n_layers: int, plenty: float, users: int
-) -> None:
+def test_large_households_need_few_looks(n_machines: int, n_layers: int, plenty: float, users: int) -> None:
     for seed in range(3):
         chance = Random(seed)
         # as quantised files are: every third layer, and those at both ends, are larger
         eighth = n_layers // 8
-        layers = [
-            (230 if n < eighth or n >= 7 * eighth or n % 3 == 2 else 200) * MIB
-            for n in range(n_layers)
-        ]
+        layers = [(230 if n < eighth or n >= 7 * eighth or n % 3 == 2 else 200) * MIB for n in range(n_layers)]
         made, work = model(layers, width=8192), Workload(2048, users)
         each = 300 + plenty * 215 * n_layers / n_machines
         lenders = _lenders(chance, n_machines - 1, each)

@@ -18,8 +18,7 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize(
-    ("lends", "keeps"),
-    [(0, 0), (1 * GIB, GIB // 4), (4 * GIB, GIB), (16 * GIB, GIB), (100 * GIB, 5 * GIB)],
+    ("lends", "keeps"), [(0, 0), (1 * GIB, GIB // 4), (4 * GIB, GIB), (16 * GIB, GIB), (100 * GIB, 5 * GIB)]
 )
 def test_what_stays_free(lends: int, keeps: int) -> None:
     assert keeps_bytes(lends) == keeps

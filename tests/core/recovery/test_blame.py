@@ -50,9 +50,7 @@ def test_what_a_machine_gives_as_its_reason_names_no_other_one() -> None:
     assert blame.of_who_asks(of_a_model, "attic") == of_a_model
 
 
-@pytest.mark.parametrize(
-    "code", ["worker_died", "worker_hung", "stage_silent", "stage_unreachable", "lend_taken_back"]
-)
+@pytest.mark.parametrize("code", ["worker_died", "worker_hung", "stage_silent", "stage_unreachable", "lend_taken_back"])
 def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
     assert not blame.comes_again(Reason(code))
     assert type(blame.lost(Reason(code))) is StageLost
@@ -86,9 +84,7 @@ def test_what_ends_layers_names_nobody_but_who_says_it() -> None:
         assert blame.of(Reason(code)).fault not in (Fault.NEWS, Fault.SOURCE), code
 
 
-@pytest.mark.parametrize(
-    "code", ["stage_sent_odd", "grammar_refused", "form_too_heavy", "bug", "of another version"]
-)
+@pytest.mark.parametrize("code", ["stage_sent_odd", "grammar_refused", "form_too_heavy", "bug", "of another version"])
 def test_nobody_else_gives_these_reasons(code: str) -> None:
     assert not blame.is_said_of_layers(code)
 

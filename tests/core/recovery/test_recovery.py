@@ -79,9 +79,7 @@ def test_what_cannot_be_reached_is_left_out_of_the_plan() -> None:
         ((), "attic stopped responding. Starting again from the text so far, about 40 s."),
     ],
 )
-def test_it_is_said_who_takes_over_and_how_long_it_takes(
-    machines: tuple[str, ...], words: str
-) -> None:
+def test_it_is_said_who_takes_over_and_how_long_it_takes(machines: tuple[str, ...], words: str) -> None:
     state, commands = run(LOSS, Planned(machines, 30.2, replay_s=10))
     assert isinstance(state, Rebuilding)
     assert commands[-1] == Build()
@@ -121,9 +119,7 @@ def test_it_is_tried_three_times() -> None:
 
 def test_what_does_not_fit_waits_for_a_machine() -> None:
     state, commands = run(GONE, Misfit(SHORT))
-    assert state == Short(
-        Planning(GONE, 1, frozenset({"a"}), frozenset({"a"})), SHORT, 100 + WAIT_S
-    )
+    assert state == Short(Planning(GONE, 1, frozenset({"a"}), frozenset({"a"})), SHORT, 100 + WAIT_S)
     assert commands[-1] == Wait(100 + WAIT_S)
     assert "7 GiB" in spoken(commands)[0]
     # whoever came may be the one that was lost
@@ -222,9 +218,7 @@ def test_a_connection_that_is_made_again_is_said() -> None:
 
 
 CRASHED = Reason("worker_crashed", {"worker": "den", "how": "by SIGSEGV", "words": ""})
-THERE = Reason(
-    "lender_said", {"machine": "attic", "what": "It stopped.", "cause": "engine_gave_up"}
-)
+THERE = Reason("lender_said", {"machine": "attic", "what": "It stopped.", "cause": "engine_gave_up"})
 DIED = Reason("worker_died", {"worker": "den", "how": "by SIGKILL", "words": ""})
 
 

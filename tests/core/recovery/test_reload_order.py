@@ -19,14 +19,7 @@ LOADED: Json = {
     "model": "m", "context": 512, "users": 2, "kv": "q8_0", "number": "q8", "shape": "split",
     "state": "ready", "stages": [stage("d", 0, 1), stage("a", 1, 3), stage("d", 3, 4)],
 }  # fmt: skip
-KEPT: Json = {
-    "model": "m",
-    "context": 512,
-    "users": 2,
-    "kv": "q8_0",
-    "number": "q8",
-    "measure": False,
-}
+KEPT: Json = {"model": "m", "context": 512, "users": 2, "kv": "q8_0", "number": "q8", "measure": False}
 
 
 def test_a_split_is_the_planner_s_own_or_told_by_its_counts() -> None:

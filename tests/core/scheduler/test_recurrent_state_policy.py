@@ -44,9 +44,7 @@ def test_what_is_kept(known: StateCosts, rule: Keep) -> None:
 
 
 @given(n_bytes=st.integers(1, 1 << 34), byte_s=st.floats(1e-12, 1e-8), row_s=st.floats(1e-6, 10.0))
-def test_a_kept_state_pays_and_a_shorter_prompt_would_not(
-    n_bytes: int, byte_s: float, row_s: float
-) -> None:
+def test_a_kept_state_pays_and_a_shorter_prompt_would_not(n_bytes: int, byte_s: float, row_s: float) -> None:
     known = StateCosts(n_bytes, byte_s, row_s, KEPT_STATES)
     rows, copies_s = known.least_rows, (USES + 1) * known.copy_s
     assert rows == MOST_ROWS or rows * row_s >= copies_s * (1 - 1e-9)

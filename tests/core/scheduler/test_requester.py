@@ -8,6 +8,4 @@ from app.core.scheduler.requester import Requester, member_asks
 
 def test_a_member_that_does_more_than_ask_is_no_guest() -> None:
     assert member_asks("loft", frozenset({Role.GUEST})) == Requester("guest", "loft")
-    assert member_asks("attic", frozenset({Role.GUEST, Role.LENDER})) == Requester(
-        "machine", "attic"
-    )
+    assert member_asks("attic", frozenset({Role.GUEST, Role.LENDER})) == Requester("machine", "attic")

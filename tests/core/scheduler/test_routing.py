@@ -6,16 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.scheduler.routing import (
-    COLD_STEPS,
-    UNKNOWN,
-    Pace,
-    Standing,
-    learned,
-    pace_of,
-    route,
-    wait_s,
-)
+from app.core.scheduler.routing import COLD_STEPS, UNKNOWN, Pace, Standing, learned, pace_of, route, wait_s
 
 PACE = Pace(row_s=0.01, step_s=0.05, crowd=0.2)
 IDLE = Standing(PACE, True, 0, 0, 4, 0)

@@ -45,12 +45,9 @@ def limits(**changes: Any) -> Limits:
 
 
 @pytest.mark.parametrize(
-    ("n_tokens", "chunks"),
-    [(0, ()), (1, (1,)), (64, (64,)), (65, (48, 17)), (130, (48, 48, 34)), (512, (64,) * 8)],
+    ("n_tokens", "chunks"), [(0, ()), (1, (1,)), (64, (64,)), (65, (48, 17)), (130, (48, 48, 34)), (512, (64,) * 8)]
 )
-def test_a_prompt_enters_in_few_chunks_of_whole_blocks(
-    n_tokens: int, chunks: tuple[int, ...]
-) -> None:
+def test_a_prompt_enters_in_few_chunks_of_whole_blocks(n_tokens: int, chunks: tuple[int, ...]) -> None:
     assert prompt_chunks(n_tokens) == chunks
 
 
@@ -132,17 +129,13 @@ def test_prompts_that_are_computed_apart_are_not_chopped_into_what_others_leave(
 
 def test_a_prompt_goes_on_however_many_answers_ride_along() -> None:
     answers = [Row(slot, 9, 10) for slot in range(60)]
-    batch = next_batch(
-        [*answers, Row(60, 0, 64)], limits(slots=61, machines=1, prompts_apart=True), 0, 1
-    )
+    batch = next_batch([*answers, Row(60, 0, 64)], limits(slots=61, machines=1, prompts_apart=True), 0, 1)
     assert batch is not None
     assert batch.segments[-1] == Segment(60, 4, 0)
 
 
 @pytest.mark.parametrize(("apart", "passes"), [(False, 5), (True, 4)])
-def test_two_prompts_at_once_take_no_more_passes_than_one_after_the_other(
-    apart: bool, passes: int
-) -> None:
+def test_two_prompts_at_once_take_no_more_passes_than_one_after_the_other(apart: bool, passes: int) -> None:
     rows, found, number = [Row(0, 0, 100), Row(1, 0, 100)], 0, 0
     while batch := next_batch(rows, limits(prompts_apart=apart), 0, number := number + 1):
         found += len(batch.segments)
@@ -262,9 +255,7 @@ class Model:
         number = under_way = 0
         while True:
             while under_way < self.limits.micro_batches:
-                batch = next_batch(
-                    [r for r in self.rows if left[r.slot]], self.limits, under_way, number + 1
-                )
+                batch = next_batch([r for r in self.rows if left[r.slot]], self.limits, under_way, number + 1)
                 if batch is None:
                     break
                 number, under_way = number + 1, under_way + 1
@@ -298,18 +289,14 @@ THIRDS = [(0, 1 / 6), (1, 1 / 3), (2, 1 / 3), (0, 1 / 6)]
     [(HALVES, 2, 0.563), (THIRDS, 3, 0.417), ([(0, 0.1), (1, 0.5), (0, 0.4)], 2, 0.563),
      ([(0, 0.4), (1, 0.5), (0, 0.1)], 2, 0.563)],
 )  # fmt: skip
-def test_a_prompt_keeps_all_machines_busy(
-    stages: list[tuple[int, float]], machines: int, most: float
-) -> None:
+def test_a_prompt_keeps_all_machines_busy(stages: list[tuple[int, float]], machines: int, most: float) -> None:
     """8 chunks over n machines: (8 + n - 1) / 8n of one machine's time is the best there is."""
     took = Model(stages, limits(machines=machines), [Row(0, 0, 512)], answer=1).run()
     assert took / 8 <= most
 
 
 @pytest.mark.parametrize(("stages", "machines"), [(HALVES, 2), (THIRDS, 3)])
-def test_many_answers_keep_all_machines_busy(
-    stages: list[tuple[int, float]], machines: int
-) -> None:
+def test_many_answers_keep_all_machines_busy(stages: list[tuple[int, float]], machines: int) -> None:
     rows = [Row(slot, 9, 10) for slot in range(2 * 3 * machines)]
     took = Model(stages, limits(machines=machines, slots=18), rows, answer=50, hop=0.001).run()
     steps = 50 * machines  # as many groups; one machine would take a second for each

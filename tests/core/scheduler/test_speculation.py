@@ -58,9 +58,7 @@ def test_a_text_read_bit_by_bit_is_the_same_as_read_at_once(text: list[int]) -> 
 
 
 def test_the_later_of_two_places_counts_and_the_longer_run_before_the_shorter() -> None:
-    assert looked_up([1, 2, 3, 9, 1, 2, 4, 9, 1, 2]).find(
-        array("i", [1, 2, 3, 9, 1, 2, 4, 9, 1, 2])
-    ) == Found(4, 3)
+    assert looked_up([1, 2, 3, 9, 1, 2, 4, 9, 1, 2]).find(array("i", [1, 2, 3, 9, 1, 2, 4, 9, 1, 2])) == Found(4, 3)
     text = [5, 6, 1, 2, 3, 0, 1, 2, 4, 0, 5, 6, 1, 2]
     assert looked_up(text).find(array("i", text)) == Found(3, 4)
 
@@ -119,9 +117,7 @@ def test_a_score_forgets() -> None:
 
 
 @given(st.lists(WAYS, max_size=80), st.floats(0, 1), st.floats(0, 1))
-def test_a_better_chance_pays_if_a_worse_one_does(
-    measured: list[tuple[Way, float]], one: float, other: float
-) -> None:
+def test_a_better_chance_pays_if_a_worse_one_does(measured: list[tuple[Way, float]], one: float, other: float) -> None:
     gain = Gain()
     for way, seconds in measured:
         gain = gain.after(way, seconds)
@@ -154,9 +150,7 @@ def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) ->
         (0.95, 1.5, 1.0, 0.93),
     ],
 )
-def test_a_guess_pays_from_some_chance_on(
-    right: float, wrong: float, opened: float, least: float
-) -> None:
+def test_a_guess_pays_from_some_chance_on(right: float, wrong: float, opened: float, least: float) -> None:
     gain = measured(0.03, right, wrong, opened)
     assert gain.pays(least + 0.01)
     assert not gain.pays(least - 0.01)

@@ -54,9 +54,7 @@ def test_what_is_no_whole_row_or_no_hidden_state_is_refused() -> None:
 
 
 @given(ROWS, ROWS)
-def test_a_distance_is_a_share_and_the_same_from_both_sides(
-    one: list[list[float]], other: list[list[float]]
-) -> None:
+def test_a_distance_is_a_share_and_the_same_from_both_sides(one: list[list[float]], other: list[list[float]]) -> None:
     assert apart(one, one) == 0
     assert apart(one, other) == apart(other, one)
     assert (len(one) != len(other)) == math.isinf(apart(one, other))
@@ -82,9 +80,7 @@ def test_one_row_that_is_off_is_seen_among_many() -> None:
         (64, 1 << 20, 0.0, REST_S, True),
     ],
 )
-def test_a_sample_is_kept_now_and_then(
-    n_rows: int, n_bytes: int, draw: float, rested_s: float, wanted: bool
-) -> None:
+def test_a_sample_is_kept_now_and_then(n_rows: int, n_bytes: int, draw: float, rested_s: float, wanted: bool) -> None:
     assert is_wanted(n_rows, n_bytes, draw, rested_s) is wanted
 
 
@@ -108,9 +104,7 @@ def test_what_is_not_finite_differs() -> None:
 
 
 @given(st.sampled_from(Finding), st.none() | st.sampled_from(Finding))
-def test_a_lender_is_blamed_only_where_nobody_else_has_its_numbers(
-    lender: Finding, third: Finding | None
-) -> None:
+def test_a_lender_is_blamed_only_where_nobody_else_has_its_numbers(lender: Finding, third: Finding | None) -> None:
     """Two of three are right; of two, the host is. A third machine that differs from the host clears the lender."""
     said = verdict(lender, third)
     assert (said is DIFFERS) == (lender is DIFFERS and third in (None, AGREES))

@@ -22,9 +22,7 @@ THINK = ReasoningFormat("<think>", ("</think>",), switch_off={"enable_thinking":
 HARMONY = ReasoningFormat(
     "<|channel|>analysis<|message|>",
     ("<|end|>",),
-    messages=MessageSigns(
-        "<|start|>", "<|message|>", ("<|end|>", "<|return|>", "<|call|>"), "<|channel|>final"
-    ),
+    messages=MessageSigns("<|start|>", "<|message|>", ("<|end|>", "<|return|>", "<|call|>"), "<|channel|>final"),
     effort_option="reasoning_effort",
     efforts=("low", "medium", "high"),
 )
@@ -40,14 +38,8 @@ KIMI = ReasoningFormat(
     answer_begin=("<|open|>response<|sep|>",),
     answer_end=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
 )
-GRANITE = ReasoningFormat(
-    "<think>", ("</think>",), answer_begin=("<response>",), answer_end=("</response>",)
-)
-OPENED, ANSWERS, TOOLS = (
-    Begins(in_thought=True),
-    Begins(in_answer=True),
-    Begins(passes_calls=True),
-)
+GRANITE = ReasoningFormat("<think>", ("</think>",), answer_begin=("<response>",), answer_end=("</response>",))
+OPENED, ANSWERS, TOOLS = (Begins(in_thought=True), Begins(in_answer=True), Begins(passes_calls=True))
 CALL = '<|channel|>commentary to=functions.x <|constrain|>json<|message|>{"a":1}<|call|>'
 KIMI_CONTROLS = ("<|open|>", "<|close|>", "<|sep|>")
 GEMMA_CONTROLS = ("<|channel>", "<channel|>")
@@ -150,11 +142,7 @@ def test_a_call_on_a_line_of_its_own_ends_a_thought(step: int) -> None:
         ((), (written, "")),
     ):
         splitter = ThoughtSplitter(THINK, OPENED, frozenset(), calls)
-        parts = [
-            part
-            for at in range(0, len(written), step)
-            for part in splitter.push(written[at : at + step])
-        ]
+        parts = [part for at in range(0, len(written), step) for part in splitter.push(written[at : at + step])]
         parts += splitter.flush()
         thought = "".join(part.text for part in parts if part.kind is Kind.THOUGHT)
         answer = "".join(part.text for part in parts if part.kind is Kind.ANSWER)
@@ -182,9 +170,7 @@ def test_the_prompt_says_where_an_answer_begins() -> None:
 
 
 def test_what_is_asked_of_thinking_is_told_to_the_template_or_refused() -> None:
-    switched = ReasoningFormat(
-        "<think>", ("</think>",), switch_on={"t": True}, switch_off={"t": False}
-    )
+    switched = ReasoningFormat("<think>", ("</think>",), switch_on={"t": True}, switch_off={"t": False})
     assert template_options(switched, Thinking()) == {}
     assert template_options(switched, Thinking(on=True, must=True)) == {"t": True}
     assert template_options(switched, Thinking(on=False, must=True)) == {"t": False}

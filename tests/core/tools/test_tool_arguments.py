@@ -88,9 +88,7 @@ def written(style: str, arguments: dict[str, Any]) -> str:
             inner = "".join(f"<parameter={k}>\n{v}\n</parameter>\n" for k, v in plain.items())
             return f"<tool_call>\n<function=clock>\n{inner}</function>\n</tool_call>"
         case "glm":
-            inner = "".join(
-                f"<arg_key>{k}</arg_key>\n<arg_value>{v}</arg_value>\n" for k, v in plain.items()
-            )
+            inner = "".join(f"<arg_key>{k}</arg_key>\n<arg_value>{v}</arg_value>\n" for k, v in plain.items())
             return f"<tool_call>clock\n{inner}</tool_call>"
     return f"[TOOL_CALLS]clock[ARGS]{json.dumps(arguments)}"
 

@@ -19,9 +19,7 @@ from tests.core.call_formats import FORMATS
 CLOCK = '{"name": "clock", "arguments": {"zone": "UTC"}}'
 LLAMA = CLOCK.replace("arguments", "parameters")
 CALLED = Call("clock", '{"zone": "UTC"}')
-QWEN = (
-    "<tool_call>\n<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n</tool_call>"
-)
+QWEN = "<tool_call>\n<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n</tool_call>"
 GLM = "<tool_call>clock\n<arg_key>zone</arg_key>\n<arg_value>UTC</arg_value>\n</tool_call>"
 ARGS = '[TOOL_CALLS]clock[ARGS]{"zone": "UTC"}'
 ONE = '<|tool_call_begin|>functions.clock:0<|tool_call_argument_begin|>{"zone": "UTC"}<|tool_call_end|>'
@@ -156,9 +154,7 @@ def test_a_name_may_have_dots_and_colons_in_kimis_form_too() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize(("style", "text", "told", "calls"), CASES)
-def test_text_and_calls_are_told_apart(
-    style: str, text: str, told: str | None, calls: list[Call], size: int
-) -> None:
+def test_text_and_calls_are_told_apart(style: str, text: str, told: str | None, calls: list[Call], size: int) -> None:
     parts = [text[at : at + size] for at in range(0, len(text), size)]
     assert found(style, parts) == (text if told is None else told, calls)
 
@@ -212,11 +208,7 @@ def steps(style: str, n_parts: int) -> int:
     """How many functions are called to read a call of so many parts, token by token."""
     first, part, last = PARTS[style]
     text = first.format() + "".join(part.format(n=n) for n in range(n_parts)) + last.format()
-    finder, found, n_calls = (
-        CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}),
-        list[Call](),
-        0,
-    )
+    finder, found, n_calls = (CallFinder(FORMATS[style.partition(",")[0]], {"clock": {}}), list[Call](), 0)
 
     def count(_frame: FrameType, _event: str, _of: object) -> None:
         nonlocal n_calls
@@ -282,9 +274,7 @@ def test_what_json_cannot_say_again_is_text(style: str, values: list[str]) -> No
             assert told + rest == text
 
 
-def in_pieces(
-    style: str, parts: list[str], *, is_cut: bool = False
-) -> tuple[str, list[Call], list[str]]:
+def in_pieces(style: str, parts: list[str], *, is_cut: bool = False) -> tuple[str, list[Call], list[str]]:
     """The text, the calls, and the pieces of their arguments, which come before."""
     finder = CallFinder(FORMATS[style], {"clock": {}}, in_pieces=True)
     told, calls, pieces, begun = "", list[Call](), list[str](), list[str]()
@@ -307,12 +297,8 @@ def in_pieces(
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("style", FORMATS)
 def test_arguments_are_told_while_they_come(style: str, size: int) -> None:
-    text = WITH[style].replace(
-        "VALUE", '"a long one, \\"Zürich\\" and more"' if '"' in WITH[style] else "a long one"
-    )
-    told, calls, pieces = in_pieces(
-        style, [text[at : at + size] for at in range(0, len(text), size)]
-    )
+    text = WITH[style].replace("VALUE", '"a long one, \\"Zürich\\" and more"' if '"' in WITH[style] else "a long one")
+    told, calls, pieces = in_pieces(style, [text[at : at + size] for at in range(0, len(text), size)])
     assert told == ""
     assert [call.name for call in calls] == ["clock"]
     assert len(pieces) >= 3
@@ -320,9 +306,7 @@ def test_arguments_are_told_while_they_come(style: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(("style", "text", "told", "calls"), CASES)
-def test_in_pieces_whole_calls_are_the_same(
-    style: str, text: str, told: str | None, calls: list[Call]
-) -> None:
+def test_in_pieces_whole_calls_are_the_same(style: str, text: str, told: str | None, calls: list[Call]) -> None:
     """What begins as a call and turns out to be none has been told, and is one that was cut."""
     said, found, _ = in_pieces(style, list(text))
     if not any(call.half for call in found) and (calls or not found):

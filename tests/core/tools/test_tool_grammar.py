@@ -74,9 +74,7 @@ def test_tools_without_a_grammar_take_any_arguments_where_nobody_must_call(style
 
 def test_the_form_of_an_answer_that_cannot_be_kept_is_refused_beside_tools() -> None:
     with pytest.raises(BadInput, match="pattern is not supported"):
-        calls_or_json(
-            FORMATS["hermes"], {"clock": SCHEMA}, True, {"type": "string", "pattern": "x"}
-        )
+        calls_or_json(FORMATS["hermes"], {"clock": SCHEMA}, True, {"type": "string", "pattern": "x"})
 
 
 @pytest.mark.parametrize("style", sorted(FORMATS))

@@ -32,9 +32,7 @@ def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> No
 
 def test_calls_without_results_and_single_ones_stay() -> None:
     thinks = {**said("a", "b"), "reasoning_content": "Well."}
-    thoughts = [
-        one.get("reasoning_content") for one in one_by_one([USER, thinks, came("a"), came("b")])
-    ]
+    thoughts = [one.get("reasoning_content") for one in one_by_one([USER, thinks, came("a"), came("b")])]
     assert thoughts == [None, "Well.", None, None, None]  # once, before the first
     plain = [said("a"), came("a"), USER]
     assert one_by_one(plain) == plain
@@ -76,10 +74,7 @@ def test_kimi_counts_the_calls_of_a_conversation() -> None:
     assert again == last == ["functions.a:2"]
     assert ids(counted_ids([came("x")])) == [["x"]]  # of a call that is not there
     unnamed = {"role": "tool", "content": "x"}
-    assert ids(counted_ids([said("", ""), unnamed, unnamed]))[1:] == [
-        ["functions.:0"],
-        ["functions.:1"],
-    ]
+    assert ids(counted_ids([said("", ""), unnamed, unnamed]))[1:] == [["functions.:0"], ["functions.:1"]]
 
 
 def test_only_those_families_are_told_otherwise() -> None:
@@ -97,16 +92,12 @@ def called(*arguments: object) -> dict[str, Any]:
 
 
 def test_a_template_that_writes_no_calls_is_told_them_as_text() -> None:
-    python = CallFormat(
-        Payload.PYTHON, section="<[", between=", ", section_end="]>", writes_calls=False
-    )
+    python = CallFormat(Payload.PYTHON, section="<[", between=", ", section_end="]>", writes_calls=False)
     (told,) = as_told(python, [called({"zone": "UTC", "n": 1}, {})])
     assert told == {"role": "assistant", "content": "Well.\n<[clock(zone='UTC', n=1), clock()]>"}
     hermes = replace(FORMATS["hermes"], writes_calls=False)
     (told,) = as_told(hermes, [called({"zone": "UTC"})])
-    assert told["content"].endswith(
-        '<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>'
-    )
+    assert told["content"].endswith('<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>')
     assert as_told(hermes, [USER]) == [USER]
 
 

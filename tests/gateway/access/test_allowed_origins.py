@@ -16,10 +16,7 @@ from tests.node.pool import Json
 
 PAGE, APP, OTHER = "http://localhost:3000", "app://obsidian.md", "https://evil.example"
 DOCKER = "host.docker.internal"
-ASKS = {
-    "Access-Control-Request-Method": "POST",
-    "Access-Control-Request-Headers": "authorization, content-type",
-}
+ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization, content-type"}
 Got = tuple[int, dict[str, str]]
 
 
@@ -85,47 +82,32 @@ async def test_an_allowed_page_may_ask_and_read_and_others_get_no_header(allowed
         "http://localhost",
         "https://localhost:3000",
     ):
-        assert await asked(allowed, "GET", "/v1/models", Origin=origin, Authorization=key) == (
-            403,
-            {},
-        ), origin
+        assert await asked(allowed, "GET", "/v1/models", Origin=origin, Authorization=key) == (403, {}), origin
     assert (await asked(allowed, "GET", "/v1/models", Authorization=key))[1] == {}  # no page asks
 
 
 async def test_a_stream_and_its_errors_can_be_read_by_an_allowed_page(allowed: Open) -> None:
     headers = {"Origin": PAGE, "Authorization": f"Bearer {allowed.key}"}
-    async with aiohttp.request(
-        "POST", allowed.base + CHAT, json=ASK | {"stream": True}, headers=headers
-    ) as answer:
+    async with aiohttp.request("POST", allowed.base + CHAT, json=ASK | {"stream": True}, headers=headers) as answer:
         assert answer.headers["Access-Control-Allow-Origin"] == PAGE
         assert b"[DONE]" in await answer.read()
-    async with aiohttp.request(
-        "POST", allowed.base + CHAT, json={"messages": []}, headers=headers
-    ) as answer:
+    async with aiohttp.request("POST", allowed.base + CHAT, json={"messages": []}, headers=headers) as answer:
         assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (400, PAGE)
 
 
 async def test_the_preflight_of_an_allowed_page_needs_no_key(allowed: Open) -> None:
-    got, cors = await asked(
-        allowed, "OPTIONS", CHAT, Origin=PAGE, **{k.replace("-", "_"): v for k, v in ASKS.items()}
-    )
+    got, cors = await asked(allowed, "OPTIONS", CHAT, Origin=PAGE, **{k.replace("-", "_"): v for k, v in ASKS.items()})
     assert got == 204
     assert cors["Access-Control-Allow-Origin"] == PAGE
     assert "POST" in cors["Access-Control-Allow-Methods"]
     assert cors["Access-Control-Allow-Headers"] == ASKS["Access-Control-Request-Headers"]
     assert "Access-Control-Allow-Private-Network" not in cors
-    near = {
-        "Access_Control_Request_Method": "GET",
-        "Access_Control_Request_Private_Network": "true",
-    }
+    near = {"Access_Control_Request_Method": "GET", "Access_Control_Request_Private_Network": "true"}
     got, cors = await asked(allowed, "OPTIONS", "/v1/models", Origin=APP, **near)
     assert (got, cors["Access-Control-Allow-Private-Network"]) == (204, "true")
     # a foreign page, a foreign name, and who is no browser: as without any of this
     assert await asked(allowed, "OPTIONS", CHAT, Origin=OTHER, **near) == (403, {})
-    assert (await asked(allowed, "OPTIONS", CHAT, Origin=PAGE, Host="evil.example", **near)) == (
-        421,
-        {},
-    )
+    assert (await asked(allowed, "OPTIONS", CHAT, Origin=PAGE, Host="evil.example", **near)) == (421, {})
     assert (await asked(allowed, "OPTIONS", CHAT, Origin=PAGE))[0] == 401
     assert (await asked(allowed, "OPTIONS", CHAT, **near))[0] == 401
 
@@ -140,9 +122,7 @@ async def test_two_origins_in_one_request_are_no_allowed_page(allowed: Open) -> 
     writer.close()
 
 
-async def test_an_origin_that_is_removed_is_refused_at_once_and_both_are_kept_in_settings(
-    allowed: Open,
-) -> None:
+async def test_an_origin_that_is_removed_is_refused_at_once_and_both_are_kept_in_settings(allowed: Open) -> None:
     saved = json.loads((Path(allowed.node.root) / "settings.json").read_text("utf-8"))
     assert (saved["api"]["host_names"], saved["api"]["origins"]) == ([DOCKER], [PAGE, APP])
     told = await change(allowed, remove_origins=[PAGE], add_origins=[APP])

@@ -35,11 +35,7 @@ async def test_who_may_pass(api: Open, method: str, path: str) -> None:
         (right | {"Host": "127.0.0.1:1"}, 421),
         (right | {"Origin": "https://evil.example"}, 403),
         (right | {"Origin": "null"}, 403),
-        (
-            right
-            | {"Origin": "https://evil.example", "Upgrade": "websocket", "Connection": "Upgrade"},
-            403,
-        ),
+        (right | {"Origin": "https://evil.example", "Upgrade": "websocket", "Connection": "Upgrade"}, 403),
         (right | {"Content-Encoding": "br"}, 415),
     ]
     for headers, status in cases:
@@ -47,9 +43,7 @@ async def test_who_may_pass(api: Open, method: str, path: str) -> None:
         assert (got, bool(body["error"])) == (status, True), headers
 
 
-async def test_who_shows_no_key_hears_how_and_who_shows_another_that_it_is_another(
-    api: Open,
-) -> None:
+async def test_who_shows_no_key_hears_how_and_who_shows_another_that_it_is_another(api: Open) -> None:
     cases: list[tuple[dict[str, str], str]] = [
         ({}, auth.NO_KEY_SHOWN),
         ({"Authorization": api.key}, auth.NO_KEY_SHOWN),
@@ -92,9 +86,7 @@ async def test_our_own_names_pass(api: Open) -> None:
 async def test_the_key_of_the_control_api_opens_nothing_here_nor_ours_there(api: Open) -> None:
     async with api.node.client() as client:
         token, port = client.runtime.token, client.runtime.port
-    assert (await status_of(api.base, "GET", "/v1/models", {"Authorization": f"Bearer {token}"}))[
-        0
-    ] == 401
+    assert (await status_of(api.base, "GET", "/v1/models", {"Authorization": f"Bearer {token}"}))[0] == 401
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {api.key}"}) as session,
         session.get(f"http://127.0.0.1:{port}/status") as answer,
@@ -110,12 +102,7 @@ async def test_no_route_of_management_is_here(http: aiohttp.ClientSession, path:
 
 async def test_a_key_has_at_most_so_many_requests_open(api: Open) -> None:
     """More are told to come again, and another key's are none of its business."""
-    long = {
-        "messages": ASK["messages"],
-        "max_tokens": 2000,
-        "stream": True,
-        "logit_bias": {"2": -100},
-    }
+    long = {"messages": ASK["messages"], "max_tokens": 2000, "stream": True, "logit_bias": {"2": -100}}
     other = (await asyncio.to_thread(api.control, "POST", "/api/keys", {"name": "other"}))["key"]
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(
@@ -123,10 +110,7 @@ async def test_a_key_has_at_most_so_many_requests_open(api: Open) -> None:
         )
         mine, others = ({"Authorization": f"Bearer {one}"} for one in (api.key, other))
         async with asyncio.TaskGroup() as group:
-            asking = [
-                group.create_task(_held(session, long, mine), name="hold one open")
-                for _ in range(MAX_OPEN)
-            ]
+            asking = [group.create_task(_held(session, long, mine), name="hold one open") for _ in range(MAX_OPEN)]
             async with asyncio.timeout(60):
                 while True:  # until all of them are there
                     async with session.get("/v1/models", headers=mine) as answer:
@@ -145,12 +129,7 @@ async def test_a_key_has_at_most_so_many_requests_open(api: Open) -> None:
 
 
 async def test_who_leaves_ends_his_answer(api: Open, http: aiohttp.ClientSession) -> None:
-    long = {
-        "messages": ASK["messages"],
-        "max_tokens": 3000,
-        "stream": True,
-        "logit_bias": {"2": -100},
-    }
+    long = {"messages": ASK["messages"], "max_tokens": 3000, "stream": True, "logit_bias": {"2": -100}}
     async with http.post(CHAT, json=long) as answer:
         await answer.content.readany()
         assert (await control(api, "GET", "/status"))["answers"]["running"] == 1
@@ -171,9 +150,7 @@ async def _held(session: aiohttp.ClientSession, body: Json, headers: dict[str, s
                 return
 
 
-async def test_the_log_has_ids_and_no_text_and_no_key(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_the_log_has_ids_and_no_text_and_no_key(api: Open, http: aiohttp.ClientSession) -> None:
     secret = "the cat sleeps in the piano"
     ask = ASK | {"messages": [{"role": "user", "content": secret}]}
     async with http.post(CHAT, json=ask, headers={"X-Request-Id": "my-own-id.7"}) as answer:

@@ -46,9 +46,7 @@ class Sent:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP", "zstd"])
-@pytest.mark.parametrize(
-    "path", [CHAT, "/v1/responses", "/v1/messages", "/api/chat", "/v1/messages/count_tokens"]
-)
+@pytest.mark.parametrize("path", [CHAT, "/v1/responses", "/v1/messages", "/api/chat", "/v1/messages/count_tokens"])
 async def test_a_packed_body_is_read_as_the_plain_one(
     api: Open, http: aiohttp.ClientSession, encoding: str, path: str
 ) -> None:
@@ -61,9 +59,7 @@ async def test_a_packed_body_is_read_as_the_plain_one(
 
 @pytest.mark.parametrize("encoding", PACKERS)
 @pytest.mark.parametrize("piece", [1, 7, 1 << 16])
-@pytest.mark.parametrize(
-    "size", [0, 1, decompression.PIECE_BYTES, decompression.PIECE_BYTES * 3, 300_001]
-)
+@pytest.mark.parametrize("size", [0, 1, decompression.PIECE_BYTES, decompression.PIECE_BYTES * 3, 300_001])
 async def test_any_cut_gives_the_same_bytes(encoding: str, piece: int, size: int) -> None:
     plain = bytes(index * 31 % 251 for index in range(size))
     sent = Sent(PACKERS[encoding](plain), encoding, piece)
@@ -91,9 +87,7 @@ def gzip_bomb() -> bytes:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("encoding", "bomb"), [("gzip", gzip_bomb), ("zstd", zstd_bomb)])
-async def test_a_bomb_is_refused_in_constant_memory(
-    encoding: str, bomb: Callable[[], bytes]
-) -> None:
+async def test_a_bomb_is_refused_in_constant_memory(encoding: str, bomb: Callable[[], bytes]) -> None:
     body = bomb()
     assert len(body) < 1 << 20
     tracemalloc.start()

@@ -43,9 +43,7 @@ async def test_props_tell_of_the_model_that_answers(api: Open, http: aiohttp.Cli
 
 
 @pytest.mark.long
-async def test_health_waits_while_a_model_is_loaded_and_props_say_that_none_is(
-    tmp_path: Path,
-) -> None:
+async def test_health_waits_while_a_model_is_loaded_and_props_say_that_none_is(tmp_path: Path) -> None:
     with node(tmp_path, "slow") as one:
         api = await asyncio.to_thread(opened, one)
         key = {"Authorization": f"Bearer {api.key}"}

@@ -60,9 +60,7 @@ async def test_it_is_served_and_says_what_happens(api: Open, http: aiohttp.Clien
     for path in GETS:
         async with http.get(path.replace("{name}", "guide")) as answer:
             assert answer.status == 200 or path == "/props"  # where no model is loaded
-            assert (
-                answer.content_type in document["paths"][path]["get"]["responses"]["200"]["content"]
-            )
+            assert answer.content_type in document["paths"][path]["get"]["responses"]["200"]["content"]
     for path in POSTS:
         async with http.post(path, json={"temperature": "hot", "options": 7}) as answer:
             assert str(answer.status) in document["paths"][path]["post"]["responses"]

@@ -68,9 +68,7 @@ def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str)
         raise BadInput("model_unknown", name="x", there="guide")
 
 
-async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest_server, "LOOK_SECONDS", 0.01)
     told: list[str] = []
 
@@ -97,18 +95,12 @@ class Host:
         self.marks: list[str] = []
 
     @asynccontextmanager
-    async def asked(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> AsyncIterator[Any]:
+    async def asked(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> AsyncIterator[Any]:
         self.paths.append(path)
         self.programs.append(headers[PROGRAM])
         self.marks.append(headers[PASSED])
         yield SimpleNamespace(
-            status=200,
-            content_type="application/json",
-            headers={},
-            content=Content(),
-            content_length=0,
+            status=200, content_type="application/json", headers={}, content=Content(), content_length=0
         )
 
 

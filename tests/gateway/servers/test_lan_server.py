@@ -28,9 +28,7 @@ async def passphrase() -> str:
     return "p"
 
 
-async def test_an_answer_goes_on_where_the_address_stayed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_goes_on_where_the_address_stayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -30,9 +30,7 @@ def test_it_is_off_at_first_and_moves_and_closes(api: Open) -> None:
     assert _status(was["address"], api.key) == 200
 
 
-async def test_an_answer_that_is_under_way_hears_that_its_door_closes(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_an_answer_that_is_under_way_hears_that_its_door_closes(api: Open, http: aiohttp.ClientSession) -> None:
     was = await asyncio.to_thread(api.control, "GET", "/api")
     async with http.post("/v1/completions", json=LONG) as answer:
         await answer.content.readline()
@@ -43,9 +41,7 @@ async def test_an_answer_that_is_under_way_hears_that_its_door_closes(
 
 
 @pytest.mark.parametrize("how", ["POST", "DELETE"])
-async def test_an_answer_under_way_ends_with_its_key(
-    api: Open, http: aiohttp.ClientSession, how: str
-) -> None:
+async def test_an_answer_under_way_ends_with_its_key(api: Open, http: aiohttp.ClientSession, how: str) -> None:
     """Replaced or taken away."""
     path, named = "/api/keys", {"name": "leaked"}
     key = (await asyncio.to_thread(api.control, "POST", path, named))["key"]
@@ -92,10 +88,7 @@ def _status(address: str, key: str) -> int | None:
     async def get() -> int | None:
         headers = {"Authorization": f"Bearer {key}"}
         try:
-            async with (
-                aiohttp.ClientSession(headers=headers) as session,
-                session.get(f"{address}/models") as answer,
-            ):
+            async with aiohttp.ClientSession(headers=headers) as session, session.get(f"{address}/models") as answer:
                 return answer.status
         except aiohttp.ClientConnectorError:
             return None
@@ -105,9 +98,7 @@ def _status(address: str, key: str) -> int | None:
 
 async def test_two_changes_at_once_are_both_kept(api: Open) -> None:
     async with api.node.client() as client:
-        await asyncio.gather(
-            *(client.post("/api", {name: True}) for name in ("may_load", "ollama_open"))
-        )
+        await asyncio.gather(*(client.post("/api", {name: True}) for name in ("may_load", "ollama_open")))
         told = await client.get("/api")
         assert (told["may_load"], told["ollama_open"], told["listening"]) == (True, True, True)
         await client.post("/api", {"may_load": False, "ollama_open": False})

@@ -26,9 +26,7 @@ FAR = ASK | {"model": "far/guide", "max_tokens": 5}
 
 
 # a number that Python reads and no float holds
-HUGE = b'data: {"choices": [{"logprobs": {"content": [{"token": "x", "logprob": %s}]}}]}' % (
-    b"9" * 400
-)
+HUGE = b'data: {"choices": [{"logprobs": {"content": [{"token": "x", "logprob": %s}]}}]}' % (b"9" * 400)
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +39,7 @@ def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
 def barn(api: Open, far: Open) -> Iterator[str]:
     """An upstream that is on."""
     models = {"far/guide": "guide", "guide": "guide"}
-    order = {
-        "name": "barn",
-        "url": f"{far.base}/v1/",
-        "models": models,
-        "cap_tokens": 100_000,
-        "key": far.key,
-    }
+    order = {"name": "barn", "url": f"{far.base}/v1/", "models": models, "cap_tokens": 100_000, "key": far.key}
     (added,) = api.control("POST", "/api/upstreams", order)["upstreams"]
     assert (added["on"], added["url"]) == (False, f"{far.base}/v1")  # only a person turns it on
     api.control("POST", "/api/upstreams/barn", {"on": True})
@@ -161,9 +153,7 @@ async def test_what_is_wrong_with_one_is_said_and_how_it_is_tested(
     finally:
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
     assert why in words
-    assert words.endswith(
-        f"`poolhouse upstream test odd --home {api.node.root}` says whether it is well."
-    )
+    assert words.endswith(f"`poolhouse upstream test odd --home {api.node.root}` says whether it is well.")
 
 
 async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
@@ -178,9 +168,7 @@ async def reached(api: Open, name: str) -> Any:
     return next(one["last_contact"] for one in those if one["name"] == name)
 
 
-async def test_a_test_says_which_models_are_missing_and_spends_nothing(
-    api: Open, far: Open, barn: str
-) -> None:
+async def test_a_test_says_which_models_are_missing_and_spends_nothing(api: Open, far: Open, barn: str) -> None:
     before = time.time()
     told = await asyncio.to_thread(api.control, "POST", "/api/upstreams/barn/test", {})
     assert (told["name"], told["missing"]) == ("barn", [])
@@ -200,9 +188,7 @@ async def test_a_test_says_which_models_are_missing_and_spends_nothing(
     assert [one["name"] for one in those] == ["barn"]
 
 
-async def test_streams_and_every_api_say_where_it_came_from(
-    api: Open, http: aiohttp.ClientSession, barn: str
-) -> None:
+async def test_streams_and_every_api_say_where_it_came_from(api: Open, http: aiohttp.ClientSession, barn: str) -> None:
     async with http.post(CHAT, json=FAR | {"stream": True}) as answer:
         assert answer.headers[HEADER] == barn
         lines = [line async for line in answer.content if line.startswith(b"data: {")]
@@ -211,10 +197,7 @@ async def test_streams_and_every_api_say_where_it_came_from(
         ("/v1/completions", {"prompt": "Hello", "max_tokens": 2}),
         ("/v1/responses", {"input": "Hello", "max_output_tokens": 2}),
         ("/v1/messages", {"messages": ASK["messages"], "max_tokens": 2}),
-        (
-            "/api/chat",
-            {"messages": ASK["messages"], "stream": False, "options": {"num_predict": 2}},
-        ),
+        ("/api/chat", {"messages": ASK["messages"], "stream": False, "options": {"num_predict": 2}}),
         ("/api/generate", {"prompt": "Hello", "stream": False, "options": {"num_predict": 2}}),
     ):
         async with http.post(path, json={"model": "far/guide", **body}) as answer:
@@ -236,15 +219,10 @@ def test_the_official_clients_are_answered(api: Open, barn: str) -> None:
     ):
         assert stream.get_final_message().usage.output_tokens == 3
     with ollama.Client(api.base, headers={"Authorization": f"Bearer {api.key}"}) as llama:
-        assert (
-            llama.chat(model="far/guide", messages=hello, options={"num_predict": 3}).eval_count
-            == 3
-        )
+        assert llama.chat(model="far/guide", messages=hello, options={"num_predict": 3}).eval_count == 3
 
 
-async def test_off_spent_and_odd_ones_are_not_asked(
-    api: Open, http: aiohttp.ClientSession, barn: str
-) -> None:
+async def test_off_spent_and_odd_ones_are_not_asked(api: Open, http: aiohttp.ClientSession, barn: str) -> None:
     async def status(body: Json) -> tuple[int, str]:
         async with http.post(CHAT, json=body) as answer:
             return answer.status, (await answer.json())["error"]["message"]
@@ -290,54 +268,32 @@ async def answers(*lines: bytes, status: int = 200) -> AsyncGenerator[int, None]
     ("lines", "status", "got", "words"),
     [
         ((b"data: {no json",), 200, 503, "what nobody can read"),
-        (
-            (b'data: {"choices": [{"delta": {"content": "Hel"}}]}', b""),
-            200,
-            200,
-            "what nobody can read",
-        ),
+        ((b'data: {"choices": [{"delta": {"content": "Hel"}}]}', b""), 200, 200, "what nobody can read"),
         ((b'data: {"choices": 7}',), 200, 503, "what nobody can read"),
         ((HUGE,), 200, 503, "what nobody can read"),
         ((b'data: {"error": "prompt is odd"}',), 200, 503, "what nobody can read"),
         ((b"data: " + b"x" * (9 << 20),), 200, 503, "nobody can read"),
         ((b"no",), 500, 503, "answered 500"),
-        (
-            (b'{"error": {"message": "prompt is\\nempty."}}',),
-            400,
-            400,
-            "request: prompt is empty. ",
-        ),
+        ((b'{"error": {"message": "prompt is\\nempty."}}',), 400, 400, "request: prompt is empty. "),
         ((b"no",), 422, 400, "request: it answered 422. "),
         ((b"no",), 429, 429, "too much to do"),
         ((b"",), 302, 503, "answered 302"),
     ],
 )
 async def test_what_a_strange_upstream_says_breaks_nothing(
-    api: Open,
-    http: aiohttp.ClientSession,
-    lines: tuple[bytes, ...],
-    status: int,
-    got: int,
-    words: str,
+    api: Open, http: aiohttp.ClientSession, lines: tuple[bytes, ...], status: int, got: int, words: str
 ) -> None:
     serving = answers(*lines, status=status)
     port = await anext(serving)
     try:
-        order = {
-            "name": "odd",
-            "url": f"http://127.0.0.1:{port}/v1",
-            "models": {"x": "x"},
-            "cap_tokens": 99999,
-        }
+        order = {"name": "odd", "url": f"http://127.0.0.1:{port}/v1", "models": {"x": "x"}, "cap_tokens": 99999}
         await asyncio.to_thread(api.control, "POST", "/api/upstreams", order)
         await asyncio.to_thread(api.control, "POST", "/api/upstreams/odd", {"on": True})
         async with http.post(CHAT, json=ASK | {"model": "x", "stream": True}) as answer:
             assert answer.status == got
             assert words in await answer.text()
         if got == status == 200:  # it began: the stream of a response ends in its own shape
-            async with http.post(
-                "/v1/responses", json={"model": "x", "input": "Hello", "stream": True}
-            ) as answer:
+            async with http.post("/v1/responses", json={"model": "x", "input": "Hello", "stream": True}) as answer:
                 *_, before, last = (await answer.text()).strip().split("\n\n")
             name, data = last.split("\n")
             told = json.loads(data.removeprefix("data: "))
@@ -353,9 +309,7 @@ async def test_what_a_strange_upstream_says_breaks_nothing(
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")
 
 
-async def test_no_redirect_takes_what_is_asked_and_its_key_elsewhere(
-    api: Open, http: aiohttp.ClientSession
-) -> None:
+async def test_no_redirect_takes_what_is_asked_and_its_key_elsewhere(api: Open, http: aiohttp.ClientSession) -> None:
     there = There()
     there.go.set()
     server = await asyncio.start_server(there.serve, "127.0.0.1", 0)
@@ -387,12 +341,7 @@ async def test_no_redirect_takes_what_is_asked_and_its_key_elsewhere(
 async def test_one_that_is_not_there_leaves_the_answer_to_the_pool_when_that_has_the_model(
     api: Open, http: aiohttp.ClientSession
 ) -> None:
-    order = {
-        "name": "gone",
-        "url": f"http://127.0.0.1:{free_port()}/v1",
-        "models": {"x": "x"},
-        "cap_tokens": 999,
-    }
+    order = {"name": "gone", "url": f"http://127.0.0.1:{free_port()}/v1", "models": {"x": "x"}, "cap_tokens": 999}
     await asyncio.to_thread(api.control, "POST", "/api/upstreams", order)
     await asyncio.to_thread(api.control, "POST", "/api/upstreams/gone", {"on": True})
     try:

@@ -34,9 +34,7 @@ def loaded(qtbot: QtBot, at_lone: Desk) -> dict[str, object]:
     if not pool.loaded or pool.loaded["state"] != "ready":
         order = {"model": "guide", "measure": False}
         at_lone.services.client.call("POST", "/load", order, lambda _: None)
-        qtbot.waitUntil(
-            lambda: bool(pool.loaded and pool.loaded["state"] == "ready"), timeout=30_000
-        )
+        qtbot.waitUntil(lambda: bool(pool.loaded and pool.loaded["state"] == "ready"), timeout=30_000)
     assert pool.loaded is not None
     return pool.loaded
 
@@ -94,9 +92,7 @@ def page(qtbot: QtBot, at_lone: Desk) -> ActivityPage:
 
 
 @pytest.mark.long
-def test_from_the_button_to_a_kept_result(
-    qtbot: QtBot, at_lone: Desk, page: ActivityPage, tmp_path: Path
-) -> None:
+def test_from_the_button_to_a_kept_result(qtbot: QtBot, at_lone: Desk, page: ActivityPage, tmp_path: Path) -> None:
     view = page.bench
     loaded(qtbot, at_lone)
     kept = len(view.store.kept)
@@ -121,9 +117,7 @@ def test_from_the_button_to_a_kept_result(
     view._restore([])
 
 
-def test_somebody_who_gets_an_answer_is_not_measured_with(
-    qtbot: QtBot, at_lone: Desk, page: ActivityPage
-) -> None:
+def test_somebody_who_gets_an_answer_is_not_measured_with(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
     loaded(qtbot, at_lone)
     pool = at_lone.services.pool
     body = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled

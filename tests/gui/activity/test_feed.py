@@ -40,9 +40,7 @@ def test_answers_and_events_arrive_as_they_happen(qtbot: QtBot, at_lone: Desk, f
     assert [one.number for one in again.answers] == [one.number for one in feed.answers]
 
 
-def test_a_running_answer_is_seen_and_then_a_stopped_one(
-    qtbot: QtBot, at_lone: Desk, feed: Feed
-) -> None:
+def test_a_running_answer_is_seen_and_then_a_stopped_one(qtbot: QtBot, at_lone: Desk, feed: Feed) -> None:
     feed.watch(True)
     call = ask(at_lone, ENDLESS, [])
     qtbot.waitUntil(lambda: bool(feed.running), timeout=20_000)

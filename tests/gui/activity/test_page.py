@@ -57,9 +57,7 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     answered = "Guide answered with 12 tokens"  # on a busy computer, a measurement may follow it
     qtbot.waitUntil(lambda: any(answered in one for one in page.log.sentences()), timeout=5000)
     page.log.kind.setCurrentIndex(page.log.kind.findData("model"))
-    qtbot.waitUntil(
-        lambda: any("Guide is ready" in one for one in page.log.sentences()), timeout=5000
-    )
+    qtbot.waitUntil(lambda: any("Guide is ready" in one for one in page.log.sentences()), timeout=5000)
     assert not any("answered" in one for one in page.log.sentences())
     page.log.kind.setCurrentIndex(0)
     page.log.words.setText("STARTED")
@@ -68,9 +66,7 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     assert page.log.sentences() == []
 
 
-def test_a_line_of_the_log_is_no_higher_than_its_words(
-    qtbot: QtBot, at_lone: Desk, page: ActivityPage
-) -> None:
+def test_a_line_of_the_log_is_no_higher_than_its_words(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
     """Its column has its width only after the log was first shown."""
     ask(qtbot, at_lone)
     qtbot.waitUntil(lambda: bool(page.feed.answers), timeout=5000)
@@ -91,18 +87,13 @@ def test_a_line_of_the_log_is_no_higher_than_its_words(
     qtbot.wait(50)
     high = [table.rowHeight(at) for at in range(len(page.log.sentences()))]
     words = table.fontMetrics()
-    lines = [
-        words.horizontalAdvance(one) // (table.columnWidth(1) - 60) + 1
-        for one in page.log.sentences()
-    ]
+    lines = [words.horizontalAdvance(one) // (table.columnWidth(1) - 60) + 1 for one in page.log.sentences()]
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     least = 2 * sizes.CONTROL_HEIGHT
     assert [one for one, many in zip(high, lines, strict=True) if many == 1 and one > least] == []
 
 
-def test_a_chosen_answer_stays_chosen_when_others_come(
-    qtbot: QtBot, at_lone: Desk, page: ActivityPage
-) -> None:
+def test_a_chosen_answer_stays_chosen_when_others_come(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
     table = page.overview.table
     one, two, three = (answer_of(told(number=n, tokens=n + 20)) for n in (1, 2, 3))
     table.show_answers([one, two])
@@ -180,9 +171,7 @@ def test_whose_an_answer_was_is_told() -> None:
         (Requester("machine", "attic"), "for attic", "of attic"),
     ],
 )
-def test_whose_answer_is_made_is_told(
-    away: Desk, whose: Requester, for_whom: str, of_whom: str
-) -> None:
+def test_whose_answer_is_made_is_told(away: Desk, whose: Requester, for_whom: str, of_whom: str) -> None:
     writes = Running(1, "guide", 2.0, 30, 12.5, whose=whose)
     reads = Running(2, "guide", 0.5, 0, None, whose=whose)
     assert [job.what for job in jobs_of(pool_of(away), [writes, reads], away.services.importing)] == [
@@ -219,10 +208,7 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         ("3 question(s) waiting", ""),
         ("Sending layers of Guide to attic", "1.0 MiB of 4.0 MiB"),
         ("Downloading phi", "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 50 s left"),
-        (
-            "Copying qwen",
-            "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left",
-        ),
+        ("Copying qwen", "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left"),
         ("Sending phi to attic", "1.0 GiB of 4.0 GiB"),
         ("This machine holds layers for loft", "3.0 MiB"),
     ]

@@ -73,9 +73,7 @@ def test_the_chart_says_how_far_forecasts_were_off(qtbot: QtBot, away: Desk) -> 
     assert "20 %" in said
     assert chart.n_shown == 1
     far = answer_of(told(ttft_s=1.0, forecast_ttft_s=81.0))
-    assert "a factor of 81 for the first token" in ForecastChart(away.services.theme).show_answers(
-        [far]
-    )
+    assert "a factor of 81 for the first token" in ForecastChart(away.services.theme).show_answers([far])
     chart.resize(600, 150)
     picture = chart.grab().toImage()
     shown = {picture.pixelColor(x, y).name() for x in range(80, 200) for y in range(150)}

@@ -44,9 +44,7 @@ class Asking(QObject):
     [
         lambda client, owner: client.get("/models", owner.hear),
         lambda client, owner: client.get("/models", partial(owner.hear, "what it was about")),
-        lambda client, owner: client.post(
-            "/unload", {}, lambda _: None, partial(owner.hear, "why")
-        ),
+        lambda client, owner: client.post("/unload", {}, lambda _: None, partial(owner.hear, "why")),
     ],
     ids=["by name", "partial", "failed only"],
 )

@@ -153,8 +153,7 @@ def test_a_file_that_stays_is_asked_no_more(qtbot: QtBot, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("link", "goes_on"),
-    [(Link.THERE, True), (Link.LOOKING, True), (Link.STARTING, False), (Link.AWAY, False)],
+    ("link", "goes_on"), [(Link.THERE, True), (Link.LOOKING, True), (Link.STARTING, False), (Link.AWAY, False)]
 )
 def test_a_node_that_is_lost_loads_nothing(away: Desk, link: Link, goes_on: bool) -> None:
     pool, changed = away.services.pool, list[bool]()

@@ -89,9 +89,7 @@ def test_who_quits_by_a_key_is_told_once_that_the_service_goes_on(
     qtbot.waitUntil(lambda: made.services.pool.is_there, timeout=5000)
     made.services.preferences.forget(GOES_ON)
     (key,) = [
-        one
-        for one in made.window.findChildren(QShortcut)
-        if one.key() == QKeySequence(QKeySequence.StandardKey.Quit)
+        one for one in made.window.findChildren(QShortcut) if one.key() == QKeySequence(QKeySequence.StandardKey.Quit)
     ]
     key.activated.emit()
     assert "goes on" in made.window._told.sentence

@@ -53,9 +53,7 @@ def test_the_page_that_is_asked_for_last_is_shown(qtbot: QtBot, away: Desk) -> N
     assert not window._openings
 
 
-def test_a_page_that_broke_is_made_anew(
-    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_broke_is_made_anew(qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     window = window_over(qtbot, away.services, page_names.CHAT)
     with monkeypatch.context() as broken:
         broken.setattr(Page, "go_on", lambda _: 1 / 0)

@@ -11,12 +11,7 @@ from app.gui.api.node_state import NodeState
 from app.gui.app.pool_status import Kind, standing
 
 HEAT = "Paused: its processor is at 95 °C."
-LOADED = {
-    "model": "m",
-    "state": "ready",
-    "machines": [{}, {}],
-    "stages": [{"id": "a"}, {"id": "b"}],
-}
+LOADED = {"model": "m", "state": "ready", "machines": [{}, {}], "stages": [{"id": "a"}, {"id": "b"}]}
 
 
 def pool(machines: list[dict[str, Any]], **node: Any) -> NodeState:
@@ -42,9 +37,7 @@ def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: objec
 
 @pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])
 def test_who_holds_nothing_of_it_is_not_told_of(qapp: object, other: dict[str, Any]) -> None:
-    found = standing(
-        pool([{"id": "b", "name": "attic", "state": "paused", "reason": HEAT} | other])
-    )
+    found = standing(pool([{"id": "b", "name": "attic", "state": "paused", "reason": HEAT} | other]))
     assert found.sentence.startswith("Ready. 2 machines hold")
 
 
@@ -63,11 +56,7 @@ def test_a_lender_says_why_it_drains_or_pauses(qapp: object, state: str) -> None
 
 
 def test_a_machine_that_may_not_lend_has_not_paused(qapp: object) -> None:
-    lending = {
-        "state": "paused",
-        "code": "lend_no_role",
-        "reason": "The household does not let it.",
-    }
+    lending = {"state": "paused", "code": "lend_no_role", "reason": "The household does not let it."}
     found = standing(pool([], lending=lending))
     assert (found.kind, found.sentence) == (Kind.IDLE, "Ready. 2 machines hold m.")
 
@@ -95,6 +84,5 @@ def test_what_is_loaded_beside_is_told_as_well(qapp: object) -> None:
     beside = [{"model": model, "state": state} for model, state in states.items()]
     cast("Any", made).snapshot = {"beside": beside}
     assert standing(made).sentence == (
-        "Ready. 2 machines hold m. a answers as well. Loading b as well. c was lost. "
-        "A machine of d is missing."
+        "Ready. 2 machines hold m. a answers as well. Loading b as well. c was lost. A machine of d is missing."
     )

@@ -29,9 +29,7 @@ def test_another_home_is_another_app(qtbot: QtBot, tmp_path: Path) -> None:
     first = SingleInstance(tmp_path / "den")
     assert not show_other(tmp_path / "attic")
     assert name_of(tmp_path / "den") != name_of(tmp_path / "attic")
-    assert str(tmp_path) not in name_of(
-        tmp_path / "den"
-    )  # nobody else reads it from the socket's name
+    assert str(tmp_path) not in name_of(tmp_path / "den")  # nobody else reads it from the socket's name
     first.deleteLater()
 
 

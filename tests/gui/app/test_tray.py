@@ -90,9 +90,7 @@ def test_a_machine_that_joined_is_shown() -> None:
     assert (one.page, one.sentence) == ("pool/b", "attic belongs to your household now.")
 
 
-def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(
-    tray: Tray, at_lone: Desk
-) -> None:
+def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(tray: Tray, at_lone: Desk) -> None:
     lost = news(READY, {"loaded": {"model": "guide", "state": "lost", "reason": "attic is gone."}})
     tray.tell(lost[0])
     tray._message_clicked()
@@ -119,9 +117,7 @@ def test_the_first_line_leads_to_what_it_tells_of(tray: Tray, at_lone: Desk) -> 
 
 def test_names_with_signs_are_shown_as_they_are(tray: Tray, at_lone: Desk) -> None:
     pool = at_lone.services.pool
-    pool.snapshot = pool.snapshot | {
-        "machines": {"a": {"name": "R&D <b>", "state": "paused"}, "b": {"name": "attic"}}
-    }
+    pool.snapshot = pool.snapshot | {"machines": {"a": {"name": "R&D <b>", "state": "paused"}, "b": {"name": "attic"}}}
     pool.changed.emit()
     shown = [line.text() for line in tray.menu.machines.actions() if line.isVisible()]
     assert shown == ["attic: offline", "R&&D <b>: paused"]
@@ -156,9 +152,7 @@ def test_a_tray_that_goes_away_brings_the_window_back(
     assert window.isMinimized()
 
 
-def test_without_a_tray_the_window_minimises_and_says_so_once(
-    window: Window, at_lone: Desk
-) -> None:
+def test_without_a_tray_the_window_minimises_and_says_so_once(window: Window, at_lone: Desk) -> None:
     at_lone.services.preferences.forget(NO_TRAY)
     tray = Tray(at_lone.services, window, lambda: None)
     assert not tray.is_there
@@ -177,9 +171,7 @@ def test_without_a_tray_the_window_minimises_and_says_so_once(
 
 
 @pytest.mark.parametrize(("place", "ends"), [(0, False), (1, True)])
-def test_the_first_close_without_a_tray_asks(
-    window: Window, at_lone: Desk, place: int, ends: bool
-) -> None:
+def test_the_first_close_without_a_tray_asks(window: Window, at_lone: Desk, place: int, ends: bool) -> None:
     at_lone.services.preferences.forget(NO_TRAY)
     quits: list[bool] = []
     tray = Tray(at_lone.services, window, lambda: quits.append(True))
@@ -209,9 +201,7 @@ def test_a_late_tray_takes_a_hidden_start(
     tray.hide()
 
 
-def test_a_refused_order_is_said(
-    qtbot: QtBot, tray: Tray, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_order_is_said(qtbot: QtBot, tray: Tray, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     said = told(tray, monkeypatch)
     at_lone.services.pool.stop()
     tray.menu.pauses.actions()[0].trigger()

@@ -31,9 +31,7 @@ assert not any("app/gui/models" in name for name in linecache.cache), "the sourc
 
 
 def test_the_code_of_all_pages_is_read() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -96,9 +96,7 @@ def test_a_screen_reader_hears_when_the_pool_stands_otherwise(
     away.services.theme.choose(Scheme.LIGHT, 1.0)
 
 
-def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room(
-    qtbot: QtBot, away: Desk
-) -> None:
+def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room(qtbot: QtBot, away: Desk) -> None:
     theme = away.services.theme
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
@@ -106,19 +104,11 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
     bar = window._sidebar
     told = {}
     wide = QSize(1300, 760)
-    for text, size in (
-        (1.0, SMALLEST),
-        (1.5, SMALLEST),
-        (2.0, wide),
-        (2.0, USUAL),
-        (2.0, SMALLEST),
-    ):
+    for text, size in ((1.0, SMALLEST), (1.5, SMALLEST), (2.0, wide), (2.0, USUAL), (2.0, SMALLEST)):
         theme.choose(Scheme.LIGHT, text)
         window.resize(size)
         qtbot.wait(20)
-        state = [
-            one for one in bar.findChildren(QLabel) if one.accessibleName() and one.isVisible()
-        ]
+        state = [one for one in bar.findChildren(QLabel) if one.accessibleName() and one.isVisible()]
         assert [one.accessibleName().startswith("State of the pool: ") for one in state] == [True]
         told[text, size.width()] = bar.width(), bar._words.isVisible()
     for one in bar.findChildren(QToolButton):

@@ -70,8 +70,4 @@ def readable(folder: Path) -> list[str]:
 
 
 def state(kept: History) -> list[object]:
-    return [
-        *(kept.chat(one.id) for one in kept.headings()),
-        *kept.headings(),
-        *kept.folders(),
-    ]
+    return [*(kept.chat(one.id) for one in kept.headings()), *kept.headings(), *kept.folders()]

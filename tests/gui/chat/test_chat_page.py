@@ -102,9 +102,7 @@ def test_regenerate_edit_and_versions(qtbot: QtBot, page: ChatPage) -> None:
     assert tree.path(page.chat)[0].text == "Is it free?"
 
 
-def test_the_keyboard_stays_with_a_message_that_another_takes_the_place_of(
-    qtbot: QtBot, page: ChatPage
-) -> None:
+def test_the_keyboard_stays_with_a_message_that_another_takes_the_place_of(qtbot: QtBot, page: ChatPage) -> None:
     ask(qtbot, page, "Is it free?")
     page.conversation.views[1].setFocus()
     press(page, 1, "Regenerate")
@@ -112,9 +110,7 @@ def test_the_keyboard_stays_with_a_message_that_another_takes_the_place_of(
     assert page.focusWidget() is page.conversation.views[1]
 
 
-def test_after_files_are_chosen_one_can_type(
-    page: ChatPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_files_are_chosen_one_can_type(page: ChatPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     note = tmp_path / "note.txt"
     note.write_text("forty bytes, or so")
     chosen = ([str(note)], "")
@@ -200,9 +196,7 @@ def test_another_question_follows_one_without_an_answer(qtbot: QtBot, page: Chat
     assert tree.path(page.chat)[1].details[FIGURES]["prompt_tokens"] == alone
 
 
-def test_a_question_asked_while_the_node_starts_is_kept_and_sent(
-    qtbot: QtBot, page: ChatPage
-) -> None:
+def test_a_question_asked_while_the_node_starts_is_kept_and_sent(qtbot: QtBot, page: ChatPage) -> None:
     pool = page.services.pool
     pool._say(Link.STARTING, None)
     say(qtbot, page, "What does a lender do?")
@@ -216,9 +210,7 @@ def test_a_question_asked_while_the_node_starts_is_kept_and_sent(
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_question_whose_node_does_not_come_stays(
-    qtbot: QtBot, page: ChatPage, stopped: bool
-) -> None:
+def test_a_question_whose_node_does_not_come_stays(qtbot: QtBot, page: ChatPage, stopped: bool) -> None:
     pool = page.services.pool
     pool._say(Link.STARTING, None)
     say(qtbot, page, "Are you there?")
@@ -235,9 +227,7 @@ def test_a_question_whose_node_does_not_come_stays(
     assert len(tree.path(page.chat)) == 2
 
 
-def test_drafts_and_files_stay_with_their_chat(
-    qtbot: QtBot, page: ChatPage, tmp_path: Path
-) -> None:
+def test_drafts_and_files_stay_with_their_chat(qtbot: QtBot, page: ChatPage, tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("Poolhouse is free.")
     page.composer.field.setPlainText("half a thou")
@@ -279,9 +269,7 @@ def test_copies_and_a_branch_of_its_own(qtbot: QtBot, page: ChatPage) -> None:
     assert [one.text for one in tree.path(page.chat)] == ["What is **Poolhouse**?"]
 
 
-def test_a_chat_comes_back_after_a_restart(
-    qtbot: QtBot, page: ChatPage, at_lone: Desk, tmp_path: Path
-) -> None:
+def test_a_chat_comes_back_after_a_restart(qtbot: QtBot, page: ChatPage, at_lone: Desk, tmp_path: Path) -> None:
     ask(qtbot, page, "Is it free?")
     page.composer.field.setPlainText("and a draft")
     notes = tmp_path / "notes.txt"
@@ -313,9 +301,7 @@ def test_a_context_is_loaded_for_its_chat(qtbot: QtBot, page: ChatPage) -> None:
     qtbot.waitUntil(lambda: len(done) == 2, timeout=WITHIN_MS)
 
 
-def test_a_chat_is_remembered_only_once_it_was_shown(
-    page: ChatPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chat_is_remembered_only_once_it_was_shown(page: ChatPage, monkeypatch: pytest.MonkeyPatch) -> None:
     before = page.services.preferences.text(OPEN)
     monkeypatch.setattr(page.conversation, "open", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -372,9 +358,7 @@ def test_everything_one_can_focus_has_a_name(qtbot: QtBot, page: ChatPage) -> No
     page.services.theme.choose(scheme, 1.0)
 
 
-def test_what_is_sent_while_an_answer_comes_goes_when_it_has_ended(
-    qtbot: QtBot, page: ChatPage
-) -> None:
+def test_what_is_sent_while_an_answer_comes_goes_when_it_has_ended(qtbot: QtBot, page: ChatPage) -> None:
     say(qtbot, page, "What is a pool?")
     say(qtbot, page, "And a lender?")
     assert page.composer.text == "And a lender?"

@@ -34,14 +34,7 @@ def make(qtbot: QtBot, qapp: QApplication, tmp_path: Path, saved: list[Chat]) ->
     models = ["guide", "qwen"]
     known: dict[str | None, Reads] = {"guide": Reads(1_024, is_guide=True), "qwen": Reads(40_960)}
     return lambda chat: ChatSettings(
-        theme,
-        presets,
-        chat,
-        defaults,
-        models,
-        lambda name: known.get(name, Reads()),
-        saved.append,
-        parent,
+        theme, presets, chat, defaults, models, lambda name: known.get(name, Reads()), saved.append, parent
     )
 
 

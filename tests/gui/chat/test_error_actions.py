@@ -14,15 +14,7 @@ from app.core.errors import AppError
 from app.gui.app import page_names
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.chat_settings import ChatSettings
-from app.gui.chat.error_actions import (
-    CONTEXT,
-    LONGER,
-    NO_MODEL,
-    TOO_BIG,
-    TOO_LONG,
-    Buttons,
-    WaysOut,
-)
+from app.gui.chat.error_actions import CONTEXT, LONGER, NO_MODEL, TOO_BIG, TOO_LONG, Buttons, WaysOut
 from tests.gui.chat.test_chat_page import ask, page, rested
 
 __all__ = ["page"]  # a fixture

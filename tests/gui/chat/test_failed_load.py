@@ -34,11 +34,7 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
             lone.work("/load", {"model": "odd", "measure": False})
         pool = page.services.pool
         qtbot.waitUntil(lambda: pool.load_failed == "odd", timeout=10_000)
-        told = (
-            page.chat_head._model(page.chat),
-            page.hint.words.text(),
-            page.suggestions.words.text(),
-        )
+        told = (page.chat_head._model(page.chat), page.hint.words.text(), page.suggestions.words.text())
         assert not any("Guide answers" in one for one in told)
         assert told[0] == "No model answers: odd could not be loaded"
         assert [one.isVisibleTo(page) for one in page.suggestions.buttons] == [False] * 3

@@ -57,9 +57,7 @@ def test_a_person_who_writes_another_language_hears_what_the_guide_understands(
         assert hint.words.text() == words
 
 
-def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(
-    qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(qtbot: QtBot, tmp_path: Path) -> None:
     pool: Any = Around("guide")
     hint = Hint(Preferences(tmp_path), lambda _: None)
     qtbot.addWidget(hint)
@@ -69,9 +67,7 @@ def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(
     assert "the oldest messages are left out" in hint.words.text()
 
 
-def test_where_the_guide_was_asked_and_does_not_fit_it_promises_no_answer(
-    qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_where_the_guide_was_asked_and_does_not_fit_it_promises_no_answer(qtbot: QtBot, tmp_path: Path) -> None:
     pool: Any = Around(None)
     hint = Hint(Preferences(tmp_path), lambda _: None)
     qtbot.addWidget(hint)
@@ -82,9 +78,7 @@ def test_where_the_guide_was_asked_and_does_not_fit_it_promises_no_answer(
     assert hint.words.text() == "No model is loaded, so the Guide answers."
 
 
-def test_after_a_failed_load_it_promises_no_answer_of_the_guide(
-    qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_after_a_failed_load_it_promises_no_answer_of_the_guide(qtbot: QtBot, tmp_path: Path) -> None:
     pool: Any = Around(None, load_failed="odd")
     used: list[str] = []
     hint = Hint(Preferences(tmp_path), used.append)

@@ -159,9 +159,7 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
     assert len(set(states)) == 2
 
 
-def test_a_full_disk_leaves_it_as_it_was(
-    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_it_as_it_was(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = history(tmp_path)
     filled(kept)
     before = state(kept)
@@ -183,9 +181,7 @@ def test_a_full_disk_leaves_it_as_it_was(
     kept.close()
 
 
-def test_what_could_not_be_swept_is_said(
-    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_could_not_be_swept_is_said(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = history(tmp_path)
     filled(kept)
 
@@ -288,9 +284,7 @@ def test_a_damaged_file_is_followed_by_an_encrypted_one(qtbot: QtBot, tmp_path: 
     kept.close()
     file = tmp_path / FILE
     with sqlite3.connect(file) as db:
-        db.execute(
-            "UPDATE messages SET text = CAST(x'01' || randomblob(60) AS BLOB) WHERE number = 1"
-        )
+        db.execute("UPDATE messages SET text = CAST(x'01' || randomblob(60) AS BLOB) WHERE number = 1")
     db.close()
     again = history(tmp_path)
     assert again.unlock(KEY)
@@ -301,18 +295,14 @@ def test_a_damaged_file_is_followed_by_an_encrypted_one(qtbot: QtBot, tmp_path: 
     assert again.codec.seals
     talked(again, "A new cormorant")
     aside = tmp_path / "history-damaged-1.sqlite3"
-    assert [path(one)[0].text for one in rescue(aside, again.codec, lambda _: None)] == [
-        "The Greylag"
-    ]
+    assert [path(one)[0].text for one in rescue(aside, again.codec, lambda _: None)] == ["The Greylag"]
     with pytest.raises(AppError):
         rescue(aside, Plain(), lambda _: None)
     again.close()
     assert readable(tmp_path) == []
 
 
-def test_a_file_that_is_gone_is_begun_encrypted_where_it_was_chosen(
-    qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_a_file_that_is_gone_is_begun_encrypted_where_it_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
     kept = History(tmp_path / FILE, sealed=True)
     assert kept.locked is not None
     assert kept.unlock(KEY)
@@ -377,9 +367,7 @@ def test_a_sealed_text_opens_only_in_its_place() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_sealed_file_with_the_number_of_a_plain_one_stays_sealed(
-    qtbot: QtBot, tmp_path: Path, number: int
-) -> None:
+def test_a_sealed_file_with_the_number_of_a_plain_one_stays_sealed(qtbot: QtBot, tmp_path: Path, number: int) -> None:
     """Nothing is ever written into it as it is."""
     sealed(qtbot, tmp_path).close()
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as db:

@@ -26,9 +26,7 @@ def reopened(qtbot: QtBot, at_lone: Desk) -> ChatPage:
     return made
 
 
-def test_an_answer_whose_window_was_killed_says_so_and_goes_on(
-    qtbot: QtBot, page: ChatPage, at_lone: Desk
-) -> None:
+def test_an_answer_whose_window_was_killed_says_so_and_goes_on(qtbot: QtBot, page: ChatPage, at_lone: Desk) -> None:
     say(qtbot, page, "What is Poolhouse?")
     qtbot.waitUntil(lambda: bool(page.session.running), timeout=WITHIN_MS)
     running = page.session.running[page.chat.id]
@@ -91,12 +89,7 @@ def test_what_was_stopped_is_not_taken_up(qtbot: QtBot, page: ChatPage, at_lone:
     rested(qtbot, page)
     text, client = tree.path(page.chat)[-1].text, at_lone.services.client
     key = f"{page.chat.id}.{tree.path(page.chat)[-1].id}"
-    body = {
-        "model": "guide",
-        "prompt": "What is Poolhouse?",
-        "max_tokens": 2000,
-        "ignore_end": True,
-    }
+    body = {"model": "guide", "prompt": "What is Poolhouse?", "max_tokens": 2000, "ignore_end": True}
     client.call("POST", f"/answers/{key}", body, lambda _: None)
     under_way: list[object] = []
 

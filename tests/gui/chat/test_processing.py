@@ -32,11 +32,7 @@ COPIES = [
 
 def pool_of(loaded: Json | None, hosts: list[str] | None = None) -> NodeState:
     made = SimpleNamespace(
-        is_there=True,
-        loaded=loaded,
-        hosts=hosts,
-        node={"id": "a"},
-        model=lambda name: loaded if name else None,
+        is_there=True, loaded=loaded, hosts=hosts, node={"id": "a"}, model=lambda name: loaded if name else None
     )
     return cast("NodeState", made)
 
@@ -107,9 +103,6 @@ def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None
     menu = head.menu()
     qtbot.addWidget(menu)
     first, second, *_, last = menu.actions()
-    assert (first.text(), second.text()) == (
-        "den (this machine): layers 1–4, 9–10",
-        "attic: layers 5–8",
-    )
+    assert (first.text(), second.text()) == ("den (this machine): layers 1–4, 9–10", "attic: layers 5–8")
     last.trigger()
     assert went == [page_names.POOL]

@@ -23,9 +23,7 @@ STEP = {"step": "sending", "machine": "kitchen", "done": 1, "total": 4}
 class Client:
     """Hands over what a test says, as an answer of the node."""
 
-    def call(
-        self, _method: str, _path: str, _body: Any, done: Any, _failed: Any, take: Any
-    ) -> None:
+    def call(self, _method: str, _path: str, _body: Any, done: Any, _failed: Any, take: Any) -> None:
         self.done, self.take = done, take
 
 
@@ -96,9 +94,7 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
         (LOST | {"machine": ""}, "The layers were moved; the answer went on after 48"),
     ],
 )
-def test_the_note_blames_nobody_who_left_or_was_not_there(
-    one: dict[str, Any], words: str, qapp: object
-) -> None:
+def test_the_note_blames_nobody_who_left_or_was_not_there(one: dict[str, Any], words: str, qapp: object) -> None:
     [note] = answer_stats.recovered({"recovered": [one]})
     assert not answer_stats.details({"recovered": [one]})
     assert note.startswith(words)
@@ -108,9 +104,7 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
     ended: list[Ending] = []
     answer.ended.connect(ended.append)
     client.done({"token_ids": [1] * 90, "guessed": 40, "guessed_right": 31})
-    assert answer_stats.details(ended[0].figures) == [
-        "Computed ahead: 40 guessed tokens, 31 of them right"
-    ]
+    assert answer_stats.details(ended[0].figures) == ["Computed ahead: 40 guessed tokens, 31 of them right"]
     assert answer_stats.details({"guessed": 0, "guessed_right": 0}) == []
 
 

@@ -32,8 +32,7 @@ def test_where_a_paragraph_ends(text: str, told: int, end: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "heard"),
-    [(False, ["One. Two. Bold. Three."]), (True, ["One.", "Two. Bold.", "Three."])],
+    ("chosen", "heard"), [(False, ["One. Two. Bold. Three."]), (True, ["One.", "Two. Bold.", "Three."])]
 )
 def test_what_is_heard(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch, chosen: bool, heard: list[str]
@@ -53,9 +52,7 @@ def test_what_is_heard(
     page.close_history()
 
 
-def test_what_failed_is_not_read_as_an_answer(
-    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_failed_is_not_read_as_an_answer(qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(speaker, "announce", lambda _, words: said.append(words))
     page = ChatPage(away.services)

@@ -72,9 +72,7 @@ def test_an_answer_that_was_cut_in_its_thought_goes_on_there(qtbot: QtBot, page:
     assert view.thought.fold.text().startswith("Thought for")
 
 
-def test_an_answer_that_was_cut_behind_its_thought_goes_on_behind_it(
-    qtbot: QtBot, page: ChatPage
-) -> None:
+def test_an_answer_that_was_cut_behind_its_thought_goes_on_behind_it(qtbot: QtBot, page: ChatPage) -> None:
     limited(page, max_tokens=7)
     ask(qtbot, page, "Is it so?")
     assert last(page) == (HMM, "Yes, it", "length")
@@ -84,9 +82,7 @@ def test_an_answer_that_was_cut_behind_its_thought_goes_on_behind_it(
     assert last(page) == (HMM, YES, "stop")
 
 
-def test_regenerate_and_edit_begin_with_a_thought_of_their_own(
-    qtbot: QtBot, page: ChatPage
-) -> None:
+def test_regenerate_and_edit_begin_with_a_thought_of_their_own(qtbot: QtBot, page: ChatPage) -> None:
     ask(qtbot, page, "Is it so?")
     first = tree.path(page.chat)[1].id
     press(page, 1, "Regenerate")

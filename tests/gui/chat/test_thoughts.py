@@ -149,9 +149,7 @@ def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
 
 
 @pytest.mark.parametrize("form", [one for one in FORMATS if one != PDF], ids=lambda one: one.name)
-def test_thoughts_are_exported_by_choice(
-    qtbot: QtBot, kept: History, tmp_path: Path, form: object
-) -> None:
+def test_thoughts_are_exported_by_choice(qtbot: QtBot, kept: History, tmp_path: Path, form: object) -> None:
     assert kept.file is not None
     for thoughts in (True, False):
         target = tmp_path / f"out{thoughts}"

@@ -15,18 +15,14 @@ __all__ = ["page"]  # a fixture
 NOTES = {"name": "notes.txt", "text": "Home."}
 
 
-def test_each_text_is_asked_once_for_each_model(
-    away: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_text_is_asked_once_for_each_model(away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     posted: list[Any] = []
     told: list[tuple[str, int]] = []
     there: list[str] = []
     services = away.services
     asked = lambda _, name: {"model": name} if name in there else None  # noqa: E731
     monkeypatch.setattr(type(services.pool), "asked", asked)
-    monkeypatch.setattr(
-        services.client, "post", lambda _, body, done: posted.append((body["model"], done))
-    )
+    monkeypatch.setattr(services.client, "post", lambda _, body, done: posted.append((body["model"], done)))
     counts = TokenCounts(services, lambda file, tokens: told.append((file["name"], tokens)))
     counts.ask([NOTES], "guide")
     assert posted == [], "it is not loaded"

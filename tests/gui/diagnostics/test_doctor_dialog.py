@@ -31,9 +31,7 @@ def buttons(widget: QWidget) -> list[str]:
     return [one.text() for one in widget.findChildren(QPushButton) if not one.isHidden()]
 
 
-def test_it_tests_at_once_and_names_what_is_missing(
-    qtbot: QtBot, at_lone: Desk, parent: QWidget
-) -> None:
+def test_it_tests_at_once_and_names_what_is_missing(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     dialog = DoctorDialog(at_lone.services, parent)
     qtbot.waitUntil(lambda: bool(dialog.checks), timeout=20_000)
     assert dialog.cause is not None
@@ -72,8 +70,7 @@ def test_the_command_for_a_firewall_is_copied_and_nothing_else_happens(qtbot: Qt
 
 
 @pytest.mark.parametrize(
-    ("address", "port"),
-    [("10.0.0.2:4242", 4242), ("[fe80::1]:4242", 4242), ("10.0.0.2", None), ("", None)],
+    ("address", "port"), [("10.0.0.2:4242", 4242), ("[fe80::1]:4242", 4242), ("10.0.0.2", None), ("", None)]
 )
 def test_ports_of_addresses(address: str, port: int | None) -> None:
     assert port_of(address) == port
@@ -143,9 +140,7 @@ def test_a_slow_link_is_shown_on_the_page_pool(qtbot: QtBot, at_lone: Desk) -> N
         ("lends_nothing", "Open This computer", "computer"),
     ],
 )
-def test_what_a_page_mends_leads_there(
-    qtbot: QtBot, at_lone: Desk, code: str, words: str, page: str
-) -> None:
+def test_what_a_page_mends_leads_there(qtbot: QtBot, at_lone: Desk, code: str, words: str, page: str) -> None:
     dialog = DoctorDialog(at_lone.services)
     qtbot.addWidget(dialog)
     dialog.show()

@@ -56,9 +56,7 @@ def test_a_machine_may_be_called_like_a_check(german: None) -> None:
     assert cause(NAMED_SO) == "Es ist aus oder in einem anderen Netz."
 
 
-def test_the_list_says_it_in_german_to_a_screen_reader_too(
-    qtbot: QtBot, german: None, away: Desk
-) -> None:
+def test_the_list_says_it_in_german_to_a_screen_reader_too(qtbot: QtBot, german: None, away: Desk) -> None:
     shown = CheckList(away.services.theme)
     qtbot.addWidget(shown)
     shown.show_checks([ALONE])

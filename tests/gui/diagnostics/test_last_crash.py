@@ -25,9 +25,7 @@ with CrashWatch(Path(sys.argv[1])):
 
 
 def window_of(logs: Path, how: str) -> None:
-    subprocess.run(
-        [sys.executable, "-c", CODE, str(logs), how], check=False, capture_output=True, timeout=30
-    )
+    subprocess.run([sys.executable, "-c", CODE, str(logs), how], check=False, capture_output=True, timeout=30)
 
 
 def test_only_a_crash_leaves_a_trace(tmp_path: Path) -> None:

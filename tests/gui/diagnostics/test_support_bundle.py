@@ -30,22 +30,13 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "settings.json").write_text(
         '{"name": "den-pc", "port": 4242, "models": {"path": "/media/Ann Smith/models"}}'
     )
-    (tmp_path / "household" / "household.json").write_text(
-        json.dumps({"operations": [OPERATION, "{"]})
-    )
+    (tmp_path / "household" / "household.json").write_text(json.dumps({"operations": [OPERATION, "{"]}))
     (tmp_path / "runtime.json").write_text('{"token": "very-secret-token"}')
     message = f"den-pc linked to studio-mac at 10.0.0.7:4242\nopened {tmp_path}/models/x.gguf"
-    told = {
-        "time": "2026-01-02T03:04:05.678Z",
-        "level": "INFO",
-        "logger": "app.node",
-        "message": message,
-    }
+    told = {"time": "2026-01-02T03:04:05.678Z", "level": "INFO", "logger": "app.node", "message": message}
     lines = json.dumps(told) + "\n"
     (tmp_path / "logs" / "node.log").write_text("x" * LOG_BYTES + "\n" + lines)
-    (tmp_path / "window" / "window.ini").write_text(
-        "[look]\nscheme=dark\n[chat]\nsystem=my private words\n"
-    )
+    (tmp_path / "window" / "window.ini").write_text("[look]\nscheme=dark\n[chat]\nsystem=my private words\n")
     return tmp_path
 
 
@@ -53,15 +44,7 @@ def test_nothing_private_is_in_it(home: Path) -> None:
     files = gathered(Told(home, "Ready."))
     assert list(files) == ["about.txt", "settings.json", "window.ini", "logs/node.log"]
     everything = "\n".join(files.values())
-    for private in (
-        "den-pc",
-        "studio-mac",
-        "10.0.0.7",
-        "very-secret",
-        "private words",
-        "Ann Smith",
-        str(home),
-    ):
+    for private in ("den-pc", "studio-mac", "10.0.0.7", "very-secret", "private words", "Ann Smith", str(home)):
         assert private not in everything
     assert "machine-1 linked to machine-2 at address-1:4242" in files["logs/node.log"]
     assert "look/scheme=dark" in files["window.ini"]
@@ -90,9 +73,7 @@ def test_any_error_of_a_job_is_told(qtbot: QtBot, caplog: pytest.LogCaptureFixtu
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_the_files_are_shown_before_they_are_saved(
-    qtbot: QtBot, at_lone: Desk, tmp_path: Path
-) -> None:
+def test_the_files_are_shown_before_they_are_saved(qtbot: QtBot, at_lone: Desk, tmp_path: Path) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     dialog = SaveDialog(at_lone.services, parent)

@@ -62,9 +62,7 @@ def test_the_page_of_the_firewall_that_runs_here(programs: Path) -> None:
 
 
 @linux
-def test_the_page_of_networks_is_that_of_the_desktop(
-    programs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_of_networks_is_that_of_the_desktop(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert network_page() is None
     install(programs, "gnome-control-center")
     assert network_page() is None  # it does not open elsewhere

@@ -16,9 +16,7 @@ from tests.gui.desk import Desk
 SETTLE_MS = 20
 
 
-def test_a_list_has_a_ring_with_keys_and_not_by_a_click(
-    qtbot: QtBot, qapp: QApplication, away: Desk
-) -> None:
+def test_a_list_has_a_ring_with_keys_and_not_by_a_click(qtbot: QtBot, qapp: QApplication, away: Desk) -> None:
     ring = FocusRing(qapp)
     window, above, shown = QWidget(), QPushButton("To the list"), QListWidget()
     shown.addItems(["one", "two", "three"])

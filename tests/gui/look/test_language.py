@@ -29,9 +29,7 @@ def shown(context: str, words: str, n: int = -1) -> str:
 
 
 @pytest.mark.parametrize("language", ["en", "C", "fr"])
-def test_english_has_plurals_where_there_is_no_other_language(
-    as_it_was: QApplication, language: str
-) -> None:
+def test_english_has_plurals_where_there_is_no_other_language(as_it_was: QApplication, language: str) -> None:
     translate(as_it_was, language)
     assert shown("Sidebar", "Pool") == "Pool"
     words = {shown("Answer", "%n token(s)", n) for n in (1, 2)}
@@ -52,16 +50,12 @@ def test_german(as_it_was: QApplication) -> None:
     [("fr-FR", "Monday", "1,5"), ("ar-EG", "Monday", "1.5"), ("C", "Monday", "1.5"),
      ("de-CH", "Montag", "1.5"), ("de-AT", "Montag", "1,5")],
 )  # fmt: skip
-def test_dates_are_in_the_language_of_the_words(
-    as_it_was: QApplication, language: str, day: str, number: str
-) -> None:
+def test_dates_are_in_the_language_of_the_words(as_it_was: QApplication, language: str, day: str, number: str) -> None:
     translate(as_it_was, language)
     assert (QLocale().dayName(1), QLocale().toString(1.5, "f", 1)) == (day, number)
 
 
-def test_digits_are_grouped_also_where_the_system_names_no_language(
-    as_it_was: QApplication,
-) -> None:
+def test_digits_are_grouped_also_where_the_system_names_no_language(as_it_was: QApplication) -> None:
     """Else the window had "1024" beside the "1,024" of what the node says."""
     translate(as_it_was, "C")
     assert formats.number(1024) == "1,024"

@@ -53,9 +53,7 @@ def test_a_person_s_choice_is_above_the_system_s(motion: Motion, told: Told) -> 
     assert (motion.wish, motion.still) == (SYSTEM, True)
 
 
-def test_whoever_comes_back_may_have_changed_it(
-    qapp: QApplication, motion: Motion, told: Told
-) -> None:
+def test_whoever_comes_back_may_have_changed_it(qapp: QApplication, motion: Motion, told: Told) -> None:
     qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationInactive)
     assert told.looks == 1
     qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)

@@ -90,9 +90,7 @@ def test_qt_does_not_polish_a_widget_for_each_that_is_above_it(qtbot: QtBot, the
     top.close()
 
 
-def test_what_is_not_seen_follows_little_by_little(
-    qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_seen_follows_little_by_little(qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repolish, "AT_ONCE", 1)
     seen, hidden, gone = (label(word, "muted") for word in ("Seen", "Hidden", "Gone"))
     top = QWidget()
@@ -196,7 +194,5 @@ def n_gone() -> int:
 @pytest.mark.long
 def test_closed_windows_may_be_swept_while_all_are_listed() -> None:
     """In a process of its own: without that care it ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", SWEPT], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", SWEPT], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

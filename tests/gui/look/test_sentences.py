@@ -39,9 +39,7 @@ ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way
 }  # fmt: skip
 PROGRAMS_ONLY = ("app/cli/", "app/gateway/")  # what these say is never shown in the window
 HELPS = "A context of 4,096 tokens fits. One more machine that lends 1.5 GiB would be enough."
-HILFT = (
-    "Ein Kontext von 4.096 Token passt. Ein weiteres Gerät, das 1,5 GiB verleiht, würde reichen."
-)
+HILFT = "Ein Kontext von 4.096 Token passt. Ein weiteres Gerät, das 1,5 GiB verleiht, würde reichen."
 
 
 def facts_of(template: str) -> set[str]:
@@ -90,9 +88,7 @@ def a_fact(name: str, form: str) -> str | int | float:
 def test_each_is_found_by_what_the_node_says_in_english(code: str) -> None:
     """And not taken for another that has nearly the same words."""
     facts = {
-        name: a_fact(name, form or "")
-        for _, name, form, _ in string.Formatter().parse(reasons.SENTENCES[code])
-        if name
+        name: a_fact(name, form or "") for _, name, form, _ in string.Formatter().parse(reasons.SENTENCES[code]) if name
     }
     said_here = in_language(reasons.said(Reason(code, facts)), "de")
     shown = {name: fact if isinstance(fact, str) else "7" for name, fact in facts.items()}
@@ -100,9 +96,7 @@ def test_each_is_found_by_what_the_node_says_in_english(code: str) -> None:
     assert re.sub(r"7(,0)?( GiB)?", "7", said_here) == german.format(**shown)
 
 
-@pytest.mark.parametrize(
-    ("times", "words"), [(1, "einmal"), (2, "zweimal"), (3, "dreimal"), (13, "13-mal")]
-)
+@pytest.mark.parametrize(("times", "words"), [(1, "einmal"), (2, "zweimal"), (3, "dreimal"), (13, "13-mal")])
 def test_how_often_is_one_word(times: int, words: str) -> None:
     facts: dict[str, Fact] = {"times": times, "why": "attic stopped responding."}
     told = in_language(reasons.said(Reason("recovery_too_often", facts)), "de")
@@ -110,26 +104,15 @@ def test_how_often_is_one_word(times: int, words: str) -> None:
 
 
 def test_who_ends_processes_hears_one_cure_in_one_sentence() -> None:
-    crashed = Reason(
-        "worker_crashed", {"worker": "den", "how": "it was ended by SIGSEGV", "words": ""}
-    )
+    crashed = Reason("worker_crashed", {"worker": "den", "how": "it was ended by SIGSEGV", "words": ""})
     told = reasons.said(Reason("answer_ends_process", recovery.death_facts(crashed)))
     assert told.count("use another file of the model") == 1
     assert "(the last time den: it was ended by SIGSEGV), so" in told
     german = in_language(told, "de")
-    assert (
-        "endete zweimal ein Rechenprozess (zuletzt den: er wurde durch SIGSEGV beendet), deshalb"
-        in german
-    )
+    assert "endete zweimal ein Rechenprozess (zuletzt den: er wurde durch SIGSEGV beendet), deshalb" in german
     assert "Versuchen Sie es noch einmal" not in german
-    there = Reason(
-        "lender_said", {"machine": "attic", "what": "It did nothing.", "cause": "worker_hung"}
-    )
-    assert recovery.death_facts(there) == {
-        "times": 2,
-        "worker": "attic",
-        "how": "it did nothing more",
-    }
+    there = Reason("lender_said", {"machine": "attic", "what": "It did nothing.", "cause": "worker_hung"})
+    assert recovery.death_facts(there) == {"times": 2, "worker": "attic", "how": "it did nothing more"}
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
@@ -198,12 +181,8 @@ def test_every_word_the_app_fills_in_is_there() -> None:
 
 def test_no_word_is_idle() -> None:
     """Each is the app's, an engine's, or what Linux calls an error."""
-    written = {
-        text for _, source in [*sources("app"), *sources("backends")] for text in texts_in(source)
-    }
-    counts = {
-        words for words in WORDS if re.fullmatch(r"(\d+|\{count\}) times", words)
-    }  # of `{…:times}`
+    written = {text for _, source in [*sources("app"), *sources("backends")] for text in texts_in(source)}
+    counts = {words for words in WORDS if re.fullmatch(r"(\d+|\{count\}) times", words)}  # of `{…:times}`
     idle = {words for words in WORDS.keys() - counts if without_names(words) not in written}
     assert all(words[0].isupper() for words in idle), idle
     if sys.platform == "linux":
@@ -215,13 +194,7 @@ def test_the_words_name_their_facts() -> None:
         assert facts_of(words) == facts_of(own), words
 
 
-SENTENCES = {
-    "reason",
-    "sentence",
-    "preferred_reason",
-    "better_reason",
-    "what_helps",
-}  # what the node says under these
+SENTENCES = {"reason", "sentence", "preferred_reason", "better_reason", "what_helps"}  # what the node says under these
 
 
 def sentences_read(node: ast.AST, name: str) -> Iterator[str]:
@@ -237,9 +210,7 @@ def sentences_read(node: ast.AST, name: str) -> Iterator[str]:
             return
         case ast.Subscript(slice=ast.Constant(value=str(key))) if key in SENTENCES:
             yield f"{name}:{node.lineno}: {key}"
-        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_]) if (
-            key in SENTENCES
-        ):
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_]) if key in SENTENCES:
             yield f"{name}:{node.lineno}: {key}"
     for child in ast.iter_child_nodes(node):
         yield from sentences_read(child, name)
@@ -247,9 +218,7 @@ def sentences_read(node: ast.AST, name: str) -> Iterator[str]:
 
 def test_what_the_node_says_is_shown_in_the_windows_language() -> None:
     bare = [place for name, tree in sources("app/gui") for place in sentences_read(tree, name)]
-    assert not bare, (
-        "shown in English; read it through app/gui/look/sentences.py here():\n" + "\n".join(bare)
-    )
+    assert not bare, "shown in English; read it through app/gui/look/sentences.py here():\n" + "\n".join(bare)
 
 
 @pytest.mark.parametrize(
@@ -382,10 +351,7 @@ def test_the_last_words_of_an_engine_are_no_part_of_what_the_window_says(german:
     begin = "Der Rechenprozess (die Schichten von attic) ist weg: er wurde durch SIGABRT beendet. "
     assert said(reason) == f"{begin}Mehr steht in seinem eigenen Protokoll."
     assert here(reasons.said(reason)) == f"{begin}„{words}“"
-    told = {
-        "reason": reasons.said(reason),
-        "reason_facts": {"code": reason.code, "facts": reason.facts},
-    }
+    told = {"reason": reasons.said(reason), "reason_facts": {"code": reason.code, "facts": reason.facts}}
     assert trouble(told) == said(reason)
     assert last_words(reason_of(told)) == words
 

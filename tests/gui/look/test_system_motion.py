@@ -71,9 +71,7 @@ def test_a_portal_is_asked_and_asked_again(qtbot: QtBot, bus: tuple[str, QDBusCo
 
 
 @needs_a_bus
-def test_without_a_portal_nothing_is_reduced(
-    qtbot: QtBot, bus: tuple[str, QDBusConnection]
-) -> None:
+def test_without_a_portal_nothing_is_reduced(qtbot: QtBot, bus: tuple[str, QDBusConnection]) -> None:
     motion = SystemMotion(None, bus[1])
     motion.look()
     qtbot.waitUntil(lambda: motion._asked == 0)

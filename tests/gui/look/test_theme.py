@@ -25,9 +25,7 @@ def luminance(colour: str) -> float:
     """WCAG's relative luminance."""
     shade = QColor(colour)
     parts = (shade.redF(), shade.greenF(), shade.blueF())
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

@@ -49,9 +49,7 @@ def test_the_guide_is_asked_beside_what_is_loaded(
 
 
 @pytest.mark.long
-def test_a_model_comes_beside_another(
-    qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path
-) -> None:
+def test_a_model_comes_beside_another(qtbot: QtBot, page: ModelsPage, at_lone: Desk, tmp_path: Path) -> None:
     pool, bar, services = at_lone.services.pool, page.details.bar, at_lone.services
     bar.buttons[Do.LOAD].click()
     until(qtbot, lambda: Do.CHAT in bar.buttons, 30_000)
@@ -73,12 +71,7 @@ def test_a_model_comes_beside_another(
         assert head.model.whole() == f"{text} on this machine"
         assert session._load_first(chat) is None
     more = Chat(ChatId("a"), model="guide", context=1 << 20)
-    assert session._load_first(more) == {
-        "model": "guide",
-        "context": 1 << 20,
-        "beside": True,
-        "first": False,
-    }
+    assert session._load_first(more) == {"model": "guide", "context": 1 << 20, "beside": True, "first": False}
     kept.close()
     bar.buttons[Do.UNLOAD].click()
     until(qtbot, lambda: [one["model"] for one in pool.models] == ["guide"])

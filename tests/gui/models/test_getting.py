@@ -78,9 +78,7 @@ def found_online(qtbot: QtBot, page: ModelsPage) -> None:
 
 
 @pytest.mark.long
-def test_a_search_a_download_and_the_question_before_its_file_is_deleted(
-    qtbot: QtBot, page: ModelsPage
-) -> None:
+def test_a_search_a_download_and_the_question_before_its_file_is_deleted(qtbot: QtBot, page: ModelsPage) -> None:
     found_online(qtbot, page)
     until(qtbot, lambda: page.details.verdict.judgement)
     assert page.details.verdict.judgement is not None
@@ -95,19 +93,13 @@ def test_a_search_a_download_and_the_question_before_its_file_is_deleted(
     assert page.details.bar.buttons[Do.DELETE].text().startswith("Delete ")
     page.details.bar.buttons[Do.DELETE].click()
     assert page.removal.question is not None
-    words = [
-        one
-        for one in page.removal.question.findChildren(QPushButton)
-        if one.text().startswith("Delete ")
-    ]
+    words = [one for one in page.removal.question.findChildren(QPushButton) if one.text().startswith("Delete ")]
     words[0].click()
     until(qtbot, lambda: "is deleted" in page.notice.sentence)
     until(qtbot, lambda: page.list.chosen_key == "shelf:guide")
 
 
-def test_a_download_is_paused_resumed_and_cancelled(
-    qtbot: QtBot, page: ModelsPage, hub: HubServer
-) -> None:
+def test_a_download_is_paused_resumed_and_cancelled(qtbot: QtBot, page: ModelsPage, hub: HubServer) -> None:
     found_online(qtbot, page)
     hub.faults.pause_s, hub.faults.bytes_at_once = 0.2, 1 << 14
     page.details.bar.buttons[Do.DOWNLOAD].click()
@@ -124,9 +116,7 @@ def test_a_download_is_paused_resumed_and_cancelled(
     until(qtbot, lambda: ident not in page.transfers.rows)
 
 
-def test_much_that_came_is_not_thrown_away_without_a_question(
-    qtbot: QtBot, page: ModelsPage
-) -> None:
+def test_much_that_came_is_not_thrown_away_without_a_question(qtbot: QtBot, page: ModelsPage) -> None:
     snapshot = page.services.pool.snapshot
     snapshot["downloads"] = {"d1": download("paused")}
     page.transfers.tell()
@@ -167,9 +157,7 @@ def test_a_file_of_another_app_is_used_where_it_lies(qtbot: QtBot, page: ModelsP
     assert Path(item.facts["path"]).exists()
 
 
-def test_what_is_too_big_names_the_smaller_version_that_fits(
-    qtbot: QtBot, page: ModelsPage
-) -> None:
+def test_what_is_too_big_names_the_smaller_version_that_fits(qtbot: QtBot, page: ModelsPage) -> None:
     item = offer_item(offer("huge", file("Q4_K_M", 39.7, recommended=True), file("Q2_K", 0.1),
                             kv_bytes_per_token=1024))  # fmt: skip
     page.library.offers = [item]

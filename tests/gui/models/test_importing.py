@@ -18,9 +18,7 @@ from tests.gui.desk import Desk
 MIB = 1 << 20
 
 
-def test_it_says_how_much_how_fast_and_how_long(
-    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_says_how_much_how_fast_and_how_long(qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("app.gui.models.importing.time.monotonic", lambda: now[0])
     importing = away.services.importing

@@ -126,9 +126,7 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
     assert "whole only" not in said["Split"]
     about = page.details.about
     assert page.list.select("offer:whole")
-    assert about.notes.text() == (
-        "The hash of its file is not known yet. The first download pins it."
-    )
+    assert about.notes.text() == ("The hash of its file is not known yet. The first download pins it.")
     assert "runs whole on one machine" in about._facts.text()
     assert page.list.select("offer:split")
     assert not about.notes.isVisibleTo(page)
@@ -156,10 +154,7 @@ def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsP
 def test_what_the_template_of_a_loaded_model_cannot_do_is_said(page: ModelsPage) -> None:
     about, guide = page.details.about, page.library.shelf[0]
     own = replace(guide, facts={**guide.facts, "builtin": False})
-    tools, thinking = (
-        "Its chat template can't call tools.",
-        "Its chat template has no thinking mode.",
-    )
+    tools, thinking = ("Its chat template can't call tools.", "Its chat template has no thinking mode.")
     for facts, said in (
         ({"tools": True, "thinks": True}, ""),
         ({"tools": False, "thinks": True}, tools),
@@ -237,9 +232,7 @@ def test_a_load_can_be_cancelled(qtbot: QtBot, page: ModelsPage, at_lone: Desk) 
     assert page.details.bar.isVisibleTo(page)
 
 
-def test_a_file_is_imported_and_taken_off_with_undo(
-    qtbot: QtBot, page: ModelsPage, tiny_model: Path
-) -> None:
+def test_a_file_is_imported_and_taken_off_with_undo(qtbot: QtBot, page: ModelsPage, tiny_model: Path) -> None:
     page.fail(BadInput("model_unknown", name="photo", there="guide"))
     page.take_in([str(tiny_model)])
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
@@ -302,9 +295,7 @@ def test_a_file_that_is_refused_while_nobody_looks_is_told_by_the_next_page(
     later.end()
 
 
-def test_a_file_deleted_under_the_shelf_is_said(
-    qtbot: QtBot, page: ModelsPage, tiny_model: Path
-) -> None:
+def test_a_file_deleted_under_the_shelf_is_said(qtbot: QtBot, page: ModelsPage, tiny_model: Path) -> None:
     page.take_in([str(tiny_model)])
     until(qtbot, lambda: page.list.chosen_key == "shelf:my-finetune")
     tiny_model.unlink()
@@ -345,9 +336,7 @@ def test_without_a_node_it_says_what_it_waits_for(qtbot: QtBot, away: Desk) -> N
     made.end()
 
 
-def test_what_was_being_loaded_is_called_so_by_no_line_once_the_node_is_lost(
-    page: ModelsPage, at_lone: Desk
-) -> None:
+def test_what_was_being_loaded_is_called_so_by_no_line_once_the_node_is_lost(page: ModelsPage, at_lone: Desk) -> None:
     pool = at_lone.services.pool
     pool.stop()
     pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "loading"}}
@@ -357,9 +346,7 @@ def test_what_was_being_loaded_is_called_so_by_no_line_once_the_node_is_lost(
     assert not any("Loading…" in line for line in lines(page))
 
 
-def test_what_is_rebuilt_is_called_so_and_not_offered_again(
-    page: ModelsPage, at_lone: Desk
-) -> None:
+def test_what_is_rebuilt_is_called_so_and_not_offered_again(page: ModelsPage, at_lone: Desk) -> None:
     pool = at_lone.services.pool
     pool.stop()
     pool.snapshot = pool.snapshot | {"loaded": {"model": "guide", "state": "recovering"}}

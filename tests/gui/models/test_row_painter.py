@@ -47,9 +47,7 @@ def theme(qapp: QApplication) -> Iterator[Theme]:
 
 
 @pytest.mark.parametrize(("width", "beside"), [(600, True), (290, False)])
-def test_the_name_is_whole_and_the_verdict_goes_below_it(
-    qtbot: QtBot, theme: Theme, width: int, beside: bool
-) -> None:
+def test_the_name_is_whole_and_the_verdict_goes_below_it(qtbot: QtBot, theme: Theme, width: int, beside: bool) -> None:
     parent = QListView()
     qtbot.addWidget(parent)
     painted, image = Seen(theme, parent), QImage(width, LINE_HEIGHT, QImage.Format.Format_RGB32)
@@ -61,9 +59,7 @@ def test_the_name_is_whole_and_the_verdict_goes_below_it(
     assert (wrote["Ministral 3 Instruct"] == wrote["Too big by 816 MiB"]) is beside
 
 
-def test_the_guide_is_whole_in_german_in_a_small_window(
-    qtbot: QtBot, qapp: QApplication, theme: Theme
-) -> None:
+def test_the_guide_is_whole_in_german_in_a_small_window(qtbot: QtBot, qapp: QApplication, theme: Theme) -> None:
     parent = QListView()
     qtbot.addWidget(parent)
     facts = {"quantisation": "Q8_0", "file_bytes": 5_660_000, "builtin": True}

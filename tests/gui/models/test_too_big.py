@@ -64,9 +64,7 @@ def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> N
     qtbot.waitUntil(lambda: Do.ANYWAY in details.bar.buttons, timeout=WITHIN_MS)
 
 
-def test_what_fits_no_more_says_so_by_itself(
-    qtbot: QtBot, page: ModelsPage, attic: TestNode
-) -> None:
+def test_what_fits_no_more_says_so_by_itself(qtbot: QtBot, page: ModelsPage, attic: TestNode) -> None:
     """As when a game takes the memory while one looks at the page."""
     details = page.details
     given(attic, 1 << 30)

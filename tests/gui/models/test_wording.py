@@ -85,12 +85,7 @@ def test_the_sum_of_a_plan() -> None:
             "Fits with a smaller context",
             "6,144 tokens",
         ),
-        (
-            Judgement(Verdict(Word.TOO_BIG, short_bytes=27 * GIB)),
-            "Too big by 27.0 GiB",
-            "Too big by 27.0 GiB",
-            "",
-        ),
+        (Judgement(Verdict(Word.TOO_BIG, short_bytes=27 * GIB)), "Too big by 27.0 GiB", "Too big by 27.0 GiB", ""),
         (
             Judgement(Verdict(Word.TOO_BIG, short_bytes=27 * GIB), quantisation="Q2_K"),
             "Q2_K fits",
@@ -184,9 +179,7 @@ def test_words_of_a_download(one: Json, words: str) -> None:
     assert of_download(one).words == words
 
 
-def test_a_download_that_is_held_up_says_why_and_what_stops_it(
-    qtbot: QtBot, qapp: QApplication
-) -> None:
+def test_a_download_that_is_held_up_says_why_and_what_stops_it(qtbot: QtBot, qapp: QApplication) -> None:
     theme = Theme(qapp, Scheme.LIGHT, 1.0)
     shown = TransferRow(theme, lambda *_: None, of_download(download("starting")))
     qtbot.addWidget(shown)
@@ -201,9 +194,7 @@ def test_a_download_that_is_held_up_says_why_and_what_stops_it(
     assert shown._problem.isHidden()
 
 
-def test_a_download_that_failed_by_our_mistake_leads_to_the_log(
-    qtbot: QtBot, qapp: QApplication
-) -> None:
+def test_a_download_that_failed_by_our_mistake_leads_to_the_log(qtbot: QtBot, qapp: QApplication) -> None:
     theme, did = Theme(qapp, Scheme.LIGHT, 1.0), list[str]()
     failed = of_download(download("failed", code="bug", reason="Poolhouse made a mistake."))
     shown = TransferRow(theme, lambda _, what: did.append(what), failed)

@@ -38,9 +38,7 @@ def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:
     assert RoleChoice(frozenset({"lender"})).chosen == machine_words.LEND
 
 
-def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(
-    qtbot: QtBot, at_lone: Desk
-) -> None:
+def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(qtbot: QtBot, at_lone: Desk) -> None:
     shown = {name: machine_words.roles(rights) for name, rights in machine_words.ROLES.items()}
     services, over = at_lone.services, QWidget()
     choice, sheet, first = RoleChoice(frozenset()), AddSheet(services, over), RoleStep(services)
@@ -49,10 +47,7 @@ def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(
     assert [one.text() for one in choice.buttons] == list(shown.values())
     offered = {sheet.role.itemData(n): sheet.role.itemText(n) for n in range(sheet.role.count())}
     assert offered == shown
-    assert (first.both.text(), first.lend.text()) == (
-        shown[machine_words.USE_AND_LEND],
-        shown[machine_words.LEND],
-    )
+    assert (first.both.text(), first.lend.text()) == (shown[machine_words.USE_AND_LEND], shown[machine_words.LEND])
 
 
 @pytest.mark.parametrize(
@@ -63,19 +58,11 @@ def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(
         (None, "Ready. No model is loaded yet."),
     ],
 )
-def test_a_guest_s_window_says_who_answers(
-    qapp: QApplication, hosts: list[str] | None, sentence: str
-) -> None:
+def test_a_guest_s_window_says_who_answers(qapp: QApplication, hosts: list[str] | None, sentence: str) -> None:
     pool = cast(
         "NodeState",
         SimpleNamespace(
-            is_there=True,
-            loaded=None,
-            hosts=hosts,
-            node={},
-            snapshot={},
-            model=lambda _: None,
-            load_failed="",
+            is_there=True, loaded=None, hosts=hosts, node={}, snapshot={}, model=lambda _: None, load_failed=""
         ),
     )
     assert sentence in vars_of(standing(pool))
@@ -87,12 +74,9 @@ def test_a_guest_s_window_says_who_answers(
 
 
 @pytest.mark.parametrize(
-    ("hosts", "title"),
-    [(["den-pc"], "Ready. Answers come from den-pc"), ([], "No host is here to answer")],
+    ("hosts", "title"), [(["den-pc"], "Ready. Answers come from den-pc"), ([], "No host is here to answer")]
 )
-def test_a_guest_is_told_one_thing_by_every_page(
-    qtbot: QtBot, away: Desk, hosts: list[str], title: str
-) -> None:
+def test_a_guest_is_told_one_thing_by_every_page(qtbot: QtBot, away: Desk, hosts: list[str], title: str) -> None:
     away.services.pool.snapshot = household(1, with_model=False) | {"hosts": hosts}
     page, chat = PoolPage(away.services), ChatPage(away.services)
     for one in (page, chat):
@@ -104,9 +88,7 @@ def test_a_guest_is_told_one_thing_by_every_page(
     chat.close_history()
 
 
-def test_a_guest_is_called_one_on_the_map_and_in_the_table(
-    qtbot: QtBot, qapp: QApplication
-) -> None:
+def test_a_guest_is_called_one_on_the_map_and_in_the_table(qtbot: QtBot, qapp: QApplication) -> None:
     snapshot = household(2, with_model=False)
     snapshot["machines"][f"{1:064x}"] |= {
         "roles": ["guest"], "state": "guest", "layers": [], "used_bytes": 0, "lent_bytes": 0,

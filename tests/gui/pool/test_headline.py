@@ -29,9 +29,7 @@ def head(qtbot: QtBot, qapp: QApplication) -> Headline:
     def nothing() -> None:
         """No button is pressed."""
 
-    made = Headline(
-        Theme(qapp, Scheme.LIGHT, 1.0), Acts(nothing, nothing, nothing, nothing, nothing, nothing)
-    )
+    made = Headline(Theme(qapp, Scheme.LIGHT, 1.0), Acts(nothing, nothing, nothing, nothing, nothing, nothing))
     qtbot.addWidget(made)
     made.show()
     return made
@@ -116,9 +114,7 @@ def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline
         (["first", "last", "whole"], 1, "on 2 machine(s)"),
     ],
 )
-def test_only_replicas_that_are_there_are_counted(
-    head: Headline, roles: list[str], lost: int, where: str
-) -> None:
+def test_only_replicas_that_are_there_are_counted(head: Headline, roles: list[str], lost: int, where: str) -> None:
     now = loaded(3) | {"shape": "replicas"}
     for stage, role in zip(now["stages"], roles, strict=True):
         stage["role"] = role
@@ -127,9 +123,7 @@ def test_only_replicas_that_are_there_are_counted(
     assert head.title.whole() == f"Ready. {MODEL} {where}"
 
 
-def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(
-    head: Headline,
-) -> None:
+def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(head: Headline) -> None:
     head.show_pool(loaded(2), Expected(), measuring=False, beside=["Guide answers as well."])
     assert head.figures.text().endswith(" Guide answers as well.")
     assert head.unload.text() == f"Unload {MODEL}"
@@ -171,9 +165,7 @@ def test_before_the_first_step_its_bar_has_no_end(head: Headline) -> None:
     assert (head._bar.isVisible(), head._bar.is_known) == (True, False)
 
 
-def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log(
-    head: Headline, qtbot: QtBot
-) -> None:
+def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log(head: Headline, qtbot: QtBot) -> None:
     ended = loaded(2) | {"state": "lost", "reason": "Poolhouse made a mistake."}
     for code, shown in (("bug", True), ("stage_lost", False)):
         head.show_pool(ended | {"reason_facts": {"code": code}}, Expected(), measuring=False)
@@ -183,9 +175,7 @@ def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log
     assert not any(one.isVisible() for one in head.findChildren(Fold)), "it is ready"
 
 
-def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(
-    head: Headline, qtbot: QtBot
-) -> None:
+def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(head: Headline, qtbot: QtBot) -> None:
     words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
     facts: dict[str, Fact] = {"worker": "attic", "how": "it was ended by SIGABRT", "words": words}
     told = reason_json(Reason("worker_died", facts))

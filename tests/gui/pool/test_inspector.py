@@ -45,9 +45,7 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
         ([100, 50, 200], -5, [0, 0, 0]),
     ],
 )
-def test_short_facts_are_whole_before_long_ones(
-    wanted: list[int], room: int, given: list[int]
-) -> None:
+def test_short_facts_are_whole_before_long_ones(wanted: list[int], room: int, given: list[int]) -> None:
     assert shared(wanted, room) == given
 
 
@@ -72,8 +70,6 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
     assert not shown._ages.isActive()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (90000, "1 d")]
-)
+@pytest.mark.parametrize(("seconds", "told"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h"), (90000, "1 d")])
 def test_how_old_a_measurement_is(seconds: int, told: str) -> None:
     assert machine_words.short_age(1000.0, 1000.0 + seconds) == told

@@ -38,10 +38,7 @@ def test_every_link_that_does_not_end_in_the_centre_is_found_once(centre: str) -
 
 def test_links_of_machines_that_are_not_known_are_passed_over() -> None:
     snapshot = household(3)
-    snapshot["links_between"] = {
-        IDS[1]: {IDS[3]: link(1), IDS[1]: link(1)},
-        IDS[3]: {IDS[2]: link(1)},
-    }
+    snapshot["links_between"] = {IDS[1]: {IDS[3]: link(1), IDS[1]: link(1)}, IDS[3]: {IDS[2]: link(1)}}
     assert between_of(snapshot, IDS[0]) == ()
     assert between_of({}, "") == ()
 
@@ -77,9 +74,7 @@ def table(qtbot: QtBot, qapp: QApplication) -> LinkTable:
     return made
 
 
-def test_the_table_has_the_same_links_and_sorts_them(
-    table: LinkTable, qtmodeltester: ModelTester
-) -> None:
+def test_the_table_has_the_same_links_and_sorts_them(table: LinkTable, qtmodeltester: ModelTester) -> None:
     assert table.isHidden()
     table.show_links(between_of(household(4), IDS[0]))
     assert not table.isHidden()
@@ -122,9 +117,7 @@ def test_of_links_that_change_only_these_are_told_and_a_choice_stays(table: Link
     table.show_links(every)
     told: list[tuple[int, int, int, int]] = []
     anew: list[int] = []
-    model.dataChanged.connect(
-        lambda one, last: told.append((one.row(), one.column(), last.row(), last.column()))
-    )
+    model.dataChanged.connect(lambda one, last: told.append((one.row(), one.column(), last.row(), last.column())))
     model.modelReset.connect(lambda: anew.append(1))
     slower = replace(every[1], link=replace(every[1].link, round_trip_s=9.0))
     table.show_links((every[0], slower, every[2]))
@@ -148,9 +141,7 @@ def test_the_page_tells_a_chosen_machine_s_links(qtbot: QtBot, away: Desk) -> No
     assert not [name for name, _ in page.inspector._told if name.startswith("To ")]
 
 
-def test_both_names_of_a_link_are_whole_before_how_it_is_carried(
-    qapp: QApplication, table: LinkTable
-) -> None:
+def test_both_names_of_a_link_are_whole_before_how_it_is_carried(qapp: QApplication, table: LinkTable) -> None:
     table.resize(952, 300)
     table.show()
     table.show_links(between_of(household(10), IDS[0]))

@@ -21,9 +21,7 @@ Json = dict[str, Any]
 class Asked:
     """A question under way, which the test answers."""
 
-    def __init__(
-        self, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]
-    ) -> None:
+    def __init__(self, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]) -> None:
         self.body, self._done, self._failed = body, done, failed
         self.running = True
 
@@ -43,9 +41,7 @@ class Asked:
 def asked(away: Desk, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     found: list[Asked] = []
 
-    def post(
-        path: str, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]
-    ) -> Asked:
+    def post(path: str, body: Json, done: Callable[[Json], None], failed: Callable[[AppError], None]) -> Asked:
         found.append(Asked(body, done, failed))
         return found[-1]
 

@@ -22,24 +22,17 @@ def test_this_machine_comes_first_and_is_the_host_of_what_is_loaded() -> None:
 def test_what_its_own_model_takes_counts_on_this_machine() -> None:
     first, other, *_ = machines_of(household(2))
     assert (first.used_bytes, first.lent_bytes) == (5 * GIB, 13 * GIB)
-    assert machine_words.lent_memory(first) == "5.0 GiB used by the model", (
-        "lent is what others use"
-    )
+    assert machine_words.lent_memory(first) == "5.0 GiB used by the model", "lent is what others use"
     assert machine_words.lent(first) == "lends 8.0 GiB"
     assert machine_words.all_memory(first).startswith("5.0 GiB used by the model, lends 8.0 GiB; ")
     told = dict(inspector._about(first))
     assert (told["Lent"], told["Used by the model"]) == ("lends 8.0 GiB", "5.0 GiB")
-    assert machine_words.holds(replace(first, layers=())) == "", (
-        "it comes yet, and is no other machine's"
-    )
+    assert machine_words.holds(replace(first, layers=())) == "", "it comes yet, and is no other machine's"
     shared = replace(first, used_bytes=7 * GIB)
     assert machine_words.lent_memory(shared) == "2.0 GiB lent, 5.0 GiB used here"
     assert machine_words.lent(shared) == "2.0 of 8.0 GiB"
     assert machine_words.holds(replace(shared, layers=())) == "layers of another machine"
-    assert (machine_words.lent(other), machine_words.lent_memory(other)) == (
-        "6.0 of 10.0 GiB",
-        "6.0 of 10.0 GiB lent",
-    )
+    assert (machine_words.lent(other), machine_words.lent_memory(other)) == ("6.0 of 10.0 GiB", "6.0 of 10.0 GiB lent")
     assert "Used by the model" not in dict(inspector._about(other))
 
 
@@ -56,12 +49,7 @@ def test_who_uses_a_machine_its_power_and_another_engine_are_told() -> None:
     snapshot = household(3)
     one, two, three = (snapshot["machines"][machine(number)["id"]] for number in range(3))
     one |= {"engine": "llamacpp 2", "used_by": [two["id"]]}
-    two |= {
-        "engine": "llamacpp 1",
-        "used_by": [one["id"], three["id"], "f" * 64],
-        "watts": 46,
-        "link_mbit": 50,
-    }
+    two |= {"engine": "llamacpp 1", "used_by": [one["id"], three["id"], "f" * 64], "watts": 46, "link_mbit": 50}
     three |= {"engine": "llamacpp 2"}
     den, attic, kitchen = machines_of(snapshot)
     assert attic.used_by == ("den-pc", "kitchen-laptop")  # nobody who is no machine of ours
@@ -87,11 +75,7 @@ def test_the_placement_of_another_machine_has_that_one_in_the_centre() -> None:
     assert kitchen.link is not None  # told by the attic, and measured there only
     assert (kitchen.link.to, kitchen.can_test, den.can_test) == ("", False, True)
     assert den.link.to == two["id"]  # who is measured there, though this machine carries the link
-    assert [one.layers for one in (attic, den, kitchen)] == [
-        (),
-        (),
-        (),
-    ]  # none of that placement is known
+    assert [one.layers for one in (attic, den, kitchen)] == [(), (), ()]  # none of that placement is known
     assert (machine_words.holds(attic), machine_words.holds(den)) == ("a model of its own",) * 2
     assert machine_words.holds(kitchen) == "layers of attic-pc, den-pc"
     first, *_ = machines_of(snapshot, centre=one["id"])
@@ -156,18 +140,14 @@ def test_of_several_models_each_machine_names_the_one_whose_layers_it_holds() ->
     snapshot = household(3)
     other = {"model": "guide", "state": "ready", "machines": []}
     stages = [(1, 0, 3), (1, 3, 4), (2, 4, 8)]
-    snapshot["beside"] = [
-        other | {"stages": [{"id": machine(n)["id"], "first": a, "last": b} for n, a, b in stages]}
-    ]
+    snapshot["beside"] = [other | {"stages": [{"id": machine(n)["id"], "first": a, "last": b} for n, a, b in stages]}]
     den, *others = [machine_words.holds(one) for one in machines_of(snapshot)]
     assert den == "Llama 3.3 70B Q4_K_M: layers 1–8"
     assert others == [
         "Llama 3.3 70B Q4_K_M: layers 9–16; Guide: layers 1–4",
         "Llama 3.3 70B Q4_K_M: layers 17–24; Guide: layers 5–8",
     ]
-    elsewhere = machines_of(
-        snapshot, centre=machine(1)["id"]
-    )  # another machine's placement is shown
+    elsewhere = machines_of(snapshot, centre=machine(1)["id"])  # another machine's placement is shown
     assert not any(one.of_models for one in elsewhere)
     alone = [machine_words.holds(one) for one in machines_of(snapshot, model="guide")]
     assert alone == ["layers of Llama 3.3 70B Q4_K_M", "layers 1–4", "layers 5–8"]
@@ -217,13 +197,7 @@ def test_of_a_split_beside_whole_machines_all_that_share_it_are_active() -> None
     snapshot = household(4)
     ids = [machine(number)["id"] for number in range(4)]
     split = {"machine": "den-pc", "ids": ids[:2], "state": "ready", "answering": 1, "waiting": 0}
-    alone = {
-        "machine": "studio-mac",
-        "ids": [ids[3]],
-        "state": "ready",
-        "answering": 0,
-        "waiting": 0,
-    }
+    alone = {"machine": "studio-mac", "ids": [ids[3]], "state": "ready", "answering": 0, "waiting": 0}
     snapshot["loaded"] |= {"shape": "replicas", "replicas": [split, alone]}
     snapshot["answers"] = {"running": 1, "waiting": 0}
     assert active_of(snapshot) == set(ids[:2])

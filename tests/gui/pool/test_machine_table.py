@@ -91,9 +91,7 @@ def test_what_is_not_measured_says_so(table: MachineTable) -> None:
     assert column(table, 6)[0] == "not measured"
 
 
-def test_in_german_no_title_makes_a_column_wider_than_its_figures(
-    german: None, table: MachineTable
-) -> None:
+def test_in_german_no_title_makes_a_column_wider_than_its_figures(german: None, table: MachineTable) -> None:
     """The longest of them would push the last columns out of a window of the usual width."""
     table.resize(USUAL_WIDTH, 500)
     table.show()

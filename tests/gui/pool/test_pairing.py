@@ -46,9 +46,7 @@ def wrong(code: str) -> str:
 
 
 @pytest.mark.long
-def test_a_wrong_code_then_the_right_one(
-    qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
-) -> None:
+def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget) -> None:
     den, attic = (side.services for side in sides)
     adding = AddSheet(den, parent)
     qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
@@ -115,9 +113,7 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
     assert "on the other machine" in joining.notice.sentence
     assert not joining.code.text()
     qtbot.waitUntil(lambda: "three times" in adding.notice.sentence, timeout=10_000)
-    qtbot.waitUntil(
-        lambda: den.pool.snapshot["pairing_closed"] == "pairing_tries_used", timeout=5000
-    )
+    qtbot.waitUntil(lambda: den.pool.snapshot["pairing_closed"] == "pairing_tries_used", timeout=5000)
     assert adding.again.isVisibleTo(adding)
     assert adding.code == ""
     adding.again.click()
@@ -131,9 +127,7 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
     joining.reject()
 
 
-def test_who_joins_where_its_name_is_taken_reads_its_new_one(
-    at_lone: Desk, parent: QWidget
-) -> None:
+def test_who_joins_where_its_name_is_taken_reads_its_new_one(at_lone: Desk, parent: QWidget) -> None:
     joining = JoinSheet(at_lone.services, parent)
     joining._joined({"machine": {"id": "d", "name": "den"}, "guest": False, "called": "DEN 2"})
     assert joining.heading.text() == "Paired with den"
@@ -186,10 +180,7 @@ def test_who_may_not_add_machines_reads_who_may(
 ) -> None:
     adding = AddSheet(at_lone.services, parent)
     qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
-    machines = {
-        "a" * 16: {"name": "desk", "roles": ["admin", "host"]},
-        "b" * 16: {"name": "attic", "roles": ["host"]},
-    }
+    machines = {"a" * 16: {"name": "desk", "roles": ["admin", "host"]}, "b" * 16: {"name": "attic", "roles": ["host"]}}
     monkeypatch.setitem(at_lone.services.pool.snapshot, "machines", machines)
     adding._ended(Refused("not_admin"))
     assert adding.notice.sentence == "This machine may not change the household. Do it on desk."
@@ -240,9 +231,7 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     joining.reject()
 
 
-def test_a_code_is_digits_and_what_is_missing_is_said(
-    qtbot: QtBot, at_lone: Desk, parent: QWidget
-) -> None:
+def test_a_code_is_digits_and_what_is_missing_is_said(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
     joining.show()
     assert "six digits" in joining.act.toolTip()

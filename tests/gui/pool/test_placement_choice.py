@@ -35,9 +35,7 @@ def test_of_several_models_of_this_machine_one_can_be_shown_alone(qtbot: QtBot, 
     assert not page.placements.isVisible()
 
 
-def test_a_lender_sees_the_only_host_s_placement_with_nothing_to_choose(
-    qtbot: QtBot, away: Desk
-) -> None:
+def test_a_lender_sees_the_only_host_s_placement_with_nothing_to_choose(qtbot: QtBot, away: Desk) -> None:
     """The dots of its map follow that pipeline, and the headline stands above it."""
     made = household(3)
     made["loaded"] = None

@@ -44,17 +44,12 @@ def shown(qtbot: QtBot, made: Desk) -> PoolPage:
     return page
 
 
-def test_one_machine_alone_says_what_fits_and_has_one_primary_button(
-    qtbot: QtBot, at_lone: Desk
-) -> None:
+def test_one_machine_alone_says_what_fits_and_has_one_primary_button(qtbot: QtBot, at_lone: Desk) -> None:
     page = shown(qtbot, at_lone)
     assert page.alone.isVisible()
 
     def told() -> None:
-        assert "fit on it today" in page.alone.sentence.text(), (
-            page.outlook.now,
-            at_lone.services.pool.loaded,
-        )
+        assert "fit on it today" in page.alone.sentence.text(), (page.outlook.now, at_lone.services.pool.loaded)
 
     qtbot.waitUntil(told, timeout=30_000)
     primary = [
@@ -111,9 +106,7 @@ def test_it_opens_at_a_machine(page: PoolPage) -> None:
 
 
 @pytest.mark.long
-def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(
-    qtbot: QtBot, page: PoolPage
-) -> None:
+def test_leaving_a_machine_out_says_what_that_changes_and_loads_nothing(qtbot: QtBot, page: PoolPage) -> None:
     page.shown()
     qtbot.waitUntil(lambda: page.outlook.now.fits, timeout=10_000)
     attic = page.machines[1]
@@ -169,9 +162,7 @@ def speed_of(page: PoolPage) -> float | None:
     return link.out_bytes_per_s if link else None
 
 
-def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(
-    qtbot: QtBot, page: PoolPage
-) -> None:
+def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(qtbot: QtBot, page: PoolPage) -> None:
     attic = page.machines[1]
     page.choose(attic.id)
     before = attic.link.measured_at if attic.link else None
@@ -319,9 +310,7 @@ def test_who_may_not_change_the_household_is_not_offered_it(
 def _the_link_is_the_one_to_the_host(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine carries it, and what is tested and changed is the way to that host."""
     asked: list[str] = []
-    monkeypatch.setattr(
-        page.services.client, "post", lambda path, *_: asked.append(path.rpartition("=")[2])
-    )
+    monkeypatch.setattr(page.services.client, "post", lambda path, *_: asked.append(path.rpartition("=")[2]))
     page.choose(page.machines[1].id)
     assert page.machines[1].this
     page.inspector.test.click()
@@ -391,10 +380,7 @@ def test_a_removed_machine_is_gone_from_the_page(qtbot: QtBot, page: PoolPage) -
     sheet = page.findChild(RemoveSheet)
     assert sheet is not None
     sheet._refused(Refused("remove_added", name="loft", added="hall-pc"))
-    assert [one.text() for one in sheet.findChildren(QRadioButton)] == [
-        "Keep: hall-pc",
-        "Remove too: hall-pc",
-    ]
+    assert [one.text() for one in sheet.findChildren(QRadioButton)] == ["Keep: hall-pc", "Remove too: hall-pc"]
     sheet.act.click()
     qtbot.waitUntil(lambda: len(page.machines) == 1, timeout=10_000)
     assert not page.inspector.isVisible()

@@ -25,9 +25,7 @@ SLOW = replace(FAST, tok_s=40.0)
         (replace(FAST, tok_s=None), False, "Guide would run at 64.6 tok/s, on 1 machine(s)."),
     ],
 )
-def test_nothing_changes_only_where_it_holds_nothing(
-    qtbot: QtBot, now: Expected, in_use: bool, told: str
-) -> None:
+def test_nothing_changes_only_where_it_holds_nothing(qtbot: QtBot, now: Expected, in_use: bool, told: str) -> None:
     bar = WhatIf(lambda: None, lambda: None)
     qtbot.addWidget(bar)
     here, there, *_ = machines_of(household(2))

@@ -9,9 +9,7 @@ from app.gui.settings.erase_dialog import EraseSheet
 from tests.gui.desk import Attached, Desk
 
 
-def test_it_wants_a_tick_ends_the_window_and_leaves_the_rest_to_who_started_it(
-    qtbot: QtBot, away: Desk
-) -> None:
+def test_it_wants_a_tick_ends_the_window_and_leaves_the_rest_to_who_started_it(qtbot: QtBot, away: Desk) -> None:
     services, ended, parent = away.services, list[bool](), QWidget()
     launcher = services.launcher
     assert isinstance(launcher, Attached)

@@ -86,14 +86,7 @@ def test_a_small_disk_is_said_to_take_no_downloads(
     qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
 ) -> None:
     sheet = FolderSheet(at_lone.services, str(tmp_path), page)
-    seen = {
-        "folder": "/x",
-        "same": False,
-        "free_bytes": 1 << 30,
-        "models": 0,
-        "bytes": 0,
-        "fits": True,
-    }
+    seen = {"folder": "/x", "same": False, "free_bytes": 1 << 30, "models": 0, "bytes": 0, "fits": True}
     sheet._tell(seen | {"room_bytes": 1})
     assert "downloaded" not in sheet.sentence.text()
     sheet._tell(seen | {"room_bytes": 0})
@@ -101,19 +94,10 @@ def test_a_small_disk_is_said_to_take_no_downloads(
     sheet.reject()
 
 
-def test_a_tick_that_was_taken_away_stays_away(
-    qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
-) -> None:
+def test_a_tick_that_was_taken_away_stays_away(qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path) -> None:
     """The node was lost and came back: the folder is looked at again, and what the person chose is kept."""
     sheet = FolderSheet(at_lone.services, str(tmp_path), page)
-    seen = {
-        "folder": "/x",
-        "same": False,
-        "free_bytes": 1,
-        "room_bytes": 1,
-        "models": 1,
-        "bytes": 1,
-    }
+    seen = {"folder": "/x", "same": False, "free_bytes": 1, "room_bytes": 1, "models": 1, "bytes": 1}
     ticked = []
     for fits, chosen in ((True, True), (True, False), (True, True), (False, True), (True, False)):
         sheet._tell(seen | {"fits": fits})
@@ -144,21 +128,11 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
         "name": "tiny", "done_bytes": 1 << 30, "total_bytes": 4 << 30, "bytes_per_s": 1 << 20,
         "seconds_left": 3072, "waits": None,
     }  # fmt: skip
-    folder = {
-        "folder": "/x",
-        "default": False,
-        "there": False,
-        "reason": "/x is away.",
-        "elsewhere": [],
-        "move": move,
-    }
+    folder = {"folder": "/x", "default": False, "there": False, "reason": "/x is away.", "elsewhere": [], "move": move}
     away.services.pool.snapshot["models_folder"] = folder
     shown.tell()
     assert shown.problem.text() == "/x is away."
-    assert (
-        shown.words.text()
-        == "Moving tiny. In all 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
-    )
+    assert shown.words.text() == "Moving tiny. In all 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
     assert shown.bar.value() == 250
     assert shown.stop.isVisible()
     assert not shown.choose.isVisible()
@@ -179,9 +153,7 @@ def test_a_download_without_room_offers_another_folder(qtbot: QtBot, away: Desk)
     assert not row.folder.isVisible()
 
 
-def test_the_system_s_dialog_asks_for_a_folder(
-    qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path
-) -> None:
+def test_the_system_s_dialog_asks_for_a_folder(qtbot: QtBot, at_lone: Desk, page: SettingsPage, tmp_path: Path) -> None:
     choose_folder(at_lone.services, page)
     dialog = page.findChild(QFileDialog)
     assert dialog is not None

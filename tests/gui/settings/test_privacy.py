@@ -66,9 +66,7 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     assert privacy.hub.text() == last
     contacts = f"attic: {last}; barn: connected now; loft: not seen yet"
     assert privacy.machines.text() == contacts
-    privacy._tell_upstreams(
-        {"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}
-    )
+    privacy._tell_upstreams({"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]})
     assert privacy.upstreams.text() == "big: Not since the background service started"
     assert privacy._unasked.isVisible()
     assert not privacy._asked.isVisible()  # nobody is named that could be asked
@@ -121,9 +119,7 @@ def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) ->
     aside.unlink()
 
 
-def test_what_takes_long_shows_how_far_it_is(
-    qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_takes_long_shows_how_far_it_is(qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privacy_page, "SOON_MS", 0)
     go_on, sweep = threading.Event(), history_recoding._sweep
 

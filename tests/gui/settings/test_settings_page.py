@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import (
-    QAbstractScrollArea,
-    QApplication,
-    QFrame,
-    QLabel,
-    QLayoutItem,
-    QPlainTextEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QLabel, QLayoutItem, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import __version__
@@ -26,13 +18,7 @@ from app.gui.look.theme import Scheme
 from app.gui.settings.about import About, TextDialog, libraries, licence_text
 from app.gui.settings.advanced import Advanced, last_lines
 from app.gui.settings.chat import Chat
-from app.gui.settings.chat_defaults import (
-    ENTER,
-    beginning,
-    sampling,
-    sends_with_enter,
-    system_message,
-)
+from app.gui.settings.chat_defaults import ENTER, beginning, sampling, sends_with_enter, system_message
 from app.gui.settings.general import General
 from app.gui.settings.household import Household
 from app.gui.settings.network import Network
@@ -191,9 +177,7 @@ def test_chat_defaults_are_kept_within_their_range(page: SettingsPage) -> None:
     assert chat.send.value == ENTER
 
 
-def test_the_network_page_saves_on_the_node(
-    qtbot: QtBot, page: SettingsPage, at_lone: Desk
-) -> None:
+def test_the_network_page_saves_on_the_node(qtbot: QtBot, page: SettingsPage, at_lone: Desk) -> None:
     page.open("Network")
     network, home = page.group, at_lone.services.launcher.home
     assert isinstance(network, Network)
@@ -215,18 +199,14 @@ def test_the_network_page_saves_on_the_node(
     qtbot.waitUntil(network.discovery.isChecked, timeout=5000)
 
 
-def test_the_household_lists_its_machines_and_where_the_key_is(
-    qtbot: QtBot, page: SettingsPage
-) -> None:
+def test_the_household_lists_its_machines_and_where_the_key_is(qtbot: QtBot, page: SettingsPage) -> None:
     page.open("Household")
     household = page.group
     assert isinstance(household, Household)
     qtbot.waitUntil(lambda: household.where.text() == "In a file only you can read", timeout=5000)
 
 
-def test_advanced_shows_the_log_also_without_a_node(
-    qtbot: QtBot, away: Desk, tmp_path: Path
-) -> None:
+def test_advanced_shows_the_log_also_without_a_node(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "node.log").write_text(
         'one\n{"time":"2026-01-02T03:04:05.678Z","level":"INFO","logger":"app","message":"two"}\n'
@@ -303,10 +283,7 @@ def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
     qtbot: QtBot, page: SettingsPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(
-        "app.gui.settings.updates.QDesktopServices.openUrl",
-        lambda url: opened.append(url.toString()),
-    )
+    monkeypatch.setattr("app.gui.settings.updates.QDesktopServices.openUrl", lambda url: opened.append(url.toString()))
     page.open("Updates")
     group = page.group
     assert isinstance(group, Updates)

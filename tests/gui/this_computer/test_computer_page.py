@@ -62,9 +62,7 @@ def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) ->
 
 
 @pytest.mark.parametrize("link", [Link.STARTING, Link.AWAY, Link.OTHER_VERSION])
-def test_what_a_lost_node_said_last_is_not_the_state(
-    at_lone: Desk, page: ComputerPage, link: Link
-) -> None:
+def test_what_a_lost_node_said_last_is_not_the_state(at_lone: Desk, page: ComputerPage, link: Link) -> None:
     """Its last word is for the others: that it is being ended there."""
     pool = at_lone.services.pool
     pool.snapshot["node"]["lending"] |= {
@@ -77,14 +75,10 @@ def test_what_a_lost_node_said_last_is_not_the_state(
     pool.link = Link.THERE
     pool.link_changed.emit()
     waiting = link is Link.STARTING
-    assert told == (
-        "Asking the background service…" if waiting else "The background service is not running."
-    )
+    assert told == ("Asking the background service…" if waiting else "The background service is not running.")
 
 
-def test_the_cards_stand_below_the_title_also_in_a_wide_window(
-    qtbot: QtBot, page: ComputerPage
-) -> None:
+def test_the_cards_stand_below_the_title_also_in_a_wide_window(qtbot: QtBot, page: ComputerPage) -> None:
     page.resize(1900, 760)
     qtbot.waitUntil(lambda: page._stack.width() == page._stack.maximumWidth())
     assert page._stack.x() == 0
@@ -104,14 +98,10 @@ def test_showing_it_changes_nothing(qtbot: QtBot, page: ComputerPage) -> None:
     assert page.memory._limit_words.text() == "Lend at most 1.0 GiB"
 
 
-def test_the_switch_turns_lending_off_and_on_with_its_limit(
-    qtbot: QtBot, page: ComputerPage
-) -> None:
+def test_the_switch_turns_lending_off_and_on_with_its_limit(qtbot: QtBot, page: ComputerPage) -> None:
     page.state.switch.click()
     qtbot.waitUntil(lambda: page.lending.state.get("state") == "off", timeout=WITHIN_MS)
-    qtbot.waitUntil(
-        lambda: not page.state.stop.isVisible(), timeout=WITHIN_MS
-    )  # its rules come apart
+    qtbot.waitUntil(lambda: not page.state.stop.isVisible(), timeout=WITHIN_MS)  # its rules come apart
     assert "Turned off" in page.state._sentence.text()
     assert page.lending.rules["memory_bytes"] == GIB
     page.memory._chosen(4)  # the limit can be chosen meanwhile, and turns nothing on
@@ -122,9 +112,7 @@ def test_the_switch_turns_lending_off_and_on_with_its_limit(
     assert page.lending.rules["memory_bytes"] == GIB // 2
 
 
-def test_a_limit_for_all_models_is_told_and_can_be_removed_here(
-    qtbot: QtBot, page: ComputerPage
-) -> None:
+def test_a_limit_for_all_models_is_told_and_can_be_removed_here(qtbot: QtBot, page: ComputerPage) -> None:
     card, before = page.memory, page.lending.rules["limit_bytes"]
     page.lending.change({"limit_bytes": 2 * GIB})
     saved(qtbot, page, "limit_bytes", 2 * GIB)
@@ -328,9 +316,7 @@ def test_what_the_machine_has_and_its_speed(qtbot: QtBot, page: ComputerPage) ->
     qtbot.waitUntil(lambda: "tok/s" in hardware.speed.text(), timeout=60_000)
 
 
-def test_a_refusal_is_a_sentence_and_can_be_tried_again(
-    qtbot: QtBot, page: ComputerPage, at_lone: Desk
-) -> None:
+def test_a_refusal_is_a_sentence_and_can_be_tried_again(qtbot: QtBot, page: ComputerPage, at_lone: Desk) -> None:
     page.lending.change({"hours": "often"})
     qtbot.waitUntil(lambda: bool(page.notice.sentence), timeout=WITHIN_MS)
     assert "often" in page.notice.sentence
@@ -354,9 +340,7 @@ def test_everything_has_a_name(page: ComputerPage) -> None:
     assert page.childAt(QPoint(30, 40)) is not None
 
 
-def test_a_row_goes_on_in_the_next_line_where_it_is_too_long(
-    page: ComputerPage, qtbot: QtBot, at_lone: Desk
-) -> None:
+def test_a_row_goes_on_in_the_next_line_where_it_is_too_long(page: ComputerPage, qtbot: QtBot, at_lone: Desk) -> None:
     theme = at_lone.services.theme
     theme.choose(Scheme.DARK, 2.0)
     page.resize(760, 700)

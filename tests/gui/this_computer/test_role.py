@@ -30,9 +30,7 @@ def test_only_an_admin_can_allow_it(qtbot: QtBot, qapp: QApplication, tmp_path: 
         there, theirs = page_of(qtbot, qapp, attic)
         done, failed = list[object](), list[object]()
         for ident, roles in ((den.ready["id"], ["admin", "host"]), (attic.ready["id"], ["host"])):
-            here.services.client.post(
-                f"/machines/{ident}/roles", {"roles": roles}, done.append, failed.append
-            )
+            here.services.client.post(f"/machines/{ident}/roles", {"roles": roles}, done.append, failed.append)
         qtbot.waitUntil(lambda: len(done) == 2 or bool(failed), timeout=WITHIN_MS)
         assert not failed
         for page in (own, theirs):

@@ -20,9 +20,7 @@ from tests.gui.desk import Desk
 Json = dict[str, Any]
 
 
-def file(
-    name: str, size: int, *, path: str = "", usable: bool = True, on_shelf: str | None = None
-) -> Json:
+def file(name: str, size: int, *, path: str = "", usable: bool = True, on_shelf: str | None = None) -> Json:
     return {
         "name": name,
         "path": path or f"/models/{name}.gguf",
@@ -41,12 +39,7 @@ def shelf(qtbot: QtBot, desk: Desk) -> list[str]:
 
 
 def test_only_what_can_be_taken_counts_the_largest_first() -> None:
-    files = [
-        file("small", 1),
-        file("odd", 9, usable=False),
-        file("mine", 8, on_shelf="mine"),
-        file("large", 7),
-    ]
+    files = [file("small", 1), file("odd", 9, usable=False), file("mine", 8, on_shelf="mine"), file("large", 7)]
     assert [one["name"] for one in usable(files)] == ["large", "small"]
 
 

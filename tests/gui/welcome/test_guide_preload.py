@@ -20,9 +20,7 @@ TIGHT = {"machines": [{"needs_bytes": 8 << 30, "lends_bytes": 8 << 30}]}
 
 @pytest.mark.long
 @pytest.mark.parametrize("lends_only", [False, True])
-def test_it_is_loaded_while_the_first_steps_are_gone_through(
-    qtbot: QtBot, at_lone: Desk, lends_only: bool
-) -> None:
+def test_it_is_loaded_while_the_first_steps_are_gone_through(qtbot: QtBot, at_lone: Desk, lends_only: bool) -> None:
     """Who then only lends has its memory back."""
     window, pool = QMainWindow(), at_lone.services.pool
     window.setCentralWidget(QWidget())
@@ -58,9 +56,7 @@ def paths(asked: list[tuple[str, Any, Any]]) -> list[str]:
     return [path for path, *_ in asked]
 
 
-def test_who_only_lends_and_whom_others_answer_loads_nothing(
-    away: Desk, asked: list[tuple[str, Any, Any]]
-) -> None:
+def test_who_only_lends_and_whom_others_answer_loads_nothing(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
     pool = away.services.pool
     for facts in ({"hosts": ["attic"]}, {"loaded": {"model": "large", "state": "loading"}}):
         pool.snapshot = facts
@@ -72,9 +68,7 @@ def test_who_only_lends_and_whom_others_answer_loads_nothing(
     assert asked == []
 
 
-def test_where_memory_is_short_nothing_is_loaded(
-    away: Desk, asked: list[tuple[str, Any, Any]]
-) -> None:
+def test_where_memory_is_short_nothing_is_loaded(away: Desk, asked: list[tuple[str, Any, Any]]) -> None:
     GuideAhead(away.services).begin()
     asked[-1][1](TIGHT)
     GuideAhead(away.services).begin()

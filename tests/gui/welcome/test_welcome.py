@@ -54,9 +54,7 @@ def press(welcome: Welcome, text: str) -> None:
     found[0].click()
 
 
-def test_it_names_the_machine_and_ends_with_the_guide(
-    qtbot: QtBot, at_lone: Desk, window: QMainWindow
-) -> None:
+def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
     welcome = begun(at_lone, window)
     name = welcome.step
     assert isinstance(name, NameStep)
@@ -103,9 +101,7 @@ def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     assert found.unused.text() == "It has a card (A). Smaller models answer faster."
 
 
-def test_a_step_keeps_no_height_below_its_last_card(
-    qtbot: QtBot, at_lone: Desk, window: QMainWindow
-) -> None:
+def test_a_step_keeps_no_height_below_its_last_card(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
     window.resize(1200, LOW)
     welcome = begun(at_lone, window)
     view = welcome.findChild(ScrollArea)
@@ -121,9 +117,7 @@ def test_a_step_keeps_no_height_below_its_last_card(
         welcome.skip()
 
 
-def test_a_name_that_cannot_be_is_said_and_stays(
-    qtbot: QtBot, at_lone: Desk, window: QMainWindow
-) -> None:
+def test_a_name_that_cannot_be_is_said_and_stays(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
     welcome = begun(at_lone, window)
     name = welcome.step
     assert isinstance(name, NameStep)
@@ -135,9 +129,7 @@ def test_a_name_that_cannot_be_is_said_and_stays(
 
 
 @pytest.mark.parametrize("typed", ["", "x" * 65])
-def test_a_name_that_is_none_or_too_long_is_said_in_the_field(
-    at_lone: Desk, window: QMainWindow, typed: str
-) -> None:
+def test_a_name_that_is_none_or_too_long_is_said_in_the_field(at_lone: Desk, window: QMainWindow, typed: str) -> None:
     welcome = begun(at_lone, window)
     name = welcome.step
     assert isinstance(name, NameStep)
@@ -240,9 +232,7 @@ def test_its_mark_follows_the_palette(away: Desk, window: QMainWindow) -> None:
     assert made._mark.pixmap().toImage() == light
 
 
-def test_looking_for_updates_is_offered_off_and_only_where_somebody_can_be_asked(
-    qtbot: QtBot, at_lone: Desk
-) -> None:
+def test_looking_for_updates_is_offered_off_and_only_where_somebody_can_be_asked(qtbot: QtBot, at_lone: Desk) -> None:
     step = RoleStep(at_lone.services)
     qtbot.addWidget(step)
     step.show()

@@ -12,9 +12,7 @@ from tests.gui.desk import Desk
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_the_longest_line_has_room_and_the_list_has_round_corners(
-    qtbot: QtBot, away: Desk, scale: float
-) -> None:
+def test_the_longest_line_has_room_and_the_list_has_round_corners(qtbot: QtBot, away: Desk, scale: float) -> None:
     away.services.theme.choose(Scheme.LIGHT, scale)
     box = DropDown()
     qtbot.addWidget(box)

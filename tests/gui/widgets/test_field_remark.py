@@ -63,16 +63,10 @@ def in_chats(services: AppContext) -> tuple[QWidget, Fail]:
     return made, lambda error: made.fail(error, services.go)
 
 
-@pytest.mark.parametrize(
-    "make", [in_autostart, in_speed, in_hardware, in_address, in_folder, in_chats]
-)
+@pytest.mark.parametrize("make", [in_autostart, in_speed, in_hardware, in_address, in_folder, in_chats])
 @pytest.mark.parametrize(("error", "inner"), [(FAULT, "node_fault"), (DIED, WORDS)])
 def test_technical_words_are_folded_below_it_with_the_way_to_the_log(
-    qtbot: QtBot,
-    away: Desk,
-    make: Callable[[AppContext], tuple[QWidget, Fail]],
-    error: AppError,
-    inner: str,
+    qtbot: QtBot, away: Desk, make: Callable[[AppContext], tuple[QWidget, Fail]], error: AppError, inner: str
 ) -> None:
     shown, fail = make(away.services)
     qtbot.addWidget(shown)

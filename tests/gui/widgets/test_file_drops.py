@@ -51,9 +51,7 @@ def test_folders_and_links_are_left_alone(qtbot: QtBot, tmp_path: Path) -> None:
     assert not enter(place, link)
 
 
-def test_a_file_is_attached_wherever_it_is_dropped_beside_the_list(
-    qtbot: QtBot, away: Desk, notes: Path
-) -> None:
+def test_a_file_is_attached_wherever_it_is_dropped_beside_the_list(qtbot: QtBot, away: Desk, notes: Path) -> None:
     page = ChatPage(away.services)
     qtbot.addWidget(page)
     page.show()

@@ -27,9 +27,7 @@ def held(qtbot: QtBot, layout: Beside | Flow, wide: int) -> QWidget:
 
 
 @pytest.mark.parametrize(("wide", "beside"), [(WIDE, True), (NARROW, False)])
-def test_a_control_goes_below_words_that_have_no_room(
-    qtbot: QtBot, wide: int, beside: bool
-) -> None:
+def test_a_control_goes_below_words_that_have_no_room(qtbot: QtBot, wide: int, beside: bool) -> None:
     words, control = paragraph("A sentence of some length that can wrap."), QPushButton("Press it")
     holder = held(qtbot, Beside(words, control), wide)
     assert (control.geometry().left() > words.geometry().right()) is beside

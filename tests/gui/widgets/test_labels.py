@@ -98,9 +98,7 @@ def test_a_paragraph_that_is_only_looked_at_is_not_painted_again_and_again(qtbot
     assert 1 <= painted.often <= 5
 
 
-def test_a_chip_is_as_wide_as_its_name_and_is_shortened_where_there_is_less_room(
-    qtbot: QtBot,
-) -> None:
+def test_a_chip_is_as_wide_as_its_name_and_is_shortened_where_there_is_less_room(qtbot: QtBot) -> None:
     name = "a long name of a file about a summer by the sea.txt, 1.0 KiB"
     holder, chip = QWidget(), Chip(name)
     holder.setLayout(row(chip, None))

@@ -54,9 +54,7 @@ def test_it_wanders_while_nobody_knows(qapp: QApplication, bar: Progress) -> Non
     assert bar.value() == WHOLE
 
 
-def test_where_nothing_may_move_it_is_filled_and_rests(
-    qtbot: QtBot, bar: Progress, away: Desk
-) -> None:
+def test_where_nothing_may_move_it_is_filled_and_rests(qtbot: QtBot, bar: Progress, away: Desk) -> None:
     away.services.motion.choose(ALWAYS)
     qtbot.waitUntil(lambda: not bar.is_moving)  # also one that wanders already
     assert all(accents(bar))

@@ -27,12 +27,7 @@ KINDS = {JSON: ".json", HTML: ".html"}
     ],
 )
 def test_it_gets_its_suffix(
-    qtbot: QtBot,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    typed: str,
-    kind: str,
-    whole: str,
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, kind: str, whole: str
 ) -> None:
     asked: list[str] = []
 

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import (
-    QApplication,
-    QComboBox,
-    QFrame,
-    QLabel,
-    QPushButton,
-    QSpinBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QComboBox, QFrame, QLabel, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.widgets.escape_key import wheel_scrolls_page
@@ -80,9 +72,7 @@ def test_what_does_not_wrap_keeps_its_height(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("kind", [QComboBox, QSpinBox])
-def test_the_wheel_scrolls_until_somebody_is_at_the_box(
-    qtbot: QtBot, kind: type[QComboBox | QSpinBox]
-) -> None:
+def test_the_wheel_scrolls_until_somebody_is_at_the_box(qtbot: QtBot, kind: type[QComboBox | QSpinBox]) -> None:
     area, cards = page(qtbot, WIDE, LOW)
     box = kind()
     value = box.currentIndex if isinstance(box, QComboBox) else box.value

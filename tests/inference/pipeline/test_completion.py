@@ -40,10 +40,7 @@ HELLO: Sequence[Message] = ({"role": "user", "content": "Hello. Who are you?"},)
 
 @asynccontextmanager
 async def answerer(path: str = "fake:", **sizes: int) -> AsyncIterator[Completer]:
-    async with (
-        await Text.open("fake:") as text,
-        pool(2, 4, 2, paths=[path], form=shape(**sizes)) as built,
-    ):
+    async with await Text.open("fake:") as text, pool(2, 4, 2, paths=[path], form=shape(**sizes)) as built:
         yield Completer(text, built.pipeline)
 
 
@@ -81,9 +78,7 @@ async def test_what_was_before_the_pipeline_counts_from_when_the_question_came()
 
 async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
     told = list[int]()
-    first = GenerationRequest(
-        prompt_ids=(5,) * 200, max_tokens=2, conversation="c", read=told.append
-    )
+    first = GenerationRequest(prompt_ids=(5,) * 200, max_tokens=2, conversation="c", read=told.append)
     async with answerer() as who:
         _, whole = await ask(who, first)
         assert told == [whole.prompt_tokens - whole.reused_tokens] == [200]
@@ -126,9 +121,7 @@ async def test_stop_strings_end_an_answer_and_are_not_told() -> None:
         _, whole = await ask(who, GenerationRequest(prompt="Hello", max_tokens=40))
         for first in range(3, 30, 4):
             stop = whole.text[first : first + 3]
-            deltas, cut = await ask(
-                who, GenerationRequest(prompt="Hello", max_tokens=40, stop=(stop,))
-            )
+            deltas, cut = await ask(who, GenerationRequest(prompt="Hello", max_tokens=40, stop=(stop,)))
             assert cut.text == whole.text[: whole.text.index(stop)]
             assert "".join(delta.text for delta in deltas) == cut.text
             assert cut.finish_reason == "stop"
@@ -150,9 +143,7 @@ async def test_end_tokens_are_heeded_unless_a_benchmark_says_no() -> None:
     async with answerer("fake:length=30") as who:
         _, short = await ask(who, GenerationRequest(prompt="Hello", max_tokens=60))
         _, long = await ask(who, GenerationRequest(prompt="Hello", max_tokens=60, ignore_end=True))
-        _, full = await ask(
-            who, GenerationRequest(prompt="Hello", max_tokens=9_999, ignore_end=True)
-        )
+        _, full = await ask(who, GenerationRequest(prompt="Hello", max_tokens=9_999, ignore_end=True))
     assert (short.finish_reason, short.cut_by) == ("stop", None)
     assert (full.finish_reason, full.cut_by) == ("length", "context")
     assert len(full.token_ids) < 9_999
@@ -165,14 +156,8 @@ async def test_a_second_turn_prefills_only_what_is_new() -> None:
     async with answerer() as who:
         question = GenerationRequest(messages=HELLO, max_tokens=20, conversation="mine")
         _, first = await ask(who, question)
-        turns = [
-            *HELLO,
-            {"role": "assistant", "content": first.text},
-            {"role": "user", "content": "Why?"},
-        ]
-        _, second = await ask(
-            who, GenerationRequest(messages=turns, max_tokens=20, conversation="mine")
-        )
+        turns = [*HELLO, {"role": "assistant", "content": first.text}, {"role": "user", "content": "Why?"}]
+        _, second = await ask(who, GenerationRequest(messages=turns, max_tokens=20, conversation="mine"))
         _, fresh = await ask(who, GenerationRequest(messages=turns, max_tokens=20))
     assert second.reused_tokens == first.prompt_tokens + 19
     assert fresh.reused_tokens == 0
@@ -241,9 +226,7 @@ async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
         for way in ("send", "_received"):
             pass_on = getattr(text.worker, way)
 
-            def counted(
-                data: bytes, way: str = way, pass_on: Callable[[bytes], None] = pass_on
-            ) -> None:
+            def counted(data: bytes, way: str = way, pass_on: Callable[[bytes], None] = pass_on) -> None:
                 ways[way] += 1
                 pass_on(data)
 
@@ -254,9 +237,7 @@ async def test_a_prompt_wakes_the_worker_once_and_a_short_one_the_node_too(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the worker cannot stop itself: here it is stopped from outside."""
     monkeypatch.setattr(text_module, "RENDER_S", 0.3)
     async with await Text.open("fake:") as text:
@@ -271,9 +252,7 @@ async def test_a_template_that_never_ends_is_stopped_and_text_goes_on(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-async def test_who_leaves_while_a_template_works_takes_no_time_of_the_next_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_who_leaves_while_a_template_works_takes_no_time_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_module, "RENDER_S", 0.3)
     async with await Text.open("fake:") as text, asyncio.TaskGroup() as group:
         assert text.worker is not None
@@ -287,9 +266,7 @@ async def test_who_leaves_while_a_template_works_takes_no_time_of_the_next_one(
         assert await text.render(HELLO)
 
 
-async def test_a_template_that_allocates_too_much_is_stopped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_template_that_allocates_too_much_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_module, "RENDER_BYTES", -(1 << 40))
     async with await Text.open("fake:") as text:
         assert text.worker is not None
@@ -309,9 +286,7 @@ async def test_how_likely_each_token_was_is_told_when_asked() -> None:
     async with answerer() as who:
         plain, told = await ask(who, GenerationRequest(messages=HELLO, max_tokens=12))
         sampling = replace(GREEDY, likely=3)
-        deltas, summary = await ask(
-            who, GenerationRequest(messages=HELLO, max_tokens=12, sampling=sampling)
-        )
+        deltas, summary = await ask(who, GenerationRequest(messages=HELLO, max_tokens=12, sampling=sampling))
     assert summary.token_ids == told.token_ids  # asking changes nothing
     assert not any(delta.likely for delta in plain)
     for delta in deltas:
@@ -331,9 +306,7 @@ async def test_a_template_is_given_the_tools() -> None:
         "{{ m.role }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.arguments | tojson }}"
         "{% endfor %}{% endfor %}"
     )
-    assert (
-        render(template, messages, tools=[tool]) == '[clock]userassistant<tool_call>{"zone": "UTC"}'
-    )
+    assert render(template, messages, tools=[tool]) == '[clock]userassistant<tool_call>{"zone": "UTC"}'
     async with await Text.open("fake:") as text:
         assert text.vocabulary.calls is None
         assert (await text.prompt(messages, (tool,))).ids  # one that knows none is none the worse
@@ -362,16 +335,11 @@ async def test_a_template_is_told_options_and_when_the_chat_began(
 async def test_an_answer_says_how_a_model_without_a_template_was_asked(tmp_path: Path) -> None:
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template="")
     asked = GenerationRequest(messages=HELLO, max_tokens=2)
-    async with (
-        await Text.open(str(model)) as text,
-        pool(2, 4, 2, paths=["fake:"], form=shape()) as built,
-    ):
+    async with await Text.open(str(model)) as text, pool(2, 4, 2, paths=["fake:"], form=shape()) as built:
         assert (await text.prompt(HELLO)).text.startswith("<|im_start|>user\nHello.")
         _, summary = await ask(Completer(text, built.pipeline), asked)
         assert summary.notes == ("template_none",)
-        _, raw = await ask(
-            Completer(text, built.pipeline), GenerationRequest(prompt="Hello", max_tokens=2)
-        )
+        _, raw = await ask(Completer(text, built.pipeline), GenerationRequest(prompt="Hello", max_tokens=2))
         assert raw.notes == ()
     async with answerer() as who:
         _, summary = await ask(who, asked)
@@ -379,9 +347,7 @@ async def test_an_answer_says_how_a_model_without_a_template_was_asked(tmp_path:
 
 
 @pytest.mark.parametrize("template", [TAKES_TURNS, "{{ raise_exception('Only odd chats') }}"])
-async def test_what_a_template_refuses_is_told_in_words_or_refused_in_its_own(
-    tmp_path: Path, template: str
-) -> None:
+async def test_what_a_template_refuses_is_told_in_words_or_refused_in_its_own(tmp_path: Path, template: str) -> None:
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template=template)
     messages: list[Message] = [{"role": "system", "content": "Be kind."}, *HELLO]
     async with await Text.open(str(model)) as text:
@@ -405,9 +371,7 @@ async def test_a_question_carries_them(monkeypatch: pytest.MonkeyPatch) -> None:
     async with answerer() as who:
         monkeypatch.setattr(who._text, "prompt", prompt)
         at = LocalTime(5.0, 60)
-        question = GenerationRequest(
-            messages=HELLO, template_options={"thinking": True}, begun_at=at
-        )
+        question = GenerationRequest(messages=HELLO, template_options={"thinking": True}, begun_at=at)
         await who.prompt_tokens(question)
         assert seen.pop() == ({"thinking": True}, at)
 

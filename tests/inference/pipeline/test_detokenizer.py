@@ -42,9 +42,7 @@ def test_tokens_beyond_the_vocabulary_have_no_text() -> None:
 
 
 @given(st.text("ab.", max_size=30), st.text("ab.", min_size=1, max_size=4), st.data())
-def test_a_stop_string_is_found_across_any_borders(
-    text: str, stop: str, data: st.DataObject
-) -> None:
+def test_a_stop_string_is_found_across_any_borders(text: str, stop: str, data: st.DataObject) -> None:
     finder, told, rest = StopFinder([stop]), "", text
     while rest:
         size = data.draw(st.integers(1, len(rest)))

@@ -10,16 +10,7 @@ import pytest
 
 from app.core.errors import StageLost
 from app.core.scheduler.queue_eta import FIRST_S
-from app.inference.pipeline.known_answer import (
-    KNOWN,
-    PROOF_TOKENS,
-    SAME,
-    Likely,
-    Proof,
-    agree,
-    is_asked_whole,
-    prove,
-)
+from app.inference.pipeline.known_answer import KNOWN, PROOF_TOKENS, SAME, Likely, Proof, agree, is_asked_whole, prove
 from app.inference.pipeline.sequence import Finish, Request, Token
 from backends.contract import GREEDY
 from tests.inference.pool import N_LAYERS, pool, shape
@@ -44,9 +35,7 @@ def off_by(step: Likely, logs: float) -> Likely:
         ((SURE, SURE), (SURE,), SAME, False),
     ],
 )
-def test_what_agrees(
-    one: tuple[Likely, ...], other: tuple[Likely, ...], tolerance: float, same: bool
-) -> None:
+def test_what_agrees(one: tuple[Likely, ...], other: tuple[Likely, ...], tolerance: float, same: bool) -> None:
     assert agree(Proof(one), Proof(other), tolerance) is same
 
 

@@ -18,20 +18,9 @@ from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.worker.worker import Worker
 from backends.contract import Number, Sampling
 from backends.frames import Kind
-from tests.inference.pool import (
-    N_LAYERS,
-    N_VOCAB,
-    answer,
-    cuts,
-    pool,
-    request,
-    runs_in_one,
-    shape,
-)
+from tests.inference.pool import N_LAYERS, N_VOCAB, answer, cuts, pool, request, runs_in_one, shape
 
-PROMPT = (
-    "The quick brown fox jumps over the lazy dog, again and again, until it is tired of it all."
-)
+PROMPT = "The quick brown fox jumps over the lazy dog, again and again, until it is tired of it all."
 CUTS = [
     tuple(b - a for a, b in itertools.pairwise((0, *edges, N_LAYERS)))
     for n in (2, 3, 4)
@@ -88,9 +77,7 @@ async def test_split_equals_whole_on_several_machines(
 
 
 @pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
-async def test_every_number_type_on_the_wire(
-    number: Number, undisturbed: dict[str, list[int]]
-) -> None:
+async def test_every_number_type_on_the_wire(number: Number, undisturbed: dict[str, list[int]]) -> None:
     async with pool(2, 4, 2, number=number) as built:
         assert (await answer(built.pipeline, request(PROMPT, 8)))[0] == undisturbed[PROMPT][:8]
 
@@ -111,9 +98,7 @@ async def test_what_is_measured() -> None:
     assert figures.stages[1].bytes_in == figures.stages[1].bytes_out
 
 
-async def test_end_tokens_end_an_answer_and_are_not_told(
-    undisturbed: dict[str, list[int]],
-) -> None:
+async def test_end_tokens_end_an_answer_and_are_not_told(undisturbed: dict[str, list[int]]) -> None:
     whole = undisturbed["hello"]
     end = whole[5]
     async with pool(2, 4, 2) as built:
@@ -121,9 +106,7 @@ async def test_end_tokens_end_an_answer_and_are_not_told(
     assert (ids, finish.reason) == (whole[: whole.index(end)], "stop")
 
 
-async def test_a_lone_answer_passes_last_and_first_run_in_one_trip(
-    undisturbed: dict[str, list[int]],
-) -> None:
+async def test_a_lone_answer_passes_last_and_first_run_in_one_trip(undisturbed: dict[str, list[int]]) -> None:
     async with pool(2, 4, 2) as built:
         kinds = kinds_sent(built.host)
         assert (await answer(built.pipeline, request("hello", 40)))[0] == undisturbed["hello"]
@@ -133,9 +116,7 @@ async def test_a_lone_answer_passes_last_and_first_run_in_one_trip(
 
 @pytest.mark.many(keep=2)
 @pytest.mark.parametrize("cut_at", range(1, 8))
-async def test_a_conversation_goes_on_after_any_end(
-    cut_at: int, undisturbed: dict[str, list[int]]
-) -> None:
+async def test_a_conversation_goes_on_after_any_end(cut_at: int, undisturbed: dict[str, list[int]]) -> None:
     """The first run had begun with the token after the end: it forgets it."""
     whole = undisturbed["hello"]
     end = whole[cut_at]
@@ -154,9 +135,7 @@ async def test_others_join_an_answer_that_was_alone(undisturbed: dict[str, list[
     async with pool(2, 4, 2) as built:
         first = asyncio.gather(answer(built.pipeline, request("hello", 40)))
         await asyncio.sleep(0.05)
-        others = await asyncio.gather(
-            *(answer(built.pipeline, request(text, 40)) for text in (PROMPT, "x" * 200))
-        )
+        others = await asyncio.gather(*(answer(built.pipeline, request(text, 40)) for text in (PROMPT, "x" * 200)))
         assert [ids for ids, _ in (*await first, *others)] == [
             undisturbed["hello"], undisturbed[PROMPT], undisturbed["x" * 200],
         ]  # fmt: skip
@@ -181,10 +160,7 @@ async def test_a_seed_gives_the_same_answer_again() -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_sixteen_come_and_go_and_each_says_what_it_says_alone(seed: int) -> None:
     chance = random.Random(seed)
-    asked = [
-        request([chance.randrange(3, 259) for _ in range(chance.randrange(1, 180))], 24)
-        for _ in range(16)
-    ]
+    asked = [request([chance.randrange(3, 259) for _ in range(chance.randrange(1, 180))], 24) for _ in range(16)]
     async with pool(N_LAYERS, form=shape(slots=1)) as built:
         alone = [(await answer(built.pipeline, what))[0] for what in asked]
 
@@ -259,9 +235,7 @@ async def test_a_later_turn_computes_only_what_is_new() -> None:
         ids, second = await answer(built.pipeline, request(later, 10, conversation="mine"))
         rows = built.pipeline.figures()[1].bytes_out - rows
         fresh, other = await answer(built.pipeline, request(later, 10, conversation="another"))
-        edited, third = await answer(
-            built.pipeline, request([*turn[:50], 7, 8, 9], 10, conversation="mine")
-        )
+        edited, third = await answer(built.pipeline, request([*turn[:50], 7, 8, 9], 10, conversation="mine"))
         alone, _ = await answer(built.pipeline, request([*turn[:50], 7, 8, 9], 10))
     assert first.figures.reused_tokens == other.figures.reused_tokens == 0
     assert second.figures.reused_tokens == len(turn) + 9  # the tenth token was never an input
@@ -276,9 +250,7 @@ async def test_conversations_give_way_when_the_kv_cache_is_short() -> None:
         await answer(built.pipeline, request("x" * 200, 10, conversation="a"))
         alone, _ = await answer(built.pipeline, request("y" * 200, 10, conversation="b"))
         _, finish = await answer(built.pipeline, request("x" * 200, 10, conversation="a"))
-        both = await asyncio.gather(
-            *(answer(built.pipeline, request("y" * 200, 10)) for _ in range(3))
-        )
+        both = await asyncio.gather(*(answer(built.pipeline, request("y" * 200, 10)) for _ in range(3)))
     assert finish.figures.reused_tokens == 0
     assert all(ids == alone for ids, _ in both)
 
@@ -332,10 +304,7 @@ async def test_a_full_queue_says_when_to_try_again() -> None:
             with pytest.raises(Busy) as told:
                 await answer(built.pipeline, request("z", 5))
             assert told.value.reason.facts["waiting"] == 2
-            assert [(one.place, one.seconds) for one in built.pipeline.line()] == [
-                (1, None),
-                (2, None),
-            ]
+            assert [(one.place, one.seconds) for one in built.pipeline.line()] == [(1, None), (2, None)]
             assert int(told.value.reason.facts["seconds"]) >= 1
         assert all(len(ids) == 5 for [(ids, _)] in await asyncio.gather(*waiting))
 
@@ -375,9 +344,7 @@ async def test_closing_the_pipeline_ends_every_answer() -> None:
         asked = [asyncio.gather(answer(built.pipeline, request("x", 900))) for _ in range(3)]
         await asyncio.sleep(0.05)
     ended = await asyncio.gather(*asked, return_exceptions=True)
-    assert [error.reason.code for error in ended if isinstance(error, AppError)] == [
-        "pipeline_closed"
-    ] * 3
+    assert [error.reason.code for error in ended if isinstance(error, AppError)] == ["pipeline_closed"] * 3
     with pytest.raises(StageLost):
         await answer(built.pipeline, request("x", 1))
 

@@ -25,9 +25,7 @@ GONE = Reason("worker_died", {"worker": "x", "how": "killed", "words": ""})
 
 
 @asynccontextmanager
-async def several(
-    *sizes: tuple[int, ...], **how: Any
-) -> AsyncIterator[tuple[Replicas, list[Pool]]]:
+async def several(*sizes: tuple[int, ...], **how: Any) -> AsyncIterator[tuple[Replicas, list[Pool]]]:
     """A replica for each list of runs; the first is here."""
     replicas, pools = Replicas(), []
     async with AsyncExitStack() as stack:
@@ -79,9 +77,7 @@ async def test_requests_are_shared_out_and_nothing_of_an_answer_depends_on_where
 
 @pytest.mark.long
 async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
-    asked = [
-        request("x" * (1 + 9 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(16)
-    ]
+    asked = [request("x" * (1 + 9 * n), 30 + n, sampling=(GREEDY, CREATIVE)[n % 2]) for n in range(16)]
     expected = [undisturbed(what, shape()) for what in asked]
     async with several((8,), (8,), paths=SLOW, form=shape(slots=8)) as (replicas, pools):
         hearing = asyncio.gather(*(hear(replicas, what) for what in asked))
@@ -93,9 +89,7 @@ async def test_sixteen_answers_of_a_lost_replica_go_on_elsewhere() -> None:
         assert {finish.figures.place for _, _, finish in heard} == {0}
         moved = [notices for _, notices, finish in heard if finish.figures.recoveries]
         assert len(moved) == 8
-        assert {tuple(told.state for told in notices) for notices in moved} == {
-            ("rebuilding", "continued")
-        }
+        assert {tuple(told.state for told in notices) for notices in moved} == {("rebuilding", "continued")}
         assert pools[1].pipeline.lost is not None
         assert replicas.lost is None
         assert not replicas.drop_if_over()
@@ -119,9 +113,7 @@ async def test_a_split_and_a_whole_one_replace_each_other() -> None:
         assert "machine-1" in str(notices[0].reason.facts["to"])
 
 
-async def test_a_chat_returns_to_where_it_is_held_and_a_grammar_goes_where_the_vocabulary_is() -> (
-    None
-):
+async def test_a_chat_returns_to_where_it_is_held_and_a_grammar_goes_where_the_vocabulary_is() -> None:
     async with several((8,), (8,)) as (replicas, pools):
         begun = request("a long beginning of a chat " * 8, 4, conversation="chat")
         ids, _, first = await hear(replicas, begun)

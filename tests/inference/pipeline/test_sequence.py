@@ -23,14 +23,7 @@ from app.inference.pipeline.micro_batch import MicroBatch
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.scheduler import Scheduler
-from app.inference.pipeline.sequence import (
-    ALIKE_S,
-    MAX_UNREAD,
-    PAUSE_S,
-    Sequence,
-    Token,
-    check_request,
-)
+from app.inference.pipeline.sequence import ALIKE_S, MAX_UNREAD, PAUSE_S, Sequence, Token, check_request
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_links import open_run, own_stage
@@ -102,12 +95,7 @@ async def test_a_lone_greedy_answer_is_replayed_in_the_chunks_in_which_it_came(
 
 
 def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() -> None:
-    for gap_s, n, is_alike in (
-        (0.1, 99, True),
-        (0.1, 102, False),
-        (600.0, 4, True),
-        (600.0, 6, False),
-    ):
+    for gap_s, n, is_alike in ((0.1, 99, True), (0.1, 102, False), (600.0, 4, True), (600.0, 6, False)):
         one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
         for number in range(n + 1):
             one.sampled(5, 1000.0 + gap_s * number, tuple)
@@ -120,9 +108,7 @@ def test_what_took_long_is_replayed_in_large_chunks_and_pauses_do_not_count() ->
 class Anew(Rebuild):
     """The same run of a real engine, opened once more in the same worker."""
 
-    def __init__(
-        self, worker: Worker, model: Path, form: PipelineConfig, sizes: tiny.Shape
-    ) -> None:
+    def __init__(self, worker: Worker, model: Path, form: PipelineConfig, sizes: tiny.Shape) -> None:
         self.worker, self.model, self.form, self.sizes = worker, model, form, sizes
         self.planned, self.planning = [], None
         self.asked = self.stays = False
@@ -163,9 +149,7 @@ async def test_a_real_engine_goes_on_with_the_same_numbers_bit_for_bit(tmp_path:
     assert len(anew.planned) == 2
 
 
-async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Notices come on top of the tokens: whoever takes one then, and no more, still has a full queue."""
     one = Sequence(request("hello", 500), 600, None)  # type: ignore[arg-type]
     now = 100.0

@@ -85,9 +85,7 @@ def before_each_forgetting(told: list[Op], common: set[Op]) -> dict[tuple[Op, in
 
 
 @pytest.mark.long
-async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(
-    told: dict[str, list[Op]],
-) -> None:
+async def test_what_ends_is_forgotten_at_the_same_place_by_every_run(told: dict[str, list[Op]]) -> None:
     """Answers of other lengths share their cells, and leave while others are under way."""
     form = shape(slots=4, kv_cells=512, context=256, chunk_rows=16)
     async with pool(2, 2, 2, 2, form=form, wrap=Slow) as built:

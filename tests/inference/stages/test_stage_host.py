@@ -160,9 +160,7 @@ BAD: list[Callable[[Wanted], bytes]] = [
 ]
 
 
-async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host hears that it is its own doing: it would send the same to the next machine."""
     monkeypatch.setattr(stage_host, "LINGER_S", 0.05)
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
@@ -215,9 +213,7 @@ async def test_a_host_that_does_not_read_is_cut_off() -> None:
 @pytest.mark.long
 async def test_the_owner_takes_the_memory_back_and_the_host_is_told_why() -> None:
     async with pool(2, 4, 2, paths=["fake:seconds_per_layer=0.002"]) as built:
-        asked = asyncio.gather(
-            answer(built.pipeline, request("x" * 100, 900)), return_exceptions=True
-        )
+        asked = asyncio.gather(answer(built.pipeline, request("x" * 100, 900)), return_exceptions=True)
         await asyncio.sleep(0.2)
         child = psutil.Process(built.lent_worker().pid)
         await built.lenders[0].stop_now(Reason("lend_stopped", {"machine": "lender-1"}))
@@ -250,9 +246,7 @@ async def test_no_work_for_a_host_that_is_gone(monkeypatch: pytest.MonkeyPatch) 
         assert not child.is_running()
 
 
-async def test_layers_wait_for_a_host_s_return_but_not_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_layers_wait_for_a_host_s_return_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_host, "LOOK_S", 0.05)
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         await lender.open(wanted())
@@ -320,9 +314,7 @@ async def test_the_end_of_a_run_is_told_whatever_ended_it(monkeypatch: pytest.Mo
         assert told == [killed.run.pipeline, closed.run.pipeline]
 
 
-async def test_a_run_ended_in_the_moment_it_was_loaded_is_not_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_run_ended_in_the_moment_it_was_loaded_is_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         opened = open_run
 

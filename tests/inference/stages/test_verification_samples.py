@@ -119,9 +119,7 @@ async def test_a_pipeline_keeps_what_went_through_a_lender_and_came_back() -> No
         await answer(built.pipeline, request("a question of some length, as people ask", 3))
         one = samples.oldest
         assert one is not None
-        given, answered = (
-            rows_of(payload, one.run.width, Number.F16) for payload in (one.given, one.answered)
-        )
+        given, answered = (rows_of(payload, one.run.width, Number.F16) for payload in (one.given, one.answered))
         assert one.run.pipeline == built.lent[0]
         assert one.n_rows == len(given) == len(answered) == 40
         assert apart([[value + 2 for value in row] for row in given], answered) == 0

@@ -45,9 +45,7 @@ def test_a_job_ends_with_its_node_and_holds_memory_below_a_bound_that_is_given()
 def test_the_system_refuses_what_is_beyond_it(may: int, told: str) -> None:
     """Not yet run: no Windows was at hand."""
     python = getattr(sys, "_base_executable", sys.executable)  # a venv's own one only starts that
-    with subprocess.Popen(
-        [python, "-c", GROWS], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as child:
+    with subprocess.Popen([python, "-c", GROWS], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         job = Job(child.pid)
         assert child.stdin is not None
         assert child.stdout is not None
@@ -59,9 +57,7 @@ def test_the_system_refuses_what_is_beyond_it(may: int, told: str) -> None:
         assert child.wait(10) != 0
 
 
-async def test_a_run_with_a_limit_is_bounded_with_room_to_spare(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_run_with_a_limit_is_bounded_with_room_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(Job, "may_grow_by", lambda _, n_bytes: asked.append(n_bytes))
     run = Run(bytes(16), Role.WHOLE, 8, Number.F32)

@@ -66,9 +66,7 @@ async def test_each_quantisation_is_measured(tmp_path: Path, quant: str) -> None
     made = shape(tmp_path, layers=4, width=256, ffn=512, quant=quant)
     phases: list[tuple[int, int]] = []
     folder = tmp_path / "trial"
-    speed = await measure(
-        made, folder, GAUGE, report=lambda done, total: phases.append((done, total))
-    )
+    speed = await measure(made, folder, GAUGE, report=lambda done, total: phases.append((done, total)))
     assert not folder.exists()
     assert all(math.isfinite(seconds) and seconds >= 0 for seconds in asdict(speed).values())
     assert min(speed.layer_s, speed.chunk_s, speed.step_s) > 0
@@ -97,9 +95,7 @@ def test_a_machine_with_little_memory_measures_fewer_layers(tmp_path: Path) -> N
 
 
 @pytest.mark.many(keep=1)
-@pytest.mark.parametrize(
-    "name", ["qwen3-5", "nemotron-h", "deepseek-v2-lite", "lfm2-moe", "llama4", "gemma4", "glm4"]
-)
+@pytest.mark.parametrize("name", ["qwen3-5", "nemotron-h", "deepseek-v2-lite", "lfm2-moe", "llama4", "gemma4", "glm4"])
 async def test_layers_that_need_their_place_are_measured(tmp_path: Path, name: str) -> None:
     """Recurrent ones, dense ones before those with experts, windows, planes: also after a prompt, and forgotten."""
     made = shape_in(FAMILIES / f"{name}.gguf")
@@ -125,9 +121,7 @@ async def test_no_memory_is_said_before_anything_begins(tmp_path: Path) -> None:
     assert not (tmp_path / "trial").exists()
 
 
-async def test_a_cache_beyond_all_measure_is_refused_before_the_engine_sees_it(
-    tmp_path: Path,
-) -> None:
+async def test_a_cache_beyond_all_measure_is_refused_before_the_engine_sees_it(tmp_path: Path) -> None:
     made = shape(tmp_path, layers=2)
     wide = Setting("llama.attention.key_length", tensor_types.U32, (1 << 16,), is_list=False)
     rest = tuple(s for s in made.settings if s.key != wide.key)
@@ -153,9 +147,7 @@ async def test_it_gives_way_to_an_answer_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "trial").exists()
 
 
-async def test_a_trial_that_never_ends_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_trial_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer_benchmark, "MOST_S", 0.4)
     monkeypatch.setattr(trial_run, "MOST_STEPS", 1 << 20)
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 1e9)
@@ -164,9 +156,7 @@ async def test_a_trial_that_never_ends_is_ended(
     assert lost.value.reason.code == "worker_hung"
 
 
-async def test_a_worker_that_dies_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_worker_that_dies_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Worker] = []
     start = Worker.start
 
@@ -198,9 +188,7 @@ async def test_what_an_earlier_trial_left_is_cleared_away(tmp_path: Path) -> Non
 @pytest.mark.alone
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux's schedstat")
-async def test_the_forecast_is_like_the_whole_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_forecast_is_like_the_whole_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Layers, steps and head from synthetic weights against a model of 6 layers as a whole.
 
     Both in seconds of the worker's own processor time, so that other programs here do not count.
@@ -286,12 +274,7 @@ async def facts(path: Path, role: Role, clock: Any) -> dict[str, float]:
             await stage.forget(slot)
         chunks = [await took([Segment(0, 64, pos)]) for pos in range(0, DEPTH, 64)]
         deeps = [await took([Segment(0, 1, pos)]) for pos in range(DEPTH, DEPTH + 9)]
-        for name, steps in (
-            ("decode", singles),
-            ("wide", wides),
-            ("chunk", chunks),
-            ("deep", deeps),
-        ):
+        for name, steps in (("decode", singles), ("wide", wides), ("chunk", chunks), ("deep", deeps)):
             found[name] = statistics.median(steps[1:])
         listening.cancel()
     return found

@@ -229,9 +229,7 @@ async def test_a_start_that_is_given_up_leaves_no_process_and_logs_no_fault() ->
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-async def test_an_order_to_a_worker_that_the_system_stopped_ends_in_seconds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_order_to_a_worker_that_the_system_stopped_ends_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found by the simulation, seed 66: until the five minutes that a load may take were over."""
     monkeypatch.setattr("app.inference.worker.worker.STILL_S", 1.0)
     async with await Worker.start("a worker") as worker:

@@ -94,11 +94,7 @@ def test_arguments_are_quoted_as_desktops_read_them(command: list[str], line: st
 
 @pytest.mark.parametrize(
     ("given", "folder"),
-    [
-        ("", "/people/eva/.config/autostart"),
-        ("/cfg", "/cfg/autostart"),
-        ("rel", "/people/eva/.config/autostart"),
-    ],
+    [("", "/people/eva/.config/autostart"), ("/cfg", "/cfg/autostart"), ("rel", "/people/eva/.config/autostart")],
 )
 def test_where_entries_lie(given: str, folder: str) -> None:
     environment = {"XDG_CONFIG_HOME": given} if given else {}
@@ -142,9 +138,7 @@ def test_macos_settings_may_have_turned_it_off(listing: str | None, off: bool) -
     assert autostart_macos.turned_off(listing) is off
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"<plist", b"bplist00garbage", b"<plist><array/></plist>"]
-)
+@pytest.mark.parametrize("content", [b"", b"<plist", b"bplist00garbage", b"<plist><array/></plist>"])
 def test_a_broken_agent_does_not_start(content: bytes) -> None:
     assert not autostart_macos.agent_is_on(content)
 
@@ -159,9 +153,7 @@ def test_a_broken_agent_does_not_start(content: bytes) -> None:
         (None, APPROVED_ON, False),
     ],
 )
-def test_the_task_manager_may_have_turned_it_off(
-    line: str | None, approval: bytes | None, on: bool
-) -> None:
+def test_the_task_manager_may_have_turned_it_off(line: str | None, approval: bytes | None, on: bool) -> None:
     assert autostart_windows.is_started(line, approval) is on
 
 

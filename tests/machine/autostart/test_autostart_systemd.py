@@ -67,11 +67,7 @@ def test_systemd_takes_it(tmp_path: Path) -> None:
     unit, around = tmp_path / NAME, os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
     unit.write_text(unit_text([sys.executable, "node", "--home", str(tmp_path / "a b")]))
     done = subprocess.run(
-        ["systemd-analyze", "--user", "verify", str(unit)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=around,
+        ["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True, check=False, env=around
     )
     assert (done.returncode, NAME in done.stderr) == (0, False), done.stderr
 

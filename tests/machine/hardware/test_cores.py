@@ -57,9 +57,7 @@ def core(kind: int, mask: int, group: int = 0) -> bytes:
 
 
 def test_windows_names_a_class_for_each_core() -> None:
-    described = (
-        core(1, 0b11) + core(1, 0b1100) + core(0, 0b10000) + core(0, 0b100000) + core(1, 3, 1)
-    )
+    described = core(1, 0b11) + core(1, 0b1100) + core(0, 0b10000) + core(0, 0b100000) + core(1, 3, 1)
     assert on_windows(described, set(range(6))) == Cores(4, 2)
     assert on_windows(described, {0, 2, 4}) == Cores(2, 2)
     assert on_windows(described, {4, 5}) == Cores(2, 2)

@@ -53,9 +53,7 @@ def test_a_card_has_the_name_it_is_sold_under_also_without_its_driver(bus: Path)
 
 def test_what_belongs_to_a_processor_or_a_server_is_no_card(bus: Path) -> None:
     device(bus, "0000:00:02.0", vendor="0x8086", device="0x9a49", kind="0x030000")
-    device(
-        bus, "0000:05:00.0", vendor="0x1002", kind="0x030000", mem_info_vram_total=str(512 << 20)
-    )
+    device(bus, "0000:05:00.0", vendor="0x1002", kind="0x030000", mem_info_vram_total=str(512 << 20))
     device(bus, "0000:06:00.0", vendor="0x1a03", device="0x2000", kind="0x030000")
     device(bus, "0000:07:00.0")
     assert graphics.on_bus(bus) == []
@@ -64,9 +62,7 @@ def test_what_belongs_to_a_processor_or_a_server_is_no_card(bus: Path) -> None:
     assert graphics.on_bus(bus) == ["Intel", "AMD"]
 
 
-def test_a_system_that_tells_nothing_has_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(graphics, "PCI", tmp_path / "none")
     assert graphics.listed() == []
 
@@ -81,8 +77,6 @@ def test_a_system_that_tells_nothing_has_none(
         ([Engine("llamacpp", devices=[CPU, GPU])], ["NVIDIA GA106"], "NVIDIA RTX 3060"),
     ],
 )
-def test_every_card_is_one_that_is_not_used(
-    found: list[Engine], listed: list[str], cards: str | None
-) -> None:
+def test_every_card_is_one_that_is_not_used(found: list[Engine], listed: list[str], cards: str | None) -> None:
     why = graphics.unused(found, listed)
     assert (why and why.facts["cards"]) == cards

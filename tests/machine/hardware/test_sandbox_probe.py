@@ -17,9 +17,7 @@ async def test_it_is_tried_as_a_worker_does_it() -> None:
 
 
 @pytest.mark.parametrize("does", ["exit(3)", "print('{}]')", "print('{\"files\": 1}')"])
-async def test_where_nobody_can_say_it_is_not_known(
-    monkeypatch: pytest.MonkeyPatch, does: str
-) -> None:
+async def test_where_nobody_can_say_it_is_not_known(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
     monkeypatch.setattr("app.machine.own_python.command", lambda *_: [sys.executable, "-c", does])
     assert await sandbox_probe.tried() is None
 

@@ -79,9 +79,7 @@ async def heard() -> AsyncGenerator[tuple[list[Going], Tools]]:
 
 
 @linux
-async def test_sleep_and_its_end_and_a_shutdown_are_told(
-    own_bus: None, heard: tuple[list[Going], Tools]
-) -> None:
+async def test_sleep_and_its_end_and_a_shutdown_are_told(own_bus: None, heard: tuple[list[Going], Tools]) -> None:
     told, tools = heard
     with Logind() as logind:
         await until(lambda: tools.n_alive == 1)
@@ -96,9 +94,7 @@ async def test_sleep_and_its_end_and_a_shutdown_are_told(
 
 
 @linux
-async def test_others_than_the_system_are_not_believed(
-    own_bus: None, heard: tuple[list[Going], Tools]
-) -> None:
+async def test_others_than_the_system_are_not_believed(own_bus: None, heard: tuple[list[Going], Tools]) -> None:
     told, tools = heard
     with Logind() as logind, Logind(named=False) as other:
         await until(lambda: tools.n_alive == 1)
@@ -108,9 +104,7 @@ async def test_others_than_the_system_are_not_believed(
     assert told == [Going.ENDS]
 
 
-async def test_without_a_bus_nothing_is_said(
-    monkeypatch: pytest.MonkeyPatch, heard: tuple[list[Going], Tools]
-) -> None:
+async def test_without_a_bus_nothing_is_said(monkeypatch: pytest.MonkeyPatch, heard: tuple[list[Going], Tools]) -> None:
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nowhere")
     await asyncio.sleep(0.1)
     assert heard[0] == []

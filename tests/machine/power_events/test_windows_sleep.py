@@ -168,9 +168,7 @@ async def test_the_system_waits_until_it_was_said_that_it_sleeps() -> None:
             assert system.callback(None, SUSPEND, None) == 0
             before_sleep.extend(told)
             system.callback(None, RESUMED, None)
-            system.callback(
-                None, RESUMED_BY_USER, None
-            )  # said after the other, where a person woke it
+            system.callback(None, RESUMED_BY_USER, None)  # said after the other, where a person woke it
 
         await asyncio.to_thread(sleep)
         await until(lambda: told == [Going.SLEEPS, Going.STAYS])

@@ -73,9 +73,7 @@ async def test_keys_have_a_limit(home: Home) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"default": 1}', "[" * 100_000])
-async def test_a_damaged_store_opens_to_nobody_and_is_never_overwritten(
-    home: Home, content: str
-) -> None:
+async def test_a_damaged_store_opens_to_nobody_and_is_never_overwritten(home: Home, content: str) -> None:
     """A copy of the file brings all keys back."""
     file = home.identity / "api-keys"
     old = (await ApiKeys(home).all())[FIRST]

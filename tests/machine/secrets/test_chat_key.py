@@ -75,15 +75,11 @@ async def test_its_file_is_private(home: Home) -> None:
 
 async def test_in_a_keyring_it_is_beside_the_passphrase(home: Home, ring: Ring) -> None:
     made = await ChatKey(home).make()
-    assert [(name.split()[-2:], key) for (_, name), key in ring.kept.items()] == [
-        (["chat", "key"], made)
-    ]
+    assert [(name.split()[-2:], key) for (_, name), key in ring.kept.items()] == [(["chat", "key"], made)]
     assert await ChatKey(home).read() == made
 
 
-async def test_a_new_identity_leaves_it(
-    home: Home, ring: Ring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_new_identity_leaves_it(home: Home, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does it matter where the new one keeps its own passphrase."""
     made = await ChatKey(home).make()
     await reset(home)
@@ -119,9 +115,7 @@ async def test_a_file_that_cannot_be_read_is_named(home: Home) -> None:
     with pytest.raises(Refused) as caught:
         await ChatKey(home).read()
     assert caught.value.reason.code == "history_key_unreadable"
-    assert f"the file with their key, {home.root / 'chat-key'}, cannot be read" in said(
-        caught.value
-    )
+    assert f"the file with their key, {home.root / 'chat-key'}, cannot be read" in said(caught.value)
 
 
 @pytest.mark.parametrize("odd", ["", "no key", "AAAA"])

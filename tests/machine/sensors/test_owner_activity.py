@@ -52,8 +52,7 @@ def test_the_login_manager_of_linux(text: str, seconds: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("(uint64 12345,)\n", 12.345), ("(uint64 -1,)", None), ("", None), ("(uint32 1,)", None)],
+    ("text", "seconds"), [("(uint64 12345,)\n", 12.345), ("(uint64 -1,)", None), ("", None), ("(uint32 1,)", None)]
 )
 def test_gnome(text: str, seconds: float | None) -> None:
     assert linux_activity.mutter_seconds(text) == seconds
@@ -70,9 +69,7 @@ def test_ioreg_of_macos(text: str, seconds: float | None) -> None:
     assert macos_activity.idle_seconds(lambda command: text) == seconds
 
 
-@pytest.mark.parametrize(
-    ("now", "last", "seconds"), [(5000, 2000, 3.0), (500, (1 << 32) - 500, 1.0), (100, 101, 0.0)]
-)
+@pytest.mark.parametrize(("now", "last", "seconds"), [(5000, 2000, 3.0), (500, (1 << 32) - 500, 1.0), (100, 101, 0.0)])
 def test_the_tick_counter_of_windows_begins_anew(now: int, last: int, seconds: float) -> None:
     assert windows_activity.idle_of(now, last) == seconds
 
@@ -87,10 +84,7 @@ class Tools:
         self.printed, self.asked = printed, list[str]()
 
     def __call__(self, command: Sequence[str]) -> str | None:
-        own: dict[tuple[str, ...], str] = {
-            linux_activity.X11: "x11",
-            linux_activity.X11_SCREEN: "screen",
-        }
+        own: dict[tuple[str, ...], str] = {linux_activity.X11: "x11", linux_activity.X11_SCREEN: "screen"}
         own[linux_activity.SAVER] = "saver"
         name = own.get(tuple(command)) or os.path.basename(command[0])
         self.asked.append(name)
@@ -110,24 +104,14 @@ GNOME = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0", "XDG_CURRENT_DESKTOP":
     ("environment", "printed", "seconds", "asked"),
     [
         (GNOME, {"gdbus": "(uint64 4000,)"}, 4.0, ["gdbus"]),
-        (
-            GNOME,
-            {"loginctl": SEAT_ACTIVE},
-            0.0,
-            ["gdbus", "wayland", "saver", "loginctl"],
-        ),  # never X11 on Wayland
+        (GNOME, {"loginctl": SEAT_ACTIVE}, 0.0, ["gdbus", "wayland", "saver", "loginctl"]),  # never X11 on Wayland
         (X11, {"x11": "7000"}, 7.0, ["x11"]),
         (X11, {"loginctl": SEAT_ACTIVE}, 0.0, ["x11", "saver", "loginctl"]),
         (X11, {"saver": "(uint32 90,)"}, 90.0, ["x11", "saver"]),
         (KDE, {"wayland": "70"}, 70.0, ["wayland"]),
         (KDE, {"wayland": "0"}, 0.0, ["wayland"]),  # somebody is there
         (KDE, {"saver": "(uint32 90000,)"}, 90.0, ["wayland", "saver"]),
-        (
-            KDE,
-            {"saver": "(uint32 0,)", "loginctl": SEAT_EMPTY},
-            None,
-            ["wayland", "saver", "loginctl"],
-        ),
+        (KDE, {"saver": "(uint32 0,)", "loginctl": SEAT_EMPTY}, None, ["wayland", "saver", "loginctl"]),
         (KDE, {"saver": "()"}, None, ["wayland", "saver", "loginctl"]),
         ({}, {}, None, ["loginctl"]),
     ],
@@ -142,9 +126,7 @@ def test_the_first_source_that_answers(
 
 @needs_a_bus
 @pytest.mark.skipif(shutil.which("gdbus") is None, reason="needs gdbus")
-def test_the_screen_saver_is_asked_over_the_bus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_screen_saver_is_asked_over_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with private_bus(tmp_path) as address:
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
         assert owner_activity.output_of(linux_activity.SAVER) is None, "nobody is there"
@@ -174,14 +156,10 @@ def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
         ("", "", None),
     ],
 )
-def test_nvidia_s_own_tool(
-    monkeypatch: pytest.MonkeyPatch, busy: str, apps: str, percent: float | None
-) -> None:
+def test_nvidia_s_own_tool(monkeypatch: pytest.MonkeyPatch, busy: str, apps: str, percent: float | None) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: name)
     printed: dict[tuple[str, ...], str] = {owner_activity.BUSY: busy, owner_activity.APPS: apps}
-    assert (
-        owner_activity.percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
-    )
+    assert owner_activity.percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
 
 
 def test_without_nvidia_s_tool_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,9 +176,7 @@ def test_without_nvidia_s_tool_nothing_is_told(monkeypatch: pytest.MonkeyPatch) 
         (SimpleNamespace(percent=48, power_plugged=None), Battery(48.0, True)),
     ],
 )
-def test_the_battery(
-    monkeypatch: pytest.MonkeyPatch, reading: Any, battery: Battery | None
-) -> None:
+def test_the_battery(monkeypatch: pytest.MonkeyPatch, reading: Any, battery: Battery | None) -> None:
     monkeypatch.setattr(psutil, "sensors_battery", lambda: reading, raising=False)
     assert owner_activity.battery() == battery
 
@@ -228,9 +204,7 @@ def test_a_program_that_runs_is_found_and_gone_when_it_ends(tmp_path: Any) -> No
     assert owner_activity.running(asked) == frozenset()
 
 
-def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def says(name: str, value: Any) -> Callable[..., Any]:
@@ -297,9 +271,7 @@ Assertion status system-wide:
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "filled"), [(PMSET.format(1), True), (PMSET.format(0), False), ("", None)]
-)
+@pytest.mark.parametrize(("text", "filled"), [(PMSET.format(1), True), (PMSET.format(0), False), ("", None)])
 def test_a_kept_display_of_macos(text: str, filled: bool | None) -> None:
     assert macos_activity.full_screen(lambda command: text) is filled
     assert macos_activity.full_screen(lambda command: None) is None
@@ -315,8 +287,7 @@ def test_what_network_manager_says(text: str, metered: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "metered"),
-    [("Unrestricted\r\n", False), ("Fixed", True), ("Variable", True), ("Unknown", None)],
+    ("text", "metered"), [("Unrestricted\r\n", False), ("Fixed", True), ("Variable", True), ("Unknown", None)]
 )
 def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> None:
     assert owner_activity.windows_says(text) is metered
@@ -333,9 +304,7 @@ def test_what_windows_says_of_the_network(text: str, metered: bool | None) -> No
         (None, "", None),
     ],
 )
-def test_the_way_out(
-    monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None
-) -> None:
+def test_the_way_out(monkeypatch: pytest.MonkeyPatch, way: LinkKind | None, manager: str, told: str | None) -> None:
     monkeypatch.setattr(owner_activity, "_way_out", lambda: way)
     assert owner_activity.network(lambda command: manager) == told
 
@@ -369,9 +338,7 @@ def test_a_system_that_tells_no_heat(monkeypatch: pytest.MonkeyPatch) -> None:
     assert owner_activity.hottest_celsius() is None
 
 
-def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_tool_that_hangs_fails_or_is_missing_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_activity, "TOOL_SECONDS", 0.2)
     began = time.monotonic()
     assert owner_activity.output_of([sys.executable, "-c", "import time; time.sleep(30)"]) is None

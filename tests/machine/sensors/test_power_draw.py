@@ -50,9 +50,7 @@ def test_a_battery_that_discharges_tells_of_the_whole_computer(tmp_path: Path) -
     assert Power(silent, tmp_path / "none", tmp_path).watts() is None
 
 
-@pytest.mark.parametrize(
-    ("printed", "watts"), [("70.25\n[N/A]\n12.75\n", 83.0), ("[N/A]\n", None), ("", None)]
-)
+@pytest.mark.parametrize(("printed", "watts"), [("70.25\n[N/A]\n12.75\n", 83.0), ("[N/A]\n", None), ("", None)])
 def test_cards_are_added_where_their_tool_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, watts: float | None
 ) -> None:
@@ -60,9 +58,7 @@ def test_cards_are_added_where_their_tool_is(
     assert Power(lambda _: printed, tmp_path, tmp_path).watts() == watts
 
 
-def test_the_cards_tool_is_not_started_at_every_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cards_tool_is_not_started_at_every_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/nvidia-smi")
     now, told = [0.0], ["70\n", "80\n"]
     power = Power(lambda _: told.pop(0), tmp_path, tmp_path, lambda: now[0])

@@ -123,9 +123,7 @@ def test_it_asks_to_be_told_and_reckons_from_there(
 
 
 @pytest.mark.parametrize("desktop", [all_there(2)], indirect=True)
-def test_a_desktop_that_ends_or_complains_is_asked_anew(
-    desktop: Desktop, watch: Watch, clock: list[float]
-) -> None:
+def test_a_desktop_that_ends_or_complains_is_asked_anew(desktop: Desktop, watch: Watch, clock: list[float]) -> None:
     for complains in (True, False):
         assert watch.idle_seconds(desktop.environment) == 0.0
         desktop.say(IDLED)
@@ -151,9 +149,7 @@ def test_a_desktop_that_ends_or_complains_is_asked_anew(
     ],
     indirect=True,
 )
-def test_one_that_has_nothing_for_it_or_talks_nonsense_tells_nothing(
-    desktop: Desktop, watch: Watch
-) -> None:
+def test_one_that_has_nothing_for_it_or_talks_nonsense_tells_nothing(desktop: Desktop, watch: Watch) -> None:
     assert watch.idle_seconds(desktop.environment) is None
 
 
@@ -166,8 +162,7 @@ def test_one_that_is_silent_is_not_waited_for_long(
 
 
 @pytest.mark.parametrize(
-    "environment",
-    [{}, {"WAYLAND_DISPLAY": "wayland-0"}, {"WAYLAND_DISPLAY": "/nowhere/wayland-0"}],
+    "environment", [{}, {"WAYLAND_DISPLAY": "wayland-0"}, {"WAYLAND_DISPLAY": "/nowhere/wayland-0"}]
 )
 def test_without_a_desktop_nothing_is_told(watch: Watch, environment: dict[str, str]) -> None:
     assert watch.idle_seconds(environment) is None

@@ -34,10 +34,7 @@ class Known:
         for machine in (DEN, ATTIC):
             self.members[machine] = Member(machine, b"", "x", frozenset({Role.LENDER}))
         self.places = KnownPlaces(
-            lambda: self.members,
-            lambda m: self.met.get(m, ()),
-            self.dialled.append,
-            lambda: self.now,
+            lambda: self.members, lambda m: self.met.get(m, ()), self.dialled.append, lambda: self.now
         )
 
 

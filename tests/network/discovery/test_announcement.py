@@ -31,9 +31,7 @@ def txt(fields: dict[str, str]) -> bytes:
 
 def test_names_say_whose_they_are_and_nothing_else() -> None:
     assert id_of(instance_of(ID)) == id_of(server_of(ID).upper()) == ID
-    assert set(instance_of(ID) + server_of(ID)) <= set(
-        string.ascii_lowercase + string.digits + "._-"
-    )
+    assert set(instance_of(ID) + server_of(ID)) <= set(string.ascii_lowercase + string.digits + "._-")
 
 
 @pytest.mark.parametrize(
@@ -101,16 +99,7 @@ def test_any_bytes_are_read_without_an_error(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "address",
-    [
-        "10.9.8.7",
-        "172.16.0.1",
-        "192.168.77.1",
-        "169.254.3.4",
-        "fd12::1",
-        "fe80::1%eth0",
-        "fe80::1%2",
-    ],
+    "address", ["10.9.8.7", "172.16.0.1", "192.168.77.1", "169.254.3.4", "fd12::1", "fe80::1%eth0", "fe80::1%2"]
 )
 def test_addresses_of_local_networks_are_dialled(address: str) -> None:
     assert believable((address,), HOME) == (address,)

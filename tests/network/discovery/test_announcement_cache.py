@@ -14,11 +14,7 @@ from zeroconf.asyncio import AsyncServiceInfo
 
 from app.core.household.household import MOST_STRANGERS, Gone, Seen
 from app.network.discovery.announcement import SERVICE, Said, instance_of, properties, server_of
-from app.network.discovery.announcement_cache import (
-    FORGOTTEN_SECONDS,
-    OWN_ADDRESSES_SECONDS,
-    Hearing,
-)
+from app.network.discovery.announcement_cache import FORGOTTEN_SECONDS, OWN_ADDRESSES_SECONDS, Hearing
 
 ME, ATTIC, KITCHEN = "d" * 16, "a" * 16, "c" * 16
 HERE, THERE = "192.168.1.20", "192.168.1.21"
@@ -34,9 +30,7 @@ class Air:
     news: int = 0
 
     def __post_init__(self) -> None:
-        self.hearing = Hearing(
-            ME, 4242, lambda id16: id16 in self.members, lambda: self.now, self._called
-        )
+        self.hearing = Hearing(ME, 4242, lambda id16: id16 in self.members, lambda: self.now, self._called)
         self.hearing.use((HERE,))
 
     def _called(self) -> None:
@@ -66,12 +60,7 @@ def announced(
         SERVICE, instance_of(id16), port=port, properties=properties(said or Said(1)),
         server=server_of(id16), parsed_addresses=list(addresses),
     )  # fmt: skip
-    return [
-        info.dns_pointer(ttl),
-        info.dns_service(ttl),
-        info.dns_text(ttl),
-        *info.dns_addresses(ttl),
-    ]
+    return [info.dns_pointer(ttl), info.dns_service(ttl), info.dns_text(ttl), *info.dns_addresses(ttl)]
 
 
 def test_an_announcement_is_told_once(air: Air) -> None:

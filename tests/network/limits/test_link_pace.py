@@ -94,9 +94,7 @@ async def test_who_sends_little_waits_for_a_slice_of_who_sends_much(pace: LinkPa
     assert min(waited) < 3 * SLICE_S
 
 
-async def test_it_tells_that_something_is_held_back_and_for_how_long(
-    clock: Clock, pace: LinkPace
-) -> None:
+async def test_it_tells_that_something_is_held_back_and_for_how_long(clock: Clock, pace: LinkPace) -> None:
     assert pace.held_s() == 0
     waits_s = pace.arrive(2 * RATE)
     clock.now_s += waits_s

@@ -67,10 +67,7 @@ def about_nobody(den: Node, n: int) -> Message:
     assert log is not None
     lines = [
         replace(
-            signed(
-                den.network._identity,
-                Rename(log.household, MachineId(f"{1000 * n + k:064x}"), 1, "x"),
-            ),
+            signed(den.network._identity, Rename(log.household, MachineId(f"{1000 * n + k:064x}"), 1, "x")),
             signature=bytes(64),
         )
         for k in range(100)
@@ -79,9 +76,7 @@ def about_nobody(den: Node, n: int) -> Message:
 
 
 def a_status(n: int) -> Message:
-    return messages.Status(
-        name="attic", device="CPU", total_bytes=n, lendable_bytes=0, used_bytes=0, state="ready"
-    )
+    return messages.Status(name="attic", device="CPU", total_bytes=n, lendable_bytes=0, used_bytes=0, state="ready")
 
 
 @pytest.mark.parametrize("kind", ["forged", "about nobody", "ping", "status", "known"])
@@ -113,16 +108,11 @@ async def test_who_floods_is_cut_off_and_the_others_stay(
     assert den.unlinked[-1].ended.code == "peer_floods"
     assert loft.network.id in den.network.links
     told = sum(isinstance(one, messages.Status) for one in den.heard)
-    assert (
-        told < 2 * Kind.STATUS.burst
-    )  # each is told to the window: fewer are a flood than of other words
+    assert told < 2 * Kind.STATUS.burst  # each is told to the window: fewer are a flood than of other words
     assert caplog.text.count("floods this machine") == 1  # what was left of it is not looked at
     attic.network.calls.hint(den.network.id)
     await until(
-        lambda: (
-            (why := attic.network.calls.failed.get(den.network.id)) is not None
-            and why.code == "peer_floods"
-        )
+        lambda: (why := attic.network.calls.failed.get(den.network.id)) is not None and why.code == "peer_floods"
     )
     assert attic.network.id not in den.network.links
 

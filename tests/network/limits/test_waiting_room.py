@@ -165,9 +165,7 @@ async def test_who_leaves_at_once_is_waited_for_no_longer() -> None:
         await first_message(ours, 1.0, 1.0)
 
 
-async def test_an_entrance_ends_whoever_must_go_and_leaves_no_socket_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_entrance_ends_whoever_must_go_and_leaves_no_socket_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_room, "FIRST_BYTE_SECONDS", 0.2)
     welcomed: list[str] = []
 

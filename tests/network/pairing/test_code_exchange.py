@@ -107,9 +107,7 @@ async def test_a_swapped_certificate_in_the_hello_fails(three: list[Identity]) -
         (PairSigned, "sealed"),
     ],
 )
-async def test_every_changed_field_fails(
-    three: list[Identity], kind: type[PairMessage], field: str
-) -> None:
+async def test_every_changed_field_fails(three: list[Identity], kind: type[PairMessage], field: str) -> None:
     new, member, _ = three
 
     def change(message: PairMessage) -> PairMessage:
@@ -150,9 +148,7 @@ async def test_a_replay_fails(three: list[Identity]) -> None:
 
 
 @pytest.mark.parametrize("numbers", [b"", b"A", b"A" + bytes(32), b"B" + bytes(32), b"\xff" * 99])
-async def test_numbers_that_are_none_count_as_a_guess(
-    three: list[Identity], numbers: bytes
-) -> None:
+async def test_numbers_that_are_none_count_as_a_guess(three: list[Identity], numbers: bytes) -> None:
     new, member, _ = three
     hello = msgspec.structs.replace(newcomer(new, member).hello(), spake=numbers)
     with pytest.raises(WrongProof):

@@ -18,13 +18,7 @@ from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.network.identity import Identity
 from app.network.membership_log.log_store import found, signed
-from app.network.pairing.code_exchange import (
-    Newcomer,
-    PairAnswer,
-    PairConfirm,
-    PairHello,
-    PairProof,
-)
+from app.network.pairing.code_exchange import Newcomer, PairAnswer, PairConfirm, PairHello, PairProof
 from app.network.pairing.pairing_window import (
     CALLERS,
     CALLERS_OF_ONE_NETWORK,
@@ -105,10 +99,7 @@ async def test_pairing_ends_with_the_first_link(door: Door) -> None:
     result = await door.join(f" {door.window.code[:3]}-{door.window.code[3:]} ")
     assert result.peer == door.member.id
     assert result.peer_address == Address("127.0.0.1", 4242)
-    assert [operation.body.machine for operation in result.operations] == [
-        door.member.id,
-        door.new.id,
-    ]
+    assert [operation.body.machine for operation in result.operations] == [door.member.id, door.new.id]
     assert door.admitted == [door.new.id]
     assert not door.kept
     await door.window.linked(MachineId("f" * 64))  # somebody else's link is not it

@@ -21,10 +21,7 @@ KILOBYTES = 32 << 10  # less than a socket takes before it is read
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has only one address of its loopback")
 def test_a_connection_has_the_address_of_its_interface() -> None:
     name = "lo" if sys.platform == "linux" else "Loopback"
-    with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        made_socket(*TCP, Through(name, ("127.0.0.2",))) as made,
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as server, made_socket(*TCP, Through(name, ("127.0.0.2",))) as made:
         made.connect(server.getsockname())
         accepted, peer = server.accept()
         accepted.close()

@@ -117,9 +117,7 @@ async def test_too_long_a_frame_ends_the_connection_before_it_comes(ends: Ends) 
     assert len(heard) == 2  # those who had the connection know
 
 
-async def test_nobody_reads_so_nothing_piles_up(
-    ends: Ends, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_reads_so_nothing_piles_up(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.5)
     one, other, _ = ends
     frame = bytes(1 << 20)
@@ -183,9 +181,7 @@ async def limited() -> AsyncIterator[tuple[FrameStream, FrameStream]]:
         await stream.close()
 
 
-async def test_under_a_limit_frames_take_what_they_must_each_way(
-    limited: tuple[FrameStream, FrameStream],
-) -> None:
+async def test_under_a_limit_frames_take_what_they_must_each_way(limited: tuple[FrameStream, FrameStream]) -> None:
     one, other = limited
     frames = [os.urandom(size) for size in (100_000, 5, 200_000, 0, 100_000)]
     must_s = sum(map(len, frames)) / (MBIT * 125_000)
@@ -199,9 +195,7 @@ async def test_under_a_limit_frames_take_what_they_must_each_way(
         assert 0.4 * must_s < took_s < must_s + 20, (must_s, took_s)
 
 
-async def test_a_frame_whose_sender_is_stopped_within_it_comes_whole(
-    limited: tuple[FrameStream, FrameStream],
-) -> None:
+async def test_a_frame_whose_sender_is_stopped_within_it_comes_whole(limited: tuple[FrameStream, FrameStream]) -> None:
     one, other = limited
     frame = os.urandom(300_000)
     async with asyncio.TaskGroup() as tasks:
@@ -234,9 +228,7 @@ async def test_a_limited_connection_that_ends_while_it_is_held_leaves_nothing(
     assert one._held.cancelled()
 
 
-async def test_a_peer_that_takes_something_is_slow_and_not_lost(
-    ends: Ends, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_peer_that_takes_something_is_slow_and_not_lost(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.6)  # a read of 256 KiB is a fifth of that
     one, other, _ = ends
     other._pace.limit(16)

@@ -103,9 +103,7 @@ async def test_a_removed_machine_stays_out_also_after_another_is_paired(nodes: N
         await client.close()
 
 
-async def test_who_passes_the_handshake_and_is_no_member_now_gets_no_connection(
-    nodes: Nodes, tmp_path: Path
-) -> None:
+async def test_who_passes_the_handshake_and_is_no_member_now_gets_no_connection(nodes: Nodes, tmp_path: Path) -> None:
     """The pins of a context may be older than the log; and a member may have issued a certificate."""
     den, attic = await nodes.paired("den", "attic")
     network, member = den.network, den.network.members[den.network.id]
@@ -136,9 +134,7 @@ async def test_a_removed_machine_that_does_not_leave_is_cut_off(nodes: Nodes) ->
     await client.close()
 
 
-async def test_who_refuses_layers_names_no_machine_but_itself(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_refuses_layers_names_no_machine_but_itself(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     den, attic = await nodes.paired("den", "attic")
 
     async def refuse(*_: object) -> bytes:
@@ -188,9 +184,7 @@ def guest_client(of: Node, at_: Node) -> GuestClient:
     return GuestClient(host, link.address, link.guest_session, link.finished)
 
 
-async def test_a_guest_s_requests_share_a_connection_that_ends_with_its_membership(
-    nodes: Nodes,
-) -> None:
+async def test_a_guest_s_requests_share_a_connection_that_ends_with_its_membership(nodes: Nodes) -> None:
     den, attic = await nodes.open("den"), await nodes.open("attic")
     await pair(den, attic, (Role.GUEST,))
     await until(lambda: attic.network.id in den.network.links)
@@ -264,9 +258,7 @@ HELLO_BEGUN = b"\x16\x03\x01\x02"
 
 @pytest.mark.parametrize("said", [b"", HELLO_BEGUN], ids=["silent", "half a handshake"])
 @pytest.mark.parametrize("n_hosts", [1, 8])
-async def test_strangers_that_wait_keep_no_member_out(
-    nodes: Nodes, said: bytes, n_hosts: int
-) -> None:
+async def test_strangers_that_wait_keep_no_member_out(nodes: Nodes, said: bytes, n_hosts: int) -> None:
     """64 places from 8 addresses, or from the member's own, taken again soon after they are lost."""
     den, attic = await nodes.paired("den", "attic")
     hosts = [f"127.0.0.{2 + n}" if n_hosts > 1 else "127.0.0.1" for n in range(n_hosts)]
@@ -297,9 +289,7 @@ async def test_strangers_that_wait_keep_no_member_out(
             besieger.cancel()
 
 
-async def test_idle_and_half_requests_of_members_are_closed(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_idle_and_half_requests_of_members_are_closed(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """S4, short: silent after the handshake, half a header, a missing body, one byte a second."""
     monkeypatch.setattr(listener, "IDLE_SECONDS", 0.5)
     monkeypatch.setattr(listener, "SWEEP_SECONDS", 0.1)
@@ -379,9 +369,7 @@ async def test_a_data_channel_begins_in_one_way_only(nodes: Nodes, said: str | b
     await client.close()
 
 
-async def test_a_data_channel_that_never_begins_is_ended(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_data_channel_that_never_begins_is_ended(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "LEAVE_SECONDS", 0.1)
     den, attic = await nodes.paired("den", "attic")
     client = client_of(den, attic)
@@ -419,9 +407,7 @@ async def test_another_machine_than_the_one_meant_is_refused(nodes: Nodes, tmp_p
         await client.open_control()
     assert refused.value.reason.code == "peer_is_another"
     await client.close()
-    wrong_id = PeerClient(
-        dataclasses.replace(meant, id=other.id), at(den), attic.network.dialling_context(meant)
-    )
+    wrong_id = PeerClient(dataclasses.replace(meant, id=other.id), at(den), attic.network.dialling_context(meant))
     with pytest.raises(AppError):  # the fingerprint is checked besides the pins
         await wrong_id.open_control()
     await wrong_id.close()

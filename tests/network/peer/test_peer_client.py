@@ -9,13 +9,7 @@ import os
 import pytest
 
 from app.core.ids import PipelineId
-from app.network.peer.peer_client import (
-    CONNECTIONS,
-    OPEN_SECONDS,
-    PinnedConnector,
-    _WebSocket,
-    is_held_back,
-)
+from app.network.peer.peer_client import CONNECTIONS, OPEN_SECONDS, PinnedConnector, _WebSocket, is_held_back
 from app.network.sockets import Address
 from tests.network.nodes import Nodes
 
@@ -34,16 +28,12 @@ from tests.network.nodes import Nodes
         (errno.EHOSTUNREACH, "192.168.1.20", "linux", False),  # there it is off
     ],
 )
-def test_macos_may_keep_us_from_our_own_network(
-    number: int, host: str, platform: str, held_back: bool
-) -> None:
+def test_macos_may_keep_us_from_our_own_network(number: int, host: str, platform: str, held_back: bool) -> None:
     cause = OSError(number, os.strerror(number))
     assert is_held_back(cause, Address(host, 4242), platform) is held_back
 
 
-async def test_as_many_data_connections_as_ever_are_opened_one_after_the_other(
-    nodes: Nodes,
-) -> None:
+async def test_as_many_data_connections_as_ever_are_opened_one_after_the_other(nodes: Nodes) -> None:
     """Each recovery opens some; what has ended counts no more, whoever still knows of it."""
     den, attic = await nodes.paired("den", "attic")
     link, kept = attic.network.link(den.network.id), []

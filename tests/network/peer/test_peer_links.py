@@ -115,9 +115,7 @@ async def test_our_answer_tells_how_far_the_work_is(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("apart", [-1, 0, 1])
-async def test_neighbouring_protocols_link(
-    nodes: Nodes, apart: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_neighbouring_protocols_link(nodes: Nodes, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.network.messages.OLDEST_PROTOCOL", PROTOCOL - 1)
     den, attic = await gone(nodes)
     async with Puppet(den, attic) as puppet:
@@ -308,9 +306,7 @@ async def test_what_hangs_on_an_address_that_is_gone_is_cut_and_dialled_anew(
     await asyncio.sleep(0)
     assert old.ended is None
     monkeypatch.setattr(PeerLink, "own_host", "192.168.1.9")
-    den.network.calls.leave_behind(
-        frozenset({"192.168.1.7"})
-    )  # also where the lost one was never seen
+    den.network.calls.leave_behind(frozenset({"192.168.1.7"}))  # also where the lost one was never seen
     await until(lambda: old.ended is not None and old.ended.code == "link_lost")
     await until(lambda: den.network.links.get(other) not in (None, old))
 
@@ -391,15 +387,11 @@ async def test_the_dialling_side_checks_the_answer_too(nodes: Nodes) -> None:
     assert await said(msgspec.structs.replace(theirs, id="d" * 64)) == "peer_speaks_oddly"
     for instance, code in ((mine.instance, "peer_is_this"), ("d" * 32, "identity_copied")):
         with pytest.raises(Refused) as refused:
-            check_greeting(
-                msgspec.structs.replace(theirs, id=mine.id, instance=instance), mine, member
-            )
+            check_greeting(msgspec.structs.replace(theirs, id=mine.id, instance=instance), mine, member)
         assert refused.value.reason.code == code
 
 
-async def test_who_calls_itself_as_another_is_called_as_the_household_calls_it(
-    nodes: Nodes,
-) -> None:
+async def test_who_calls_itself_as_another_is_called_as_the_household_calls_it(nodes: Nodes) -> None:
     den, attic, _ = await nodes.paired("den", "attic", "kitchen")
     for name, shown in (("Kitchen", "attic"), ("ＤＥＮ", "attic"), ("loft", "loft")):
         attic.name = name
@@ -426,9 +418,7 @@ async def test_another_machine_at_that_address_on_the_chosen_interface_is_gone_a
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two networks may both have a 192.168.1.20."""
-    monkeypatch.setattr(
-        "app.network.peer.peer_links.SIMULTANEOUS_SECONDS", 0.0
-    )  # whichever id is the smaller
+    monkeypatch.setattr("app.network.peer.peer_links.SIMULTANEOUS_SECONDS", 0.0)  # whichever id is the smaller
     den, attic = await nodes.paired("den", "attic")
     calls, member = den.network.calls, den.network.members[attic.network.id]
     calls.through[attic.network.id] = Through("eth0", ("192.0.2.1",))

@@ -52,9 +52,7 @@ def two(near_port: int, clock: list[float], hears: bool | None = None) -> tuple[
         await near.heard(message)
 
     near = CallBack(to_far, lambda: Address("127.0.0.1", 1), lambda: clock[0])
-    far = CallBack(
-        to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0], lambda: hears
-    )
+    far = CallBack(to_near, lambda: Address("127.0.0.1", near_port), lambda: clock[0], lambda: hears)
     return near, far
 
 

@@ -28,12 +28,7 @@ def way(host: str, megabits: float, round_trip_ms: float) -> Way:
     return Way(Address(host, 1), "10.0.0.9", found)
 
 
-CABLE, WIFI, SLIGHTLY, SLOW = (
-    way("c", 940, 0.3),
-    way("w", 200, 3.0),
-    way("s", 1000, 0.25),
-    way("x", 8, 40),
-)
+CABLE, WIFI, SLIGHTLY, SLOW = (way("c", 940, 0.3), way("w", 200, 3.0), way("s", 1000, 0.25), way("x", 8, 40))
 
 
 @pytest.mark.parametrize(
@@ -47,9 +42,7 @@ CABLE, WIFI, SLIGHTLY, SLOW = (
         ([SLOW], "gone", SLOW),
     ],
 )
-def test_a_way_is_left_only_for_a_much_better_one(
-    ways: list[Way], present: str, expected: Way
-) -> None:
+def test_a_way_is_left_only_for_a_much_better_one(ways: list[Way], present: str, expected: Way) -> None:
     assert chosen(ways, Address(present, 1)) is expected
 
 
@@ -110,9 +103,7 @@ async def test_what_was_opened_over_left_paths_ends_when_nobody_uses_it(
     assert den.network.links[far] is link
 
 
-async def test_requests_under_way_keep_a_left_path(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_under_way_keep_a_left_path(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_link, "LEFT_SECONDS", 0.01)
     den, attic = await nodes.paired("den", "attic")
     far, link = attic.network.id, den.network.link(attic.network.id)

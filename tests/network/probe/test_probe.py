@@ -17,17 +17,7 @@ from app.network.peer import channel as channels
 from app.network.peer import peer_client
 from app.network.peer.channel import FrameChannel, MemoryChannel
 from app.network.probe import measured_paths, probe, throughput_test
-from app.network.probe.probe import (
-    BUSY,
-    DONE,
-    ECHO,
-    GIVE,
-    Measured,
-    Probes,
-    end_said,
-    round_trips_of,
-    said_of,
-)
+from app.network.probe.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, end_said, round_trips_of, said_of
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, at, measured, pair, until
 
@@ -45,10 +35,7 @@ def test_the_figures_of_round_trips() -> None:
 @pytest.mark.parametrize(
     ("told", "end"),
     [
-        (
-            said_of(End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
-            End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000),
-        ),
+        (said_of(End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)), End(LinkKind.WIFI, "Wi-Fi 2", 866_000_000)),
         (said_of(End()), End()),
         (b"wifi", End(LinkKind.WIFI)),  # of a version that says no more
         (b"carrier pigeon", End()),
@@ -100,9 +87,7 @@ async def test_a_machine_at_work_is_left_alone(nodes: Nodes) -> None:
 
 @pytest.mark.parametrize("end", [0, 1])
 @pytest.mark.parametrize("after_s", [0.02, 0.4, 1.1])  # among the echoes, the way out, the way back
-async def test_a_measurement_ends_at_once_when_work_begins(
-    nodes: Nodes, end: int, after_s: float
-) -> None:
+async def test_a_measurement_ends_at_once_when_work_begins(nodes: Nodes, end: int, after_s: float) -> None:
     both = await nodes.paired("den", "attic")
     den, attic = both
     with relay(attic.network.port, Faults(rate_bits_per_s=100e6, delay_s=0.002)) as link:
@@ -146,9 +131,7 @@ async def test_one_measurement_at_a_time(nodes: Nodes) -> None:
 # peers that cheat, ask too much, or say nothing
 
 
-async def test_a_member_gets_only_so_many_bytes_a_minute(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_member_gets_only_so_many_bytes_a_minute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "MOST_BYTES_A_MINUTE", 2 * throughput_test.MOST_BYTES)
     den, attic = await nodes.paired("den", "attic")
     now = [1000.0]
@@ -161,9 +144,7 @@ async def test_a_member_gets_only_so_many_bytes_a_minute(
     await measured(den, attic)
 
 
-async def test_a_peer_that_opens_and_says_nothing(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_peer_that_opens_and_says_nothing(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "SILENT_SECONDS", 0.2)
     den, attic = await nodes.paired("den", "attic")
 
@@ -241,9 +222,7 @@ async def test_tokens_cannot_be_sent_before_the_bytes() -> None:
     async def lies() -> None:
         await script.echoes()
         while True:
-            await script.theirs.send(
-                throughput_test.TOKEN + secrets.token_bytes(throughput_test.TOKEN_BYTES)
-            )
+            await script.theirs.send(throughput_test.TOKEN + secrets.token_bytes(throughput_test.TOKEN_BYTES))
 
     error = await both(script, lies())
     assert error.reason.code == "peer_speaks_oddly"
@@ -297,9 +276,7 @@ async def test_a_peer_that_never_stops_giving_is_left() -> None:
             answer, _ = throughput_test.answer_to(message)
             await script.theirs.send(answer)
             message = await script.theirs.receive()
-        chunk = throughput_test.CHUNK + bytes(
-            throughput_test.TOKEN_BYTES + throughput_test.MOST_CHUNK_BYTES
-        )
+        chunk = throughput_test.CHUNK + bytes(throughput_test.TOKEN_BYTES + throughput_test.MOST_CHUNK_BYTES)
         with contextlib.suppress(Unreachable):
             while True:
                 await script.theirs.send(chunk)

@@ -142,9 +142,7 @@ async def test_several_questions_at_once_are_all_counted(den: TestNode, client: 
     async with asyncio.TaskGroup() as group:
         looking = group.create_task(look(), name="look")
         async with asyncio.TaskGroup() as asking:
-            tasks = [
-                asking.create_task(client.work("POST", "/ask", order), name="ask") for _ in range(3)
-            ]
+            tasks = [asking.create_task(client.work("POST", "/ask", order), name="ask") for _ in range(3)]
         looking.cancel()
     assert most == 3  # also those that wait for the model
     assert most_running > 0

@@ -47,11 +47,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
         (b'{"items": [1, 2, 3]}', "items must be at most 2 entries long", "items"),
         (b'{"items": [1, "x"]}', "items[1] must be a whole number, not a text", "items[1]"),
         (b'{"shape": "three"}', "shape cannot be 'three'", "shape"),
-        (
-            b'{"name": "a b"}',
-            "name has characters that it must not have, or begins with one, or is too long",
-            "name",
-        ),
+        (b'{"name": "a b"}', "name has characters that it must not have, or begins with one, or is too long", "name"),
         (b"[]", "the body must be an object, not a list", ""),
         (b'{"idle_s": nan}', "it is not whole and valid JSON (byte 15)", ""),
         (b'{"idle_s": 1e999}', "idle_s is too large a number", "idle_s"),

@@ -55,9 +55,7 @@ async def base() -> AsyncIterator[str]:
     app.add_routes([web.post("/echo", _echo), web.get("/short", _short)])
     app.add_routes([web.get("/busy", _busy), web.get("/bug", _bug), web.post("/unload", _done)])
     app.add_routes([web.get("/long", _long)])
-    runner = web.AppRunner(
-        app, handler_cancellation=True, shutdown_timeout=1, lingering_time=LINGER_SECONDS
-    )
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1, lingering_time=LINGER_SECONDS)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port[0] = runner.addresses[0][1]
@@ -86,10 +84,7 @@ BODY = {"address": "10.0.0.2:1", "code": "123456"}
     ],
 )
 async def test_who_may_pass(base: str, headers: dict[str, str], status: int) -> None:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{base}/echo", json=BODY, headers=headers) as answer,
-    ):
+    async with aiohttp.ClientSession() as session, session.post(f"{base}/echo", json=BODY, headers=headers) as answer:
         assert answer.status == status
         assert "Access-Control-Allow-Origin" not in answer.headers
         if status != 200:
@@ -135,16 +130,10 @@ async def test_a_body_of_another_shape_is_one_sentence(base: str, body: bytes) -
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "kind"),
-    [("short", 409, "DoesNotFit"), ("busy", 429, "Busy"), ("bug", 500, "AppError")],
+    ("path", "status", "kind"), [("short", 409, "DoesNotFit"), ("busy", 429, "Busy"), ("bug", 500, "AppError")]
 )
-async def test_errors_are_sentences_with_a_status(
-    base: str, path: str, status: int, kind: str
-) -> None:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"{base}/{path}", headers=GOOD) as answer,
-    ):
+async def test_errors_are_sentences_with_a_status(base: str, path: str, status: int, kind: str) -> None:
+    async with aiohttp.ClientSession() as session, session.get(f"{base}/{path}", headers=GOOD) as answer:
         error = (await answer.json())["error"]
         assert (answer.status, error["kind"]) == (status, kind)
         assert "Traceback" not in error["message"]
@@ -176,9 +165,7 @@ def test_who_is_told_to_come_again_is_told_when() -> None:
     assert retry_s(Busy("stage_busy")) == 2
 
 
-async def test_who_sends_no_body_is_told_so_and_parted_at_once(
-    base: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_sends_no_body_is_told_so_and_parted_at_once(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_body, "STALL_SECONDS", 0.1)
     host = base.removeprefix("http://")
     reader, writer = await asyncio.open_connection(*host.split(":"))

@@ -26,10 +26,7 @@ async def test_progress_comes_first_and_the_result_last() -> None:
         return {"n": 7}
 
     async with aclosing(with_progress(work)) as lines:
-        assert [line async for line in lines] == [
-            {"progress": {"done": 1, "total": 1}},
-            {"done": {"n": 7}},
-        ]
+        assert [line async for line in lines] == [{"progress": {"done": 1, "total": 1}}, {"done": {"n": 7}}]
 
 
 async def test_closing_it_cancels_the_work_and_waits() -> None:
@@ -95,9 +92,7 @@ async def flood() -> AsyncIterator[tuple[Flood, int]]:
     await runner.cleanup()
 
 
-async def test_an_asker_that_reads_no_more_is_let_go(
-    flood: tuple[Flood, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_asker_that_reads_no_more_is_let_go(flood: tuple[Flood, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ndjson, "UNREAD_SECONDS", 0.3)
     made, port = flood
     with socket.create_connection(("127.0.0.1", port)) as asker:

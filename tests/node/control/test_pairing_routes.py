@@ -27,9 +27,7 @@ MACHINES = {DEN: Machine(DEN, "den-pc"), ATTIC: Machine(ATTIC, "attic-pc")}
         ("loft", "address_wrong", None),
     ],
 )
-async def test_a_machine_of_the_household_is_not_paired_again(
-    typed: str, code: str, name: str | None
-) -> None:
+async def test_a_machine_of_the_household_is_not_paired_again(typed: str, code: str, name: str | None) -> None:
     network: Any = cast("Network", SimpleNamespace(id=DEN))
     with pytest.raises(AppError) as refused:
         await pairing_routes.join(network, typed, "123456", [], MACHINES)

@@ -56,9 +56,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-async def test_a_family_that_the_engine_does_not_know_is_told_before_it_is_on_the_shelf(
-    place: Place,
-) -> None:
+async def test_a_family_that_the_engine_does_not_know_is_told_before_it_is_on_the_shelf(place: Place) -> None:
     with pytest.raises(BadInput, match="engine_knows_not") as refused:
         await place.add(architecture="martian")
     assert refused.value.reason.facts == {"architecture": "martian"}
@@ -118,9 +116,7 @@ async def test_what_a_removal_frees_is_told(place: Place) -> None:
     assert place.shelf.import_file(place.folder / "m.gguf").path == entry.path  # it stayed
 
 
-async def test_a_cancelled_import_hashes_no_more(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cancelled_import_hashes_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tiny.llama(place.folder / "m.gguf", layers=1)
     hashing = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -135,9 +131,7 @@ async def test_a_cancelled_import_hashes_no_more(
 
     monkeypatch.setattr(Shelf, "import_file", slow)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(
-            place.models.add(asked.Import(path=str(path)), lambda _: None), name="import"
-        )
+        task = group.create_task(place.models.add(asked.Import(path=str(path)), lambda _: None), name="import")
         await hashing.wait()
         task.cancel()
         await asyncio.wait({task})

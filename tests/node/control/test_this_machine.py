@@ -77,9 +77,7 @@ async def test_what_the_machine_has(client: NodeClient, den: TestNode) -> None:
     assert all(set(game) == {"name", "program"} for game in told["games"])
 
 
-async def test_a_card_is_told_with_why_it_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_card_is_told_with_why_it_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def answer() -> list[Engine]:
         return [Engine("llamacpp", "0.3", devices=[Device("CPU", kind="cpu")])]
 

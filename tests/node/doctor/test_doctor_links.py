@@ -75,9 +75,7 @@ async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
     assert len(await link_checks(book, many, busy=False)) == TESTED
 
 
-async def test_an_answer_goes_first_and_what_was_not_measured_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_answer_goes_first_and_what_was_not_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     book = Book(FAST)
     [found] = await link_checks(book, [(ATTIC, "attic-pc")], busy=True)
     assert not found.tested

@@ -30,9 +30,7 @@ async def test_a_download_ends_on_the_shelf(place: Place) -> None:
     assert place.shelf.changes == 1
 
 
-async def test_a_download_keeps_to_the_limit_of_the_network(
-    place: Place, server: HubServer
-) -> None:
+async def test_a_download_keeps_to_the_limit_of_the_network(place: Place, server: HubServer) -> None:
     """All of it is counted, and nothing more is read until that may be."""
     came, may_go_on = list[int](), asyncio.Event()
 
@@ -246,9 +244,7 @@ async def test_a_file_that_cannot_be_deleted_is_told_with_the_cause(
     assert (await place.downloads.remove(key))["freed_bytes"] == 0  # only the line: it has no part
 
 
-async def test_a_part_that_cannot_be_deleted_stays_on_the_list(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_part_that_cannot_be_deleted_stays_on_the_list(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.server.faults.hold = asyncio.Event()
     place.server.faults.bytes_at_once = 1 << 20
     key = (await place.start())["id"]
@@ -299,9 +295,7 @@ async def test_another_file_than_the_catalogues_can_still_be_had_by_searching(
         assert (done["state"], done["hash_from"]) == ("done", "server")
 
 
-async def test_what_does_not_fit_is_refused_before_it_begins(
-    server: HubServer, tmp_path: Path
-) -> None:
+async def test_what_does_not_fit_is_refused_before_it_begins(server: HubServer, tmp_path: Path) -> None:
     known = catalogue_of(server, None, len(server.data))
     async with running(Place(server, tmp_path, known)) as place:
         place.disk.free = LEFT_FREE_BYTES + len(server.data) - 1
@@ -323,18 +317,14 @@ async def test_what_does_not_fit_is_refused_before_it_begins(
         ("a/b?c", FILE, "hub_name_odd"),
     ],
 )
-async def test_names_from_outside_never_become_paths(
-    place: Place, repository: str, file: str, code: str
-) -> None:
+async def test_names_from_outside_never_become_paths(place: Place, repository: str, file: str, code: str) -> None:
     with pytest.raises(BadInput) as caught:
         await place.start(repository=repository, file=file)
     assert caught.value.reason.code == code
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"id": "zz"}', b'{"id": "\xff"}'])
-async def test_a_broken_record_hides_no_other(
-    server: HubServer, tmp_path: Path, content: bytes
-) -> None:
+async def test_a_broken_record_hides_no_other(server: HubServer, tmp_path: Path, content: bytes) -> None:
     async with running(Place(server, tmp_path)) as before:
         key = (await before.start())["id"]
         await before.ended(key)

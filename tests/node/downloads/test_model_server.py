@@ -28,9 +28,7 @@ DATA = bytes(range(256)) * 8
 class Asking:
     """attic, which asks den: status, headers and body of each answer."""
 
-    def __init__(
-        self, client: GuestClient, asked: list[str], told: asyncio.Queue[Json | None]
-    ) -> None:
+    def __init__(self, client: GuestClient, asked: list[str], told: asyncio.Queue[Json | None]) -> None:
         self._client, self.asked, self.told = client, asked, told
 
     async def get(self, path: str, ranges: str = "") -> tuple[int, dict[str, str], bytes]:
@@ -64,11 +62,7 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
         nodes.rooms = lambda: {MODELS_PATH: giving.application()}
         den, attic = await nodes.paired("den", "attic")
         link, member = attic.network.link(den.network.id), attic.network.members[den.network.id]
-        yield Asking(
-            GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH),
-            asked,
-            told,
-        )
+        yield Asking(GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH), asked, told)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +70,7 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
     [("", 200, 0), ("bytes=7-", 206, 7), ("bytes=2047-", 206, 2047), ("bytes=2048-", 200, 0),
      ("bytes=-5", 200, 0), ("bytes=1-2", 200, 0), ("lines=3-", 200, 0), ("bytes=99999999999999999-", 200, 0)],
 )  # fmt: skip
-async def test_a_file_from_any_place_on(
-    asking: Asking, ranges: str, status: int, start: int
-) -> None:
+async def test_a_file_from_any_place_on(asking: Asking, ranges: str, status: int, start: int) -> None:
     told, headers, body = await asking.get(f"/{SHA256}/0", ranges)
     assert (told, body) == (status, DATA[start:])
     whole = f"bytes {start}-{len(DATA) - 1}/{len(DATA)}" if status == 206 else None
@@ -86,9 +78,7 @@ async def test_a_file_from_any_place_on(
 
 
 @pytest.mark.parametrize(("ranges", "start"), [("", 0), ("bytes=7-", 7)])
-async def test_what_is_on_its_way_is_told_until_it_is_there(
-    asking: Asking, ranges: str, start: int
-) -> None:
+async def test_what_is_on_its_way_is_told_until_it_is_there(asking: Asking, ranges: str, start: int) -> None:
     assert (await asking.get(f"/{SHA256}/0", ranges))[2] == DATA[start:]
     given = {"machine": "attic", "model": "model", "total_bytes": len(DATA)}
     expected = [given | {"done_bytes": done} for done in (start, len(DATA))]
@@ -121,12 +111,8 @@ async def test_only_what_is_asked_for_by_its_hash_is_told(asking: Asking) -> Non
     [b"", b"{}", b'["x"]', b"[null]", b"[" * 10_000, json.dumps(["a" * 64] * (MOST_ASKED + 1)).encode(),
      b" " * (80 << 10) + b"[]"],
 )  # fmt: skip
-async def test_odd_questions_end_their_connection_and_the_next_one_is_answered(
-    asking: Asking, body: bytes
-) -> None:
-    with suppress(
-        Unreachable, aiohttp.ClientError, OSError
-    ):  # the line may be cut before its answer
+async def test_odd_questions_end_their_connection_and_the_next_one_is_answered(asking: Asking, body: bytes) -> None:
+    with suppress(Unreachable, aiohttp.ClientError, OSError):  # the line may be cut before its answer
         status, _ = await asking.held(body)
         assert status == 400
     assert asking.asked == []

@@ -48,9 +48,7 @@ def node_of(server: HubServer, root: Path) -> Iterator[TestNode]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def both(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncGenerator[tuple[HubServer, TestNode], None]:
+async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[HubServer, TestNode], None]:
     """One hub and one node for all tests here."""
     folder = tmp_path_factory.mktemp("shop")
     data = tiny.llama(folder / "served.gguf", layers=4, width=256, ffn=512).read_bytes()
@@ -71,9 +69,7 @@ def server(both: tuple[HubServer, TestNode]) -> HubServer:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def den(
-    both: tuple[HubServer, TestNode], server: HubServer
-) -> AsyncGenerator[TestNode, None]:
+async def den(both: tuple[HubServer, TestNode], server: HubServer) -> AsyncGenerator[TestNode, None]:
     """The node; afterwards it has nothing but the Guide."""
     yield both[1]
     async with both[1].client() as client:
@@ -98,9 +94,7 @@ async def ended(client: Any) -> Json:
     return await until(client, lambda now: now["state"] in ("done", "failed"))
 
 
-async def test_from_the_search_to_the_shelf_and_off_again(
-    den: TestNode, server: HubServer, tmp_path: Path
-) -> None:
+async def test_from_the_search_to_the_shelf_and_off_again(den: TestNode, server: HubServer, tmp_path: Path) -> None:
     async with den.client() as client:
         before = (await client.get("/status"))["shelf"]["changes"]
         found = (await client.get("/search?q=tiny"))["models"][0]

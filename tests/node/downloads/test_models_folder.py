@@ -205,9 +205,7 @@ async def test_a_model_that_is_deleted_on_its_way_leaves_no_copy(
     assert old.name not in names(old.parent)
 
 
-async def test_a_move_goes_on_after_a_restart(
-    computer: Computer, disk: Path, tmp_path: Path
-) -> None:
+async def test_a_move_goes_on_after_a_restart(computer: Computer, disk: Path, tmp_path: Path) -> None:
     old = await downloaded(computer)
     entry = computer.place.shelf.get("Tiny-Q4_K_M")
     computer.in_use.append(entry.model.id)
@@ -220,9 +218,7 @@ async def test_a_move_goes_on_after_a_restart(
     assert settings.load(tmp_path / "settings.json").models.moving == ""
 
 
-async def test_a_break_between_the_file_and_the_shelf_is_mended(
-    computer: Computer, disk: Path, tmp_path: Path
-) -> None:
+async def test_a_break_between_the_file_and_the_shelf_is_mended(computer: Computer, disk: Path, tmp_path: Path) -> None:
     old = await downloaded(computer)
     await computer.folder.choose(str(disk), move=False)
     await computer.rested()
@@ -231,9 +227,7 @@ async def test_a_break_between_the_file_and_the_shelf_is_mended(
         await again.until(lambda _: again.entry_path == disk / old.name)
 
 
-async def test_a_disk_that_is_unplugged_takes_nothing_with_it(
-    computer: Computer, disk: Path, tmp_path: Path
-) -> None:
+async def test_a_disk_that_is_unplugged_takes_nothing_with_it(computer: Computer, disk: Path, tmp_path: Path) -> None:
     await computer.folder.choose(str(disk), move=False)
     await computer.rested()
     whole = await downloaded(computer)

@@ -53,9 +53,7 @@ class Source:
         pace = LinkPace(clock=lambda: 0.0, sleep=self._sleep)  # a bucket that is never filled again
         pace.limit(MBIT)
         self._left = PASSES_BYTES // pace.slice_bytes
-        return ModelServer(
-            self._has, lambda: self.shares, lambda: "den", lambda: pace, str, lambda: None
-        )
+        return ModelServer(self._has, lambda: self.shares, lambda: "den", lambda: pace, str, lambda: None)
 
     def _has(self, hashes: Sequence[str]) -> dict[str, tuple[Path, ...]]:
         self.asked += hashes
@@ -206,9 +204,7 @@ async def test_who_is_removed_gets_nothing_more_and_keeps_what_came(home: Househ
     assert half["done_bytes"] <= ended["done_bytes"] < len(home.place.server.data)
 
 
-async def test_one_at_a_time_the_next_one_says_that_it_waits(
-    home: Household, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_transfer, "TURN_SECONDS", 0.02)
     first = await home.half()
     copies = PeerCopies(lambda: home.attic.network)
@@ -242,9 +238,7 @@ async def test_a_model_in_several_files_comes_file_by_file(home: Household, tmp_
     names = [f"big-Q8_0-{number:05}-of-00003.gguf" for number in (1, 2, 3)]
     single = tiny.llama(tmp_path / "one.gguf", layers=4, width=256, ffn=1024)
     paths = in_parts(single, tmp_path)
-    facts = [
-        OfferedPart(len(d), hashlib.sha256(d).hexdigest()) for d in map(Path.read_bytes, paths)
-    ]
+    facts = [OfferedPart(len(d), hashlib.sha256(d).hexdigest()) for d in map(Path.read_bytes, paths)]
     whole = str(joint_hash(part.sha256 for part in facts))
     home.source.files, home.source.sha256 = tuple(paths), whole
     offer = home.catalogue.models[0]
@@ -271,9 +265,7 @@ async def test_a_copy_whose_machine_comes_back_goes_on_by_itself(
     nobody = cast("Network", SimpleNamespace(links={}, members={}))
     is_away = True
     copies = PeerCopies(lambda: nobody if is_away else home.attic.network)
-    place = Place(
-        home.place.server, tmp_path / "b", home.catalogue, copies.files_of, copies.is_near
-    )
+    place = Place(home.place.server, tmp_path / "b", home.catalogue, copies.files_of, copies.is_near)
     home.source.go_on.set()
     async with running(place):
         key = (await place.start(copy=home.copy))["id"]

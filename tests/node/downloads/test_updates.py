@@ -97,9 +97,7 @@ async def test_a_newer_version_is_told_with_its_page_and_kept(server: Server, ho
 
 
 @pytest.mark.parametrize("tag", [__version__, f"v{__version__}", "0.0.1", "v0.1.0rc1"])
-async def test_this_version_and_older_ones_are_no_news(
-    server: Server, home: Home, tag: str
-) -> None:
+async def test_this_version_and_older_ones_are_no_news(server: Server, home: Home, tag: str) -> None:
     server.publish(tag)
     told = await home.updates(server.place).check()
     assert not told["newer"]

@@ -113,9 +113,7 @@ async def test_between_answers_a_pause_is_quiet_and_its_layers_go_elsewhere(
 
 
 @pytest.mark.long
-async def test_a_pause_lets_a_running_answer_end(
-    pool: list[TestNode], den: NodeClient, attic: NodeClient
-) -> None:
+async def test_a_pause_lets_a_running_answer_end(pool: list[TestNode], den: NodeClient, attic: NodeClient) -> None:
     await loaded(den)
     async with asyncio.TaskGroup() as tasks:
         begun = asyncio.Event()
@@ -155,9 +153,7 @@ async def test_an_answer_that_takes_too_long_goes_on_without_the_lender(
 
 
 @pytest.mark.long
-async def test_stop_ends_everything_at_once(
-    pool: list[TestNode], den: NodeClient, attic: NodeClient
-) -> None:
+async def test_stop_ends_everything_at_once(pool: list[TestNode], den: NodeClient, attic: NodeClient) -> None:
     await loaded(den)
     begun = asyncio.Event()
 
@@ -181,9 +177,7 @@ async def test_stop_ends_everything_at_once(
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a `sleep` to copy")
-async def test_a_program_beside_which_nothing_is_lent(
-    den: NodeClient, attic: NodeClient, tmp_path: Path
-) -> None:
+async def test_a_program_beside_which_nothing_is_lent(den: NodeClient, attic: NodeClient, tmp_path: Path) -> None:
     await loaded(den)
     game = tmp_path / "a-game"
     shutil.copy(shutil.which("sleep") or "", game)
@@ -203,9 +197,7 @@ async def test_a_program_beside_which_nothing_is_lent(
 
 
 @pytest.mark.long
-async def test_less_memory_holds_at_once_and_is_used_again(
-    den: NodeClient, attic: NodeClient
-) -> None:
+async def test_less_memory_holds_at_once_and_is_used_again(den: NodeClient, attic: NodeClient) -> None:
     await loaded(den)
     await den.post("/lending", {"limit_bytes": 300 << 20})
     held = (await den.get("/status"))["loaded"]["machines"]
@@ -303,9 +295,7 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncGenerator[Callable[..., Any], None]:
+async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Callable[..., Any], None]:
     for name in ("SENSE_SECONDS", "LOOK_SECONDS", "DRAIN_LOOK_SECONDS"):
         monkeypatch.setattr(lending_policy, name, 0.02)
     async with asyncio.TaskGroup() as tasks:

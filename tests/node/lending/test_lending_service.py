@@ -39,9 +39,7 @@ class Few(Terms):
 
 
 @pytest.mark.parametrize(("of_worker", "used"), [(8, 2), (1, 1)])
-async def test_the_owner_says_how_many_threads_others_get(
-    bench: Bench, of_worker: int, used: int
-) -> None:
+async def test_the_owner_says_how_many_threads_others_get(bench: Bench, of_worker: int, used: int) -> None:
     async with asyncio.TaskGroup() as group:
         home, lender = bench.home, bench.lender
         lender.may_open.set()
@@ -57,15 +55,11 @@ async def test_the_owner_says_how_many_threads_others_get(
 
 
 @pytest.mark.parametrize(("kv_cells", "context"), [(256, 128), (512, 256)])
-async def test_layers_come_compute_and_are_given_back(
-    bench: Bench, kv_cells: int, context: int
-) -> None:
+async def test_layers_come_compute_and_are_given_back(bench: Bench, kv_cells: int, context: int) -> None:
     """With a real worker and the real engine."""
     async with StageHost(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
-        bench.lending = LendingService(
-            lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
-        )
+        bench.lending = LendingService(lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed)
         pipeline = new()
         await bench.bring(pipeline)
         await bench.open(pipeline, kv_cells=kv_cells, context=context)
@@ -128,16 +122,10 @@ async def test_no_offer_under_the_name_of_an_open_run(bench: Bench) -> None:
 async def test_what_the_owner_does_not_allow_no_host_gets(bench: Bench) -> None:
     wants = await bench.offer(pipeline := new())
     bench.terms.why = "pause_battery"
-    for asked in (
-        bench.offer(new()),
-        bench.lending.pieces(member(), pipeline, bench.chunks(wants)),
-    ):
+    for asked in (bench.offer(new()), bench.lending.pieces(member(), pipeline, bench.chunks(wants))):
         with pytest.raises(Refused) as refused:
             await asked
-        assert (
-            said(refused.value)
-            == "attic: Paused: it runs on battery. Resumes when it is plugged in."
-        )
+        assert said(refused.value) == "attic: Paused: it runs on battery. Resumes when it is plugged in."
     bench.terms.why = None
     await bench.bring(pipeline := new())
     bench.terms.why = "pause_battery"
@@ -208,11 +196,7 @@ async def test_a_member_removed_while_it_loads_keeps_nothing(bench: Bench, turns
     await asyncio.wait(bench.lending.close_soon(member().id))
     bench.lender.may_open.set()
     await asyncio.sleep(0.05)
-    assert (bench.lending.borrowers(), bench.lender.used_bytes, bench.is_kept()) == (
-        set(),
-        0,
-        False,
-    )
+    assert (bench.lending.borrowers(), bench.lender.used_bytes, bench.is_kept()) == (set(), 0, False)
     await bench.open(left)
     assert bench.codes() == ["stage_not_offered"]
 
@@ -254,16 +238,10 @@ async def test_giving_back_is_carried_out_though_the_link_ends(bench: Bench) -> 
     assert bench.is_kept()
     bench.lender.may_close.set()
     await until(lambda: not bench.is_kept())
-    assert (bench.lender.used_bytes, bench.lending.borrowers(), bench.is_kept()) == (
-        0,
-        set(),
-        False,
-    )
+    assert (bench.lender.used_bytes, bench.lending.borrowers(), bench.is_kept()) == (0, set(), False)
 
 
-async def test_a_fault_of_ours_ends_one_run_and_not_the_node(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_fault_of_ours_ends_one_run_and_not_the_node(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     await bench.bring(pipeline := new())
     bench.lender.may_open.set()
     bench.lender.fails = KeyError("a bug")
@@ -373,19 +351,13 @@ async def test_a_run_begins_anew_for_its_own_host_and_a_newer_epoch_only(bench: 
     """Its layers stay loaded; nothing is offered or sent again."""
     async with StageHost(lambda: 1 << 30, "attic") as lender, asyncio.TaskGroup() as group:
         home = bench.home
-        bench.lending = LendingService(
-            lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed
-        )
+        bench.lending = LendingService(lender, home.shelf, home.stages, OPEN, Threads(3), group, bench.changed)
         pipeline = new()
         await bench.bring(pipeline)
         await bench.open(pipeline)
         await bench.answered(1)
         worker = lender._open[pipeline].carried()
-        odd: list[dict[str, Any]] = [
-            {"epoch": 1},
-            {"epoch": 2, "slots": 3},
-            {"epoch": 2, "first": 3},
-        ]
+        odd: list[dict[str, Any]] = [{"epoch": 1}, {"epoch": 2, "slots": 3}, {"epoch": 2, "first": 3}]
         for changes in odd:
             await bench.open(pipeline, **changes)
         await bench.open(pipeline, member("b"), epoch=2)

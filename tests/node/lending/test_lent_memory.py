@@ -18,16 +18,7 @@ CASES = [
     (0.5, 0, 16, 0, 0, 0, 0.5, 12.8),
     (0, 0, 16, 0, 0, 0, 0, 12.8),  # lending nothing does not keep the owner from own models
     (0, 0, 10, 0, 0, 6, 0, 12.8),  # its own model gives back what it holds
-    (
-        4,
-        0,
-        16,
-        0,
-        0,
-        3,
-        4,
-        15.2,
-    ),  # what the own model takes is not lent, and takes nothing from what is
+    (4, 0, 16, 0, 0, 3, 4, 15.2),  # what the own model takes is not lent, and takes nothing from what is
     (4, 0, 3, 0, 0, 12, 2, 12),  # but for what is no longer free
     (4, 8, 16, 0, 0, 6, 2, 8),  # or what a limit for all leaves
     (None, 0, 10, 4, 1, 0, 8, 7.2),  # free memory is what others left: not subtracted again
@@ -42,9 +33,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("chosen", "limit", "free", "used", "unloaded", "held", "lent", "own"), CASES
-)
+@pytest.mark.parametrize(("chosen", "limit", "free", "used", "unloaded", "held", "lent", "own"), CASES)
 def test_what_is_lent(
     chosen: float | None, limit: float, free: float, used: float, unloaded: float, held: float,
     lent: float, own: float,
@@ -86,9 +75,7 @@ def test_what_a_check_holds_is_as_good_as_free_and_what_is_promised_is_not_spare
         (4, 2, 0, 0),  # a higher limit would bring nothing
     ],
 )
-def test_what_a_limit_keeps_from_own_models(
-    limit: int, free: float, held: float, past: float | None
-) -> None:
+def test_what_a_limit_keeps_from_own_models(limit: int, free: float, held: float, past: float | None) -> None:
     rules = MemoryRules(0, lambda: Memory(32 * GIB, int(free * GIB)), limit * GIB)
     found = rules.past_limit_bytes(0, 0, int(held * GIB))
     assert found is None if past is None else found == pytest.approx(past * GIB, abs=2)
@@ -106,9 +93,7 @@ def test_next_to_nothing_is_refused_and_nothing_is_not() -> None:
     rules.check(16 << 20)
     with pytest.raises(BadInput) as refused:
         rules.check(1)
-    assert said(refused.value) == (
-        "No part of a model fits in 1 byte. Choose 16.0 MiB or more, or turn it off."
-    )
+    assert said(refused.value) == ("No part of a model fits in 1 byte. Choose 16.0 MiB or more, or turn it off.")
 
 
 def test_more_than_there_is_is_refused_with_what_there_is() -> None:

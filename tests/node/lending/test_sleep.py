@@ -47,17 +47,13 @@ async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(one: Bench
     await until(lambda: one.word() == "ready")
 
 
-async def test_it_waits_no_longer_than_the_system_does(
-    one: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_waits_no_longer_than_the_system_does(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
     await follow(one.rules, Going.ENDS)
     await until(lambda: one.layers.told == [Reason("pause_shutdown")])
 
 
-async def test_who_needs_it_still_is_told_before_it_goes(
-    one: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_needs_it_still_is_told_before_it_goes(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not when what is lent is looked at next: by then it may sleep, or the node's links are closed."""
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
     monkeypatch.setattr(lending_policy, "DRAIN_LOOK_SECONDS", 3600.0)
@@ -89,9 +85,7 @@ async def test_nobody_is_waited_for_between_answers(one: Bench) -> None:
     assert one.rules.reason() == Reason("pause_quit")
 
 
-async def test_a_worker_that_no_kill_ends_holds_up_nothing(
-    one: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_worker_that_no_kill_ends_holds_up_nothing(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver may hold its process: the system, or what ends the node at last, would wait for it."""
     for name, seconds in (("LEAVE", 0.2), ("KILLED", 0.1), ("DRAIN_LOOK", 3600.0)):
         monkeypatch.setattr(lending_policy, f"{name}_SECONDS", seconds)
@@ -120,9 +114,7 @@ async def test_who_computes_with_a_machine_that_stays_after_all_keeps_its_layers
     assert (one.word(), one.layers.told) == ("working", [])
 
 
-async def test_a_node_that_ends_does_so_though_its_computer_stays(
-    one: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_that_ends_does_so_though_its_computer_stays(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.5)
     async with asyncio.TaskGroup() as tasks:
         leaving = tasks.create_task(one.rules.leave(), name="leave")

@@ -10,12 +10,7 @@ import pytest
 from app.core.errors import AppError
 from app.core.household.membership import Member
 from app.network.peer.bounded_body import TooSlow
-from app.node.lending.lending_service import (
-    LEAST_BYTES_PER_SECOND,
-    MOST_WAITED_S,
-    OFFER_S,
-    SlowUploadBudget,
-)
+from app.node.lending.lending_service import LEAST_BYTES_PER_SECOND, MOST_WAITED_S, OFFER_S, SlowUploadBudget
 from tests.node.lending_bench import Bench, member, new
 
 
@@ -80,9 +75,7 @@ async def test_who_trickles_keeps_no_check_from_running(bench: Bench, clock: Clo
     assert bench.terms.check_room._n_wanting == 0
 
 
-async def test_short_uploads_count_together_and_of_each_member_alone(
-    bench: Bench, clock: Clock
-) -> None:
+async def test_short_uploads_count_together_and_of_each_member_alone(bench: Bench, clock: Clock) -> None:
     async def tried(who: Member, seconds: float) -> bool:
         """Whether a check could run beside an upload that breaks off."""
         sends = BreaksOff(bench, clock, seconds)

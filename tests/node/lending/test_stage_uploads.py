@@ -34,9 +34,7 @@ async def test_what_is_there_is_hashed_once_for_an_offer_and_its_pieces(
     assert await bench.offer(new()) == ()
 
 
-async def test_a_host_that_sends_nothing_is_not_waited_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_host_that_sends_nothing_is_not_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_uploads, "IDLE_S", 0.05)
     wants = await bench.offer(pipeline := new())
     assert bench.home.stages._receiving
@@ -48,9 +46,7 @@ async def test_a_host_that_sends_nothing_is_not_waited_for(
     await bench.bring(new())  # a load begun anew takes over from the one before
 
 
-async def test_one_transfer_of_a_member_at_a_time(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_transfer_of_a_member_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_uploads, "TURN_S", 0.1)
     wants = await bench.offer(pipeline := new())
     go_on = asyncio.Event()
@@ -87,9 +83,7 @@ async def test_offers_that_are_never_opened_are_forgotten(bench: Bench) -> None:
     assert bench.codes() == ["stage_not_offered", "ready", "ready"]
 
 
-async def test_no_path_of_this_machine_is_told(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_path_of_this_machine_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(bench.home.stages.folder)
     monkeypatch.setattr(bench.home.stages, "reserve_bytes", 1 << 60)
     with pytest.raises(DoesNotFit) as full:
@@ -99,9 +93,7 @@ async def test_no_path_of_this_machine_is_told(
     monkeypatch.undo()
     await bench.bring(pipeline := new())
     (bench.home.stages.folder / f"{bench.cut.manifest.id}.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr(
-        bench.home.stages, "path", lambda stage_id: bench.home.stages._paths(stage_id).whole
-    )
+    monkeypatch.setattr(bench.home.stages, "path", lambda stage_id: bench.home.stages._paths(stage_id).whole)
     await bench.open(pipeline)
     [failed] = await bench.answered(1)
     assert isinstance(failed, messages.StageFailed)

@@ -229,9 +229,7 @@ def interface(name: str, *addresses: str) -> Interface:
         ("10.8.0.1", ("10.8.0.1",), ("10.8.0.1",)),
     ],
 )  # fmt: skip
-def test_where_a_node_is_reached(
-    bind: str, addresses: tuple[str, ...], speak_at: tuple[str, ...]
-) -> None:
+def test_where_a_node_is_reached(bind: str, addresses: tuple[str, ...], speak_at: tuple[str, ...]) -> None:
     found = [
         interface("one", "10.0.0.2", "10.0.0.3", "fd00::2", "fe80::2%one"),
         interface("two", "192.168.1.2", "fe80::3%two"),
@@ -243,10 +241,5 @@ def test_where_a_node_is_reached(
 
 def test_a_further_address_of_an_interface_is_there_while_that_is_up() -> None:
     """Linux names it by its label, and says of the interface alone that it is up."""
-    addresses = [
-        ("eth0", "10.0.0.2"),
-        ("eth0:1", "10.0.0.3"),
-        ("eth1:1", "10.0.0.4"),
-        ("wlan0", "fe80::1%wlan0"),
-    ]
+    addresses = [("eth0", "10.0.0.2"), ("eth0:1", "10.0.0.3"), ("eth1:1", "10.0.0.4"), ("wlan0", "fe80::1%wlan0")]
     assert _hosts((addresses, ["eth0", "wlan0"])) == {"10.0.0.2", "10.0.0.3", "fe80::1"}

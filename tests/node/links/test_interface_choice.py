@@ -29,9 +29,7 @@ LOOPBACK = next(one.name for one in interfaces() if one.kind is LinkKind.LOOPBAC
 CHOSEN = Interface(LOOPBACK, LinkKind.ETHERNET, True, ("127.0.0.2",))
 ASTRAY = Interface("nowhere9", LinkKind.ETHERNET, True, ("127.0.0.3",))
 DOWN = Interface("down9", LinkKind.ETHERNET, False, ())
-pytestmark = pytest.mark.skipif(
-    sys.platform == "darwin", reason="macOS has only one address of its loopback"
-)
+pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="macOS has only one address of its loopback")
 
 
 @pytest.fixture

@@ -83,9 +83,7 @@ async def test_whoever_comes_is_told_all_of_it() -> None:
     async def send(message: Any) -> None:
         told.append(message)
 
-    status = Status(
-        name="den", device="", total_bytes=1, lendable_bytes=1, used_bytes=0, state="ready"
-    )
+    status = Status(name="den", device="", total_bytes=1, lendable_bytes=1, used_bytes=0, state="ready")
     for known in ({STUDIO: Known(LINK, "", NOW)}, {}):
         telling = StatusBroadcaster(lambda: status, lambda known=known: known, Mock(), frozenset)  # type: ignore[misc]
         await telling.begin(cast("PeerLink", SimpleNamespace(send=send)))

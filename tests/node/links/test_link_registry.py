@@ -86,9 +86,7 @@ def test_figures_that_cannot_be_are_passed_over(tmp_path: Path, change: dict[str
     assert link_record.load(file) == {}
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b'{"x": 1}', b'{"\xff": 1}', b'{"a": {"link": {}}}']
-)
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"x": 1}', b'{"\xff": 1}', b'{"a": {"link": {}}}'])
 def test_a_damaged_file_is_no_loss(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "links.json"
     file.write_bytes(content)
@@ -203,9 +201,7 @@ async def test_a_limit_bounds_what_is_known_and_a_lifted_one_has_it_measured_aga
         assert free.limit_bytes_per_s is None
 
 
-async def test_a_link_at_rest_is_measured_whole_only_when_its_round_trip_changed(
-    nodes: Nodes, tmp_path: Path
-) -> None:
+async def test_a_link_at_rest_is_measured_whole_only_when_its_round_trip_changed(nodes: Nodes, tmp_path: Path) -> None:
     den, attic = await nodes.paired("den", "attic")
     far = attic.network.id
     book = book_of(den, tmp_path / "links.json")

@@ -15,13 +15,7 @@ from app.node.models.detached_answers import KEPT_S, MOST_OVER, DetachedAnswers,
 from tests.node.pool import node
 
 Json = dict[str, Any]
-ASK = {
-    "model": "guide",
-    "prompt_ids": [5] * 40,
-    "max_tokens": 400,
-    "ignore_end": True,
-    "sampling": {"temperature": 0},
-}
+ASK = {"model": "guide", "prompt_ids": [5] * 40, "max_tokens": 400, "ignore_end": True, "sampling": {"temperature": 0}}
 
 
 def piece(number: int) -> Json:

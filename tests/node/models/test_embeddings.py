@@ -91,9 +91,7 @@ async def test_memory_is_shared_with_what_writes_and_given_up_for_it(place: Plac
     assert await place.embed() == tiny_bert.WIDTH
 
 
-async def test_a_long_text_takes_no_more_than_was_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_text_takes_no_more_than_was_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The vocabulary of most English ones: its scores are what takes most."""
     for name, value in (("VOCAB", 30_522), ("CONTEXT", MOST_CONTEXT), ("LAYERS", 1)):
         monkeypatch.setattr(tiny_bert, name, value)
@@ -109,9 +107,7 @@ async def test_a_long_text_takes_no_more_than_was_counted(
     assert taken <= counted < 1.5 * taken
 
 
-async def test_each_text_is_told_once_it_is_read(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_text_is_told_once_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that who leaves before the last one has had the others."""
     told, asked_for = list[int](), list[object]()
     whole, begun = Embedder.embed, asyncio.Event()
@@ -158,9 +154,7 @@ async def test_the_text_that_is_read_is_read_to_its_end_before_memory_is_given_u
     assert not is_needed(_snapshot(place), None)
 
 
-async def test_a_hand_ends_vectors_and_loads_at_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hand_ends_vectors_and_loads_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = asyncio.Event()
 
     async def never(self: Embedder, *_: object, cut: bool) -> object:
@@ -200,9 +194,7 @@ async def test_a_hand_ends_vectors_and_loads_at_once(
         assert place.vectors.held is None
 
 
-async def test_nobody_asks_and_it_goes_unless_a_person_wished_it(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_asks_and_it_goes_unless_a_person_wished_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.02)
     await place.embed()
     held = place.vectors.held

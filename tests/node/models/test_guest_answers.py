@@ -45,17 +45,13 @@ class Content:
 class Host:
     """Stands in for a GuestClient: says what it has, or is not there; answers with these bytes."""
 
-    def __init__(
-        self, name: str, offers: Any = None, answer: bytes = b"", status: int = 200
-    ) -> None:
+    def __init__(self, name: str, offers: Any = None, answer: bytes = b"", status: int = 200) -> None:
         self.host = SimpleNamespace(name=name)
         self._offers, self._answer, self._status = offers, answer, status
         self.bodies: list[Any] = []
 
     @asynccontextmanager
-    async def asked(
-        self, method: str, path: str, body: bytes = b"", headers: object = None
-    ) -> AsyncIterator[Any]:
+    async def asked(self, method: str, path: str, body: bytes = b"", headers: object = None) -> AsyncIterator[Any]:
         if path == "/models" and self._offers is None:
             raise Unreachable("peer_offline", name=self.host.name)
         raw = self._answer if path == "/ask" else msgspec.json.encode(self._offers)
@@ -83,12 +79,9 @@ async def lines(one: Guesting) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("model", "who"),
-    [("", "attic"), ("default", "attic"), ("big", "attic"), ("small", "den"), ("other", "barn")],
+    ("model", "who"), [("", "attic"), ("default", "attic"), ("big", "attic"), ("small", "den"), ("other", "barn")]
 )
-async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(
-    model: str, who: str
-) -> None:
+async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(model: str, who: str) -> None:
     hosts = Host("barn"), Host("den", has("big", "small")), Host("attic", has("big", loaded="big"))
     found = await guest(*hosts).host_for(model)
     assert found.host.name == who
@@ -101,9 +94,7 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
         "visitor": {Role.GUEST}, "loft": {Role.HOST},
     }  # fmt: skip
     ids = {name: machine_id(f"{n:064x}") for n, name in enumerate((*roles, "stranger"))}
-    members = {
-        ids[name]: Member(ids[name], b"", name, frozenset(may)) for name, may in roles.items()
-    }
+    members = {ids[name]: Member(ids[name], b"", name, frozenset(may)) for name, may in roles.items()}
     linked = [name for name in ids if name != "loft"]  # that one is away
     network: Any = SimpleNamespace(
         members=members,
@@ -138,9 +129,7 @@ async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
         assert (await one.host_for(name)).host.name == machine
 
 
-async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.models.guest_answers.OFFERS_SECONDS", 0.05)
     silent = Host("barn", has("b"))
     silent.asked = lambda *_: _silence()  # type: ignore[method-assign]
@@ -194,8 +183,6 @@ async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> Non
         (b"<html>", 404, Refused),
     ],
 )
-async def test_what_is_no_answer_is_an_error_with_a_sentence(
-    answer: bytes, status: int, kind: type[Exception]
-) -> None:
+async def test_what_is_no_answer_is_an_error_with_a_sentence(answer: bytes, status: int, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         await lines(guest(Host("den", answer=answer, status=status)))

@@ -14,9 +14,7 @@ from app.node.models.load_retries import LoadRetries
 from tests.core.test_plan_measured import LAYERS, WORK
 
 HOST, ATTIC, LOFT = (MachineId(sign * 64) for sign in "abc")
-SPLIT: Plan = plan(
-    Candidate(HOST, "host", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)], LAYERS, WORK, [6, 4, 6]
-)
+SPLIT: Plan = plan(Candidate(HOST, "host", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)], LAYERS, WORK, [6, 4, 6])
 
 
 def says(name: str, cause: str) -> AppError:
@@ -68,9 +66,7 @@ def test_where_it_cannot_be_without_those_that_failed_the_last_end_is_told() -> 
         tries.check_may_repeat()
     assert found.value is error
     assert not tries.go_on(error)
-    assert tries.told(error).reason == Reason(
-        "model_fails_there", {"model": "m", "machine": "attic"}
-    )
+    assert tries.told(error).reason == Reason("model_fails_there", {"model": "m", "machine": "attic"})
 
 
 def test_what_a_request_got_wrong_is_tried_once() -> None:

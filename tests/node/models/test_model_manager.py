@@ -172,9 +172,7 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
             Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0),
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", dict)
-        made = ModelManager(
-            shelf, nothing, nothing, outlook, Threads(1), group, journal, lambda: None
-        )
+        made = ModelManager(shelf, nothing, nothing, outlook, Threads(1), group, journal, lambda: None)
         yield made
         made.close()
         await made.unload()
@@ -211,9 +209,7 @@ async def test_two_questions_at_once_share_one_load(hosting: ModelManager, scene
     assert scene.names == ["one"]
 
 
-async def test_a_question_for_another_model_lets_answers_end(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_question_for_another_model_lets_answers_end(hosting: ModelManager, scene: Scene) -> None:
     scene.may_answer.clear()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(ask(hosting, "one"), name="first")
@@ -227,9 +223,7 @@ async def test_a_question_for_another_model_lets_answers_end(
     assert hosting.answers() == {"running": 0, "waiting": 0}
 
 
-async def test_a_question_without_a_name_takes_what_is_there(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_question_without_a_name_takes_what_is_there(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "two")
     assert await ask(hosting) == "two!"
     assert scene.names == ["two"]
@@ -244,9 +238,7 @@ async def first_line(hosting: ModelManager, model: str | None = None) -> str:
     raise AssertionError("nothing was answered")
 
 
-async def test_after_a_failed_load_nobody_else_answers_in_its_place(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_after_a_failed_load_nobody_else_answers_in_its_place(hosting: ModelManager, scene: Scene) -> None:
     scene.errors.append(BadInput("model_not_loaded", worker="den", cause="it is odd"))
     assert await load(hosting, "one") == "model_not_loaded"
     assert await ask(hosting) == "last_load_failed"
@@ -273,9 +265,7 @@ async def test_the_failed_load_of_a_model_that_is_removed_stands_in_nobody_s_way
     assert await ask(hosting) == "model_builtin_missing"
 
 
-async def test_a_load_that_somebody_stopped_has_not_failed(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_load_that_somebody_stopped_has_not_failed(hosting: ModelManager, scene: Scene) -> None:
     scene.may_load.clear()
     async with asyncio.TaskGroup() as group:
         loading = group.create_task(load(hosting, "one"), name="load")
@@ -285,18 +275,14 @@ async def test_a_load_that_somebody_stopped_has_not_failed(
     hosting.check_not_failed()
 
 
-async def test_who_is_called_by_less_than_its_name_is_named_first(
-    hosting: ModelManager, shelf: Shelf
-) -> None:
+async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: ModelManager, shelf: Shelf) -> None:
     assert "one means" not in await first_line(hosting, "one")
     assert "on means one here." in await first_line(hosting, "on")
     assert "means one here." in await first_line(hosting, shelf.get("one").model.id)
     assert "'by'" not in await first_line(hosting)
 
 
-async def test_who_answers_is_said_before_it_is_loaded_and_once(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelManager, scene: Scene) -> None:
     async with aclosing(hosting.ask(asked.Ask(prompt="?", model="on"))) as lines:
         told = [line async for line in lines]
     assert "by" in told[0]
@@ -304,9 +290,7 @@ async def test_who_answers_is_said_before_it_is_loaded_and_once(
     assert scene.names == ["one"], "it had to be loaded"
 
 
-async def test_a_model_is_known_by_its_id(
-    hosting: ModelManager, shelf: Shelf, scene: Scene
-) -> None:
+async def test_a_model_is_known_by_its_id(hosting: ModelManager, shelf: Shelf, scene: Scene) -> None:
     one, two = (shelf.get(name).model.id for name in ("one", "two"))
     assert (await hosting.plan(asked.PlanModel(model=one), lambda _: None))["model"] == "one"
     assert await load(hosting, one) == "loaded"
@@ -318,9 +302,7 @@ async def test_a_model_is_known_by_its_id(
 
 
 async def test_a_lender_without_memory_is_done_without(hosting: ModelManager, scene: Scene) -> None:
-    short = DoesNotFit(
-        "lender_said", machine="attic", what="No room.", cause="memory_short", machine_id=ATTIC
-    )
+    short = DoesNotFit("lender_said", machine="attic", what="No room.", cause="memory_short", machine_id=ATTIC)
     scene.errors += [short]
     assert await load(hosting, "one") == "loaded"
     assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN}
@@ -364,12 +346,7 @@ def lender_says(cause: str) -> AppError:
     ],
 )
 async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
-    hosting: ModelManager,
-    scene: Scene,
-    monkeypatch: pytest.MonkeyPatch,
-    cause: str,
-    tries: int,
-    told: str,
+    hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch, cause: str, tries: int, told: str
 ) -> None:
     kitchen = Candidate(MachineId("c" * 64), "kitchen", 1 << 40)
     scene.blames = (ATTIC, "attic")
@@ -400,9 +377,7 @@ async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of
     scene.errors += [lost(Reason("numbers_not_finite"))]
     with pytest.raises(AppError) as found:
         await hosting.load(asked.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
-    assert found.value.reason == Reason(
-        "model_not_finite_over", {"model": "one", "machines": "den and attic"}
-    )
+    assert found.value.reason == Reason("model_not_finite_over", {"model": "one", "machines": "den and attic"})
 
 
 async def test_nobody_waits_for_the_speed_of_who_is_left_out_or_lends_nothing(
@@ -430,9 +405,7 @@ async def test_a_load_does_without_a_machine_that_failed_it_twice_where_that_can
         assert {stage.machine for stage in scene.placed[-1].plan.stages} == {DEN, used}
 
 
-async def test_half_a_name_replaces_nothing_that_is_loaded(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_half_a_name_replaces_nothing_that_is_loaded(hosting: ModelManager, scene: Scene) -> None:
     assert await load(hosting, "on") == "loaded"  # nothing was there
     assert await load(hosting, "tw") == "model_inexact"
     assert await load(hosting, "on") == "model_inexact"  # it would be placed anew
@@ -455,9 +428,7 @@ async def test_a_lost_model_returns_as_it_was_loaded(hosting: ModelManager, scen
     assert (order.split, order.context, order.users) == (None, 300, 2)
 
 
-async def test_a_lost_model_that_cannot_return_is_not_replaced(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_lost_model_that_cannot_return_is_not_replaced(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one")
     scene.placed[0].lose()
     lost = StageLost("stage_unreachable", machine="attic")
@@ -533,9 +504,7 @@ async def test_a_closed_host_loads_nothing(hosting: ModelManager, scene: Scene) 
     assert await ask(hosting) == "node_stops"
 
 
-async def test_a_lender_with_less_than_it_said_is_planned_for_again(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_lender_with_less_than_it_said_is_planned_for_again(hosting: ModelManager, scene: Scene) -> None:
     short = DoesNotFit("lender_said", machine="attic", what="No.", machine_id=ATTIC, free_bytes=MIB)
     scene.errors.append(short)
     assert await load(hosting, "one", split=[1, 2, 1]) == "machine_too_small"
@@ -557,9 +526,7 @@ async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: ModelManag
     assert running.state.n_changes == known + 1
 
 
-@pytest.mark.parametrize(
-    ("users", "context", "granted"), [(1, 300, 300), (4, 300, 512), (4, 512, 512)]
-)
+@pytest.mark.parametrize(("users", "context", "granted"), [(1, 300, 300), (4, 300, 512), (4, 512, 512)])
 async def test_each_of_several_conversations_gets_whole_steps_of_cells(
     hosting: ModelManager, users: int, context: int, granted: int
 ) -> None:
@@ -573,9 +540,7 @@ async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: Mod
     assert error.value.reason.code == "kv_odd"
 
 
-async def test_machines_can_be_left_out_of_plans_and_loads(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_machines_can_be_left_out_of_plans_and_loads(hosting: ModelManager, scene: Scene) -> None:
     found = await hosting.plan(asked.PlanModel(model="one"), lambda _: None)
     assert [one["machine"] for one in found["from"]["machines"]] == ["den", "attic"]
     without = asked.PlanModel(model="one", without=[ATTIC])
@@ -586,9 +551,7 @@ async def test_machines_can_be_left_out_of_plans_and_loads(
     assert [stage.machine for stage in scene.placed[-1].plan.stages] == [DEN]
 
 
-async def test_a_machine_whose_engine_was_not_proved_is_left_out(
-    hosting: ModelManager, scene: Scene
-) -> None:
+async def test_a_machine_whose_engine_was_not_proved_is_left_out(hosting: ModelManager, scene: Scene) -> None:
     assert await load(hosting, "one", split=[1, 2, 1]) == "loaded"
     scene.attic = replace(scene.attic, engine="llamacpp 0.3.35")
     found = await hosting.plan(asked.PlanModel(model="two"), lambda _: None)

@@ -25,9 +25,7 @@ ATTIC = machine("attic", 1600, speed(0.002), link())
 async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
     doubts = Quarantine(tmp_path / "doubts.json")
-    lessons = SimpleNamespace(
-        learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None
-    )
+    lessons = SimpleNamespace(learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None)
     outlook: Any = SimpleNamespace(doubts=doubts, lessons=lessons)
     entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen)
@@ -41,9 +39,7 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     assert said.startswith("attic computed a part of it, and gave wrong numbers")
 
 
-async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(
-    tmp_path: Path,
-) -> None:
+async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp_path: Path) -> None:
     made = model([100 * MIB] * 8)
     chosen = plan(DEN, [ATTIC], made, Workload(context=1024), [1, 6, 1])
     lessons = ForecastHistory(tmp_path / "forecasts.json")

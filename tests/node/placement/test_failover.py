@@ -23,9 +23,7 @@ NOTHING: Any = None  # not asked for here
 
 
 @pytest.mark.parametrize("said", [True, False])
-async def test_it_is_looked_again_also_without_news(
-    said: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_is_looked_again_also_without_news(said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that this machine itself gets back is no news of the household."""
     monkeypatch.setattr(failover, "LEAST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(failover, "LONGEST_PAUSE_SECONDS", 30.0 if said else 0.1)

@@ -79,8 +79,7 @@ def test_a_try_is_never_longer_than_a_person_shall_wait_after_a_silence() -> Non
 
 
 @pytest.mark.parametrize(
-    ("links", "kind"),
-    [(Links(BROKEN, down=True), Unreachable), (Links(Refused("lend_not_open")), Refused)],
+    ("links", "kind"), [(Links(BROKEN, down=True), Unreachable), (Links(Refused("lend_not_open")), Refused)]
 )
 async def test_where_nothing_waits_no_time_is_lost(links: Links, kind: type[AppError]) -> None:
     with pytest.raises(kind):

@@ -74,9 +74,7 @@ class Opened:
     rebuilders: list[Failover] = field(default_factory=list)
     placed: Placed = field(default_factory=Placed)
 
-    async def open(
-        self, place: int, stack: AsyncExitStack, replan: Replan
-    ) -> tuple[Pipeline, Failover]:
+    async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
         self.parts.append(self.state.part(place))
         placing = cast("StageSet", self.placed)
         self.rebuilders.append(Failover(placing, replan, self.state, place))
@@ -89,9 +87,7 @@ class Scene:
 
     without: list[frozenset[MachineId]] = field(default_factory=list)
     there: list[Candidate] = field(default_factory=list)
-    state: PlacementState = field(
-        default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], IdleTracker())
-    )
+    state: PlacementState = field(default_factory=lambda: PlacementState(MODEL, MIXED, {}, [2, 4, 2], IdleTracker()))
     opened: Opened = field(init=False)
     asked_s: float | None = None  # None: just now, so it is not quiet
 
@@ -105,9 +101,7 @@ class Scene:
     def replicas(self) -> Replicas:
         return self.state.pipelines
 
-    async def replan(
-        self, without: frozenset[MachineId], part: Plan | None = None, /
-    ) -> list[Option]:
+    async def replan(self, without: frozenset[MachineId], part: Plan | None = None, /) -> list[Option]:
         self.without.append(without)
         assert part is not None
         there = [one for one in self.there if one.id not in without]
@@ -115,9 +109,7 @@ class Scene:
         return [(one, {}) for one in (best, *kept_runs(part, best, MODEL))]
 
     def keeper(self) -> ReplicaSupervisor:
-        return ReplicaSupervisor(
-            self.state, cast("PipelineOpener", self.opened), self.replan, lambda: None
-        )
+        return ReplicaSupervisor(self.state, cast("PipelineOpener", self.opened), self.replan, lambda: None)
 
 
 async def until(so: Callable[[], Any]) -> None:
@@ -143,9 +135,7 @@ async def test_under_answers_a_split_goes_to_machines_that_no_other_pipeline_has
         keeper.end()
 
 
-async def test_a_split_that_was_lost_is_opened_again_where_it_can_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_split_that_was_lost_is_opened_again_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica_supervisor, "LEAST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(replica_supervisor, "LONGEST_PAUSE_SECONDS", 0.02)
     scene = Scene()
@@ -165,9 +155,7 @@ async def test_a_split_that_was_lost_is_opened_again_where_it_can_be(
 
 
 @asynccontextmanager
-async def shrunk(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Failover, list[Loss]]]:
+async def shrunk(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Failover, list[Loss]]]:
     """Its split went to the host alone, and attic has come back; how it is placed anew, and why it breaks off."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(standby, "LEAST_BETWEEN_SECONDS", 0.0)
@@ -185,19 +173,13 @@ async def shrunk(
         keeper.end()
 
 
-async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_split_grows_back_when_its_machine_returns_and_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its layers lie there before anything is let go; the whole replica keeps its own machine."""
     scene = Scene(asked_s=LONG_AGO)
     async with shrunk(scene, monkeypatch) as (split, why):
         await until(lambda: why)
-        assert [(one.machine, one.why.code, one.is_gone) for one in why] == [
-            ("", "recovery_joining", False)
-        ]
-        assert [(one.machine, len(one.layers)) for one in scene.opened.placed.prepared] == [
-            (ATTIC.id, 4)
-        ]
+        assert [(one.machine, one.why.code, one.is_gone) for one in why] == [("", "recovery_joining", False)]
+        assert [(one.machine, len(one.layers)) for one in scene.opened.placed.prepared] == [(ATTIC.id, 4)]
         assert split.wanted()  # else a pipeline that nobody asks would end here
         await split.plan(frozenset())
         assert not split.wanted()

@@ -43,9 +43,7 @@ class Link:
         self.receiver = self.stages.accept(from_json(body))
         return wants_to_json(self.receiver.wants)
 
-    async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
-    ) -> bytes:
+    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int) -> bytes:
         assert self.receiver is not None
         with self.receiver as receiver:
             async for chunk in chunks:
@@ -79,9 +77,7 @@ def rot(path: Path, offset: int) -> int:
     return path.stat().st_ctime_ns
 
 
-async def test_a_file_that_changed_behind_its_time_is_not_to_be_tried_again(
-    host: Home, tmp_path: Path
-) -> None:
+async def test_a_file_that_changed_behind_its_time_is_not_to_be_tried_again(host: Home, tmp_path: Path) -> None:
     found, cut = middle(host)
     offset = host.shelf.header(found).tensors["blk.3.ffn_up.weight"].offset
     entry = replace(found, ctime_ns=rot(Path(found.path), offset))  # a disk that rots tells no time
@@ -89,8 +85,7 @@ async def test_a_file_that_changed_behind_its_time_is_not_to_be_tried_again(
     error = await refused(Link(StageStore(tmp_path / "attic", LIMIT_BYTES)), entry, cut)
     assert isinstance(error, Damaged)
     assert said(error) == (
-        f"{entry.path} is no longer the file that was imported as m. "
-        "Remove the model and import it again."
+        f"{entry.path} is no longer the file that was imported as m. Remove the model and import it again."
     )
 
 
@@ -108,9 +103,7 @@ class Says:
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int) -> bytes:
         raise self.error
 
-    async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
-    ) -> bytes:
+    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int) -> bytes:
         raise AssertionError("nothing is wanted")
 
 

@@ -43,13 +43,7 @@ async def test_a_lender_that_is_short_is_named_with_what_it_has() -> None:
 
 
 async def test_a_lender_that_fails_names_no_other_machine() -> None:
-    facts: dict[str, Fact] = {
-        "machine": "kitchen",
-        "worker": "kitchen",
-        "how": "x",
-        "words": "",
-        "cause": "x",
-    }
+    facts: dict[str, Fact] = {"machine": "kitchen", "worker": "kitchen", "how": "x", "words": "", "cause": "x"}
     for code in ("stage_sent_odd", "stage_missing", "worker_died", "proof_differs"):
         with pytest.raises(AppError) as caught:
             await answered(messages.StageFailed(pipeline=ONE.hex(), code=code, facts=facts))
@@ -57,10 +51,7 @@ async def test_a_lender_that_fails_names_no_other_machine() -> None:
         assert "kitchen" not in said(caught.value)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [DoesNotFit("lender_said", machine="attic", what="No."), DoesNotFit("disk_full")],
-)
+@pytest.mark.parametrize("error", [DoesNotFit("lender_said", machine="attic", what="No."), DoesNotFit("disk_full")])
 def test_other_errors_name_no_short_lender(error: DoesNotFit) -> None:
     assert short_lender(error) is None
 

@@ -57,9 +57,7 @@ class Lender:
         n_pieces = len(msgspec.json.decode(body)["pieces"])
         return msgspec.json.encode([{"piece": n, "start": 0} for n in range(n_pieces)])
 
-    async def upload_pieces(
-        self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int
-    ) -> bytes:
+    async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncGenerator[bytes, None], total_bytes: int) -> bytes:
         async for _ in chunks:
             if not self.reads:
                 await asyncio.sleep(60)
@@ -81,9 +79,7 @@ class Lender:
         if not self.hears:
             raise Unreachable("link_lost", name="attic")
         assert isinstance(message, messages.OpenStage)
-        ready = messages.StageReady(
-            pipeline=message.pipeline, epoch=1, memory_bytes=1, fetched_bytes=0
-        )
+        ready = messages.StageReady(pipeline=message.pipeline, epoch=1, memory_bytes=1, fetched_bytes=0)
         self.answers.heard(ATTIC, "attic", ready)
 
 
@@ -169,9 +165,7 @@ async def test_progress_of_a_cut_is_told_on_the_loop(place: Place) -> None:
     assert 0 < last["done"] <= last["total"]
 
 
-async def test_a_lender_that_takes_nothing_ends_the_load(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lender_that_takes_nothing_ends_the_load(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_sender, "TAKEN_SECONDS", 0.3)
     monkeypatch.setattr(stage_sender, "ANSWER_SECONDS", 0.1)
     async with asyncio.timeout(30), AsyncExitStack() as stack:

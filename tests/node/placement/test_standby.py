@@ -23,9 +23,7 @@ from testbed.households import MIB, link, machine, model, speed
 
 WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
 DEN = machine("den", 1600, speed(0.002))
-ATTIC, KITCHEN, STUDY = (
-    machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study")
-)
+ATTIC, KITCHEN, STUDY = (machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study"))
 SLOW = machine("slow", 1600, speed(0.02), link())
 Json = dict[str, Any]
 
@@ -86,9 +84,7 @@ class Scene(PlacementState):
         held = {(stage.machine, stage.layers) for stage in self.plan.stages}
         return [stage for stage in wanted.stages[1:-1] if (stage.machine, stage.layers) not in held]
 
-    async def prepare(
-        self, wanted: Plan, only: PlannedStage | None = None, *, load: bool = True
-    ) -> None:
+    async def prepare(self, wanted: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
         for stage in [only] if only else self.missing(wanted):
             run = f"{stage.name} {stage.layers.first}-{stage.layers.last}"
             self.prepared.append((run, load))
@@ -163,9 +159,7 @@ async def test_a_machine_that_became_far_slower_is_replaced_once_it_is_quiet() -
     assert len(scene.moved) == 1
 
 
-async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "DEN", machine("den", 600, speed(0.002)))  # too small for all
     now = spread(ATTIC, sizes=[1, 6, 1])
     slower = machine("kitchen", 1600, speed(0.2), link())
@@ -192,9 +186,7 @@ async def test_a_split_that_was_ordered_is_gone_back_to() -> None:
     assert [[len(stage.layers) for stage in one.stages] for one in scene.moved] == [[2, 2, 2, 2]]
 
 
-async def test_it_looks_when_something_is_new_and_nobody_asks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_it_looks_when_something_is_new_and_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.01)
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
     scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
@@ -297,9 +289,7 @@ class Checking:
         self.is_due = False
 
 
-async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_for_a_better_speed() -> (
-    None
-):
+async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_for_a_better_speed() -> None:
     now = spread(ATTIC, sizes=[1, 6, 1])
     scene = Scene(now, KITCHEN)  # the planner has left it out already
     scene.checks = Checking(ATTIC.id)
@@ -309,9 +299,7 @@ async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_fo
     assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
 
 
-async def test_where_nobody_can_replace_it_the_placement_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_where_nobody_can_replace_it_the_placement_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]))
     scene.checks = Checking(ATTIC.id)
 
@@ -323,9 +311,7 @@ async def test_where_nobody_can_replace_it_the_placement_stays(
     assert scene.moved == []
 
 
-async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the usual pauses, though nothing else is new."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN).waits(QUIET_S)
@@ -349,9 +335,7 @@ async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(
         task.cancel()
 
 
-async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), KITCHEN)
     checks = scene.checks = Checking(ATTIC.id)
 
@@ -363,9 +347,7 @@ async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(
     assert scene.moved == []
 
 
-async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of events, not their times: asked, answered, and only then is the check done, another time."""
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.005)
     scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), ATTIC)

@@ -39,8 +39,7 @@ def answered(slower: float, chosen: Plan = SPLIT, n_tokens: int = 100) -> Summar
         busy[share.machine] += slower * share.busy_s
     runs = [stage.machine for stage in chosen.stages]
     stages = tuple(
-        StageFigures(stage.name, 1, busy[stage.machine] / runs.count(stage.machine))
-        for stage in chosen.stages
+        StageFigures(stage.name, 1, busy[stage.machine] / runs.count(stage.machine)) for stage in chosen.stages
     )
     return Summary(
         "", (1,) * n_tokens, 64, 0, 0.0, 0.0, slower * known.ttft_s, known.decode_tok_s / slower,
@@ -83,9 +82,7 @@ def test_one_placement_learns_the_same_as_many(tmp_path: Path) -> None:
     assert outcome.errors == pytest.approx((0, 0), abs=0.05)  # and its forecast is a better one
 
 
-def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhere(
-    tmp_path: Path,
-) -> None:
+def test_a_placement_is_known_after_few_answers_whatever_its_machines_do_elsewhere(tmp_path: Path) -> None:
     """Prompts and answers of it are off in ways of their own, and so are two placements of the same machines."""
     lessons = ForecastHistory(tmp_path / "forecasts.json")
     other = plan(DEN, [ATTIC], MODEL, Workload(1024), [4, 8, 4])

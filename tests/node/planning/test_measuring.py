@@ -146,16 +146,12 @@ def order_of(one: Side, **changes: Any) -> MeasureSpeed:
     return MeasureSpeed(**{**fields, **changes})
 
 
-async def test_a_host_is_answered_and_the_second_time_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_host_is_answered_and_the_second_time_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with side(tmp_path / "lender") as lender:
         answer = await lender.answer(order_of(lender))
         assert isinstance(answer, SpeedMeasured)
         assert (answer.request, answer.layer_s > 0) == (7, True)
-        monkeypatch.setattr(
-            "app.node.planning.own_speed.measure", None
-        )  # nothing is measured any more
+        monkeypatch.setattr("app.node.planning.own_speed.measure", None)  # nothing is measured any more
         again = await lender.answer(order_of(lender, request=8))
         assert again == messages.SpeedMeasured(**{
             **{name: getattr(answer, name) for name in answer.__struct_fields__}, "request": 8,
@@ -163,18 +159,14 @@ async def test_a_host_is_answered_and_the_second_time_at_once(
 
 
 @pytest.mark.long
-async def test_a_doubt_is_heeded_once_an_hour(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_doubt_is_heeded_once_an_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with side(tmp_path / "lender") as lender:
         first = await lender.answer(order_of(lender))
         lender.own._rested_at = 0.0
         fresh = await lender.answer(order_of(lender, again=True))
         assert isinstance(fresh, SpeedMeasured)
         assert fresh != first
-        monkeypatch.setattr(
-            "app.node.planning.own_speed.measure", None
-        )  # nothing is measured any more
+        monkeypatch.setattr("app.node.planning.own_speed.measure", None)  # nothing is measured any more
         assert await lender.answer(order_of(lender, again=True)) == fresh
 
 
@@ -224,9 +216,7 @@ async def test_one_trial_at_a_time_and_a_rest_after_it(tmp_path: Path) -> None:
         assert (await lender.answer(another)).code == "speed_busy"
 
 
-async def test_an_answer_that_begins_ends_the_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_that_begins_ends_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_run, "MOST_STEPS", 1 << 20)
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 1e9)
     async with side(tmp_path / "lender") as lender:
@@ -303,9 +293,7 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
 
         async def known() -> dict[MachineId, Speed | None]:
             me, lenders = (ME, "den"), {LENDER: "attic"}
-            work = host.measuring.speeds(
-                host.entry, me, lenders, ROWS, lambda _: None, known_only=True
-            )
+            work = host.measuring.speeds(host.entry, me, lenders, ROWS, lambda _: None, known_only=True)
             return await work
 
         link = Link(answer)
@@ -350,9 +338,7 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
         assert len(link.asked) == 2
         assert host.measuring.unmeasured("attic") is None
         me, lenders = (ME, "den"), {LENDER: "attic"}
-        assert found == await host.measuring.speeds(
-            host.entry, me, lenders, ROWS, lambda _: None, known_only=True
-        )
+        assert found == await host.measuring.speeds(host.entry, me, lenders, ROWS, lambda _: None, known_only=True)
 
 
 def to(link: Link, _: MachineId) -> Link:
@@ -389,9 +375,7 @@ async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
         assert not host.measuring._waiting
 
 
-async def test_nobody_waits_a_second_time_for_who_is_silent_until_it_answers(
-    tmp_path: Path,
-) -> None:
+async def test_nobody_waits_a_second_time_for_who_is_silent_until_it_answers(tmp_path: Path) -> None:
     async def silent(order: MeasureSpeed) -> None:
         pass
 

@@ -47,9 +47,7 @@ def test_a_machine_that_cannot_be_measured_leaves_it_as_it_is() -> None:
     assert vars(one.state).keys() == {"described"}
 
 
-async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_it_waits_until_nobody_asks_and_until_all_could_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.planning.refresh_forecast.REST_S", 0.05)
     one, tries = running(), list[int]()
 
@@ -91,9 +89,7 @@ async def test_a_measurement_of_a_busy_minute_is_made_again_after_an_answer(tmp_
             order = {"prompt_ids": [5] * 70, "max_tokens": 60, "ignore_end": True, "guesses": False}
             await client.work("POST", "/ask", order)
             late = time.monotonic() + 15 * BUSY
-            while (now := (await client.get("/status"))["loaded"])["forecast"][
-                "decode_tok_s"
-            ] < SLOWER / 6 * slow:
+            while (now := (await client.get("/status"))["loaded"])["forecast"]["decode_tok_s"] < SLOWER / 6 * slow:
                 assert time.monotonic() < late, f"{slow} -> {now['forecast']}, {now['last_answer']}"
                 await asyncio.sleep(0.2)
             found = await client.work("POST", "/plan", {"model": "guide", "shape": "one"})

@@ -52,9 +52,7 @@ def test_layers_with_a_window_are_measured_themselves_and_look_back_no_further(n
     assert chunk_s == pytest.approx(DEPTH * SPEED.chunk_position_s)
 
 
-@pytest.mark.parametrize(
-    "name", ["qwen3-5", "deepseek-v3", "deepseek-v32", "llama4", "lfm2", "glm4"]
-)
+@pytest.mark.parametrize("name", ["qwen3-5", "deepseek-v3", "deepseek-v32", "llama4", "lfm2", "glm4"])
 def test_layers_that_need_their_place_are_measured_themselves(name: str) -> None:
     found = basis(name)
     assert not found.is_estimate
@@ -102,9 +100,7 @@ def test_the_plan_says_it_in_place_of_what_was_not_measured() -> None:
         (1, False, "plan_measured"), (2, False, "plan_measured_links"), (2, True, "plan_estimated"),
     ],
 )  # fmt: skip
-def test_a_forecast_names_what_it_is_computed_from(
-    machines: int, is_estimate: bool, code: str
-) -> None:
+def test_a_forecast_names_what_it_is_computed_from(machines: int, is_estimate: bool, code: str) -> None:
     forecast = Forecast(1.0, 9.0, 9.0, 9.0, (), PACE, is_estimate)
     those = tuple(Candidate(MachineId(str(n)), "den", 1 << 30) for n in range(machines))
     placed = Plan((), Workload(512), (), forecast=forecast, machines=those)

@@ -137,9 +137,7 @@ def test_a_sound_one_is_read(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_keep_the_book_from_opening(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
+def test_no_bytes_keep_the_book_from_opening(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed-speeds.json"
     path.write_bytes(content)
     assert SpeedCache(path).get("a" * 64) is None

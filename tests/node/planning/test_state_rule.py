@@ -48,9 +48,7 @@ async def test_a_hybrids_plan_says_what_is_kept() -> None:
     assert unknown.reasons[-1].code == "states_kept"
 
 
-async def test_what_reading_takes_is_forecast_until_it_was_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_reading_takes_is_forecast_until_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same plan keeps states after shorter prompts where reading took longer than forecast."""
     monkeypatch.setattr("app.node.planning.planning.seconds_per_byte", lambda: 1e-9)
     hybrid = model("qwen3-5")

@@ -29,9 +29,7 @@ from testbed import tiny
 GIB, WIDTH = 1 << 30, 256
 SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
 DEN, ATTIC = (MachineId(c * 64) for c in "da")
-SAMPLE = Sample(
-    Run(bytes(16), Role.MIDDLE, WIDTH, Number.F16), 16, bytes(16 * Number.F16.row_bytes(WIDTH)), b""
-)
+SAMPLE = Sample(Run(bytes(16), Role.MIDDLE, WIDTH, Number.F16), 16, bytes(16 * Number.F16.row_bytes(WIDTH)), b"")
 
 
 class Place:
@@ -40,13 +38,9 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.stages = StageStore(folder / "stages", GIB)
         self.shelf = Shelf(folder / "models", folder / "none", self.stages)
-        self.entry: Entry = self.shelf.import_file(
-            tiny.llama(folder / "m.gguf", layers=4, width=WIDTH, ffn=512)
-        )
+        self.entry: Entry = self.shelf.import_file(tiny.llama(folder / "m.gguf", layers=4, width=WIDTH, ffn=512))
         machines = [Candidate(key, key[0], 1 << 40) for key in (DEN, ATTIC)]
-        self.plan: Plan = plan(
-            machines[0], machines[1:], self.entry.model, Workload(512), (1, 2, 1)
-        )
+        self.plan: Plan = plan(machines[0], machines[1:], self.entry.model, Workload(512), (1, 2, 1))
         self.spare, self.own = 2 * GIB, folder / FOLDER
         self.room = SpareMemory(lambda: self.spare)
         self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
@@ -91,9 +85,7 @@ async def failed(work: Any) -> AppError:
     return caught.value
 
 
-async def test_whoever_wants_memory_has_it_before_it_goes_on(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_whoever_wants_memory_has_it_before_it_goes_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async with under_way(place, monkeypatch) as workers:
         assert place.room._resident_bytes == workers[0].resident_bytes  # it still starts: it grows
         assert place.room.on_call_bytes() > 0
@@ -127,9 +119,7 @@ async def test_no_more_is_taken_than_is_spare_now(place: Place) -> None:
     assert error.reason.code == "sample_no_room"
 
 
-async def test_its_files_push_out_nothing_that_others_brought(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_its_files_push_out_nothing_that_others_brought(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is as full as it may be: a stage more would delete the one that was unused for longest."""
     brought = [place.fill(Layers(1, 2)), place.fill(Layers(2, 3))]
     place.stages.limit_bytes = place.stages.used_bytes()
@@ -169,9 +159,7 @@ async def test_what_a_killed_node_left_goes(place: Place) -> None:
     assert not place.own.exists()
 
 
-async def test_the_disk_is_looked_at_in_a_thread(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_disk_is_looked_at_in_a_thread(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that was touched is hashed again: nobody's heartbeat waits for that."""
     loop, found = asyncio.get_running_loop(), list[bool]()
 

@@ -66,9 +66,7 @@ class Scene:
         self.room = SpareMemory(lambda: self.spare)
         self.computing = Recompute(self.entry, self.shelf, self.stages, SIZES, self.room)
         self.samples = Samples(lambda: 0.0, lambda: float("inf"))
-        self.doubts = Quarantine(
-            self.folder / "doubts.json", lambda why: self.said.append(why.code)
-        )
+        self.doubts = Quarantine(self.folder / "doubts.json", lambda why: self.said.append(why.code))
         self.checks = Verifier(self.samples, self, self.computing, self.doubts)  # type: ignore[arg-type]
 
     # as app/node/placement/stages.py
@@ -76,9 +74,7 @@ class Scene:
     def stage_of(self, run: Run) -> PlannedStage | None:
         return self.stage if run.width == WIDTH else None
 
-    async def computed_elsewhere(
-        self, like: PlannedStage, step: Step
-    ) -> tuple[PlannedStage, bytes] | None:
+    async def computed_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
         if isinstance(self.third, AppError):
             raise self.third
         return (replace(like, machine=SHED), self.third) if self.third is not None else None
@@ -136,15 +132,10 @@ def with_error(sample: Sample, share: float) -> Sample:
     return replace(sample, answered=bytes(to_wire(np.asarray(rows, dtype=np.float32), Number.F16)))
 
 
-async def test_honest_answers_are_never_blamed_and_a_small_error_in_some_rows_is_found(
-    scene: Scene,
-) -> None:
+async def test_honest_answers_are_never_blamed_and_a_small_error_in_some_rows_is_found(scene: Scene) -> None:
     """Twenty prompts of different lengths, with others in the same cells, and each type of number on the wire."""
     chance, whole = random.Random(SEED), [scene.stage.layers]
-    async with (
-        lender(scene, Number.F32, Number.F16, Number.Q8) as runs,
-        await Worker.start("the check") as checking,
-    ):
+    async with lender(scene, Number.F32, Number.F16, Number.Q8) as runs, await Worker.start("the check") as checking:
         for n in range(20):
             n_rows = chance.choice((16, 31, 40, 63, 64))
             sample = await answered(runs[n % 3], chance, n % 4, n_rows)

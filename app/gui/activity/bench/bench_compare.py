@@ -102,11 +102,7 @@ class Comparison(QObject):
             return
         order = self._orders.pop(0)
         self._call = self._client.call(
-            "POST",
-            "/plan",
-            order,
-            lambda told: self._planned(order, told),
-            lambda _: self._plan(),
+            "POST", "/plan", order, lambda told: self._planned(order, told), lambda _: self._plan()
         )
 
     def _planned(self, order: Json, told: Json) -> None:
@@ -165,12 +161,7 @@ class Comparison(QObject):
         self.deleteLater()
 
     def _tell(self, share: float) -> None:
-        begins, takes = {
-            TOGETHER: (0.0, 0.4),
-            LOADING: (0.4, 0.1),
-            ALONE: (0.5, 0.4),
-            BACK: (0.9, 0.1),
-        }[self._step]
+        begins, takes = {TOGETHER: (0.0, 0.4), LOADING: (0.4, 0.1), ALONE: (0.5, 0.4), BACK: (0.9, 0.1)}[self._step]
         self.progressed.emit(begins + takes * share, self._step)
 
 

@@ -53,9 +53,7 @@ def unnamed(made: Bench) -> Bench:
 
 def _renamed(result: Json, names: dict[str, str]) -> Json:
     """Its stages under other names."""
-    stages = [
-        one | {"machine": names.get(one["machine"], _tr("A machine"))} for one in result["stages"]
-    ]
+    stages = [one | {"machine": names.get(one["machine"], _tr("A machine"))} for one in result["stages"]]
     return result | {"stages": stages}
 
 
@@ -97,10 +95,7 @@ def _against(name: str, value: float, beyond: float) -> str:
         )
         return (longer if name == "ttft_s" else times_faster).format(said=said, times=times)
     if name == "ttft_s":
-        later, sooner = (
-            _tr("forecast {said}, {share} later"),
-            _tr("forecast {said}, {share} sooner"),
-        )
+        later, sooner = (_tr("forecast {said}, {share} later"), _tr("forecast {said}, {share} sooner"))
         return (later if beyond > 0 else sooner).format(said=said, share=share)
     faster, slower = _tr("forecast {said}, {share} faster"), _tr("forecast {said}, {share} slower")
     return (faster if beyond > 0 else slower).format(said=said, share=share)
@@ -118,9 +113,7 @@ def figures(made: Bench) -> list[tuple[str, str, str]]:
     for result in made.results[1:]:
         total = result["total_tok_s"]
         name = _tr("{many} at once").format(many=result["streams"])
-        late = _tr("first token at most {time}").format(
-            time=formats.seconds(result["ttft_p99_s"] or 0.0)
-        )
+        late = _tr("first token at most {time}").format(time=formats.seconds(result["ttft_p99_s"] or 0.0))
         found.append((name, formats.speed(total["mean"]) if total else unknown, late))
     return found + [_energy(made, *one) for one in made.energies]
 
@@ -141,29 +134,20 @@ def beside_one(made: Bench) -> str:
     if times is None or alone is None or ours is None:
         return ""
     machines = QCoreApplication.translate("Report", "%n machine(s)", "", len(made.machines))
-    told = _tr(
-        "{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed."
-    )
+    told = _tr("{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed.")
     words = told.format(
-        machines=machines,
-        ours=formats.speed(ours),
-        alone=formats.speed(alone),
-        times=formats.number(times, 2),
+        machines=machines, ours=formats.speed(ours), alone=formats.speed(alone), times=formats.number(times, 2)
     )
     reads, one_reads = made.mean("prefill_tok_s"), made.one_mean("prefill_tok_s")
     if reads and one_reads:
         told = _tr("Reading: {ours} together, {alone} alone, {times} times.")
         words += " " + told.format(
-            ours=formats.speed(reads),
-            alone=formats.speed(one_reads),
-            times=formats.number(reads / one_reads, 2),
+            ours=formats.speed(reads), alone=formats.speed(one_reads), times=formats.number(reads / one_reads, 2)
         )
     if made.energies and made.one_energies:
         told = _tr("Energy: {ours} together, {alone} alone.")
         (_, ours_j, _), (_, alone_j, _) = made.energies[0], made.one_energies[0]
-        words += " " + told.format(
-            ours=formats.token_energy(ours_j), alone=formats.token_energy(alone_j)
-        )
+        words += " " + told.format(ours=formats.token_energy(ours_j), alone=formats.token_energy(alone_j))
     return words
 
 
@@ -190,9 +174,7 @@ def html(made: Bench) -> str:
         for name, value, words in figures(made)
     )
     tables = "".join(_table(result) for result in made.results if result["stages"])
-    colours = {
-        name: getattr(LIGHT, name) for name in ("text", "muted", "window", "card", "hairline")
-    }
+    colours = {name: getattr(LIGHT, name) for name in ("text", "muted", "window", "card", "hairline")}
     compared = f"<p>{escape(beside_one(made))}</p>" if made.one else ""
     return PAGE.substitute(
         colours,

@@ -45,9 +45,7 @@ def fitted(extent: Extent, context: int, users: int) -> Extent:
     shrink = min(1.0, context / whole)
     prompt, output = max(1, int(extent.prompt * shrink)), max(2, int(extent.output * shrink))
     room = context * users // (prompt + output)
-    streams = tuple(
-        n for n in dict.fromkeys(min(n, max(users, SLOTS), room) for n in extent.streams) if n
-    )
+    streams = tuple(n for n in dict.fromkeys(min(n, max(users, SLOTS), room) for n in extent.streams) if n)
     return Extent(extent.name, prompt, output, streams or (1,), extent.runs, extent.seconds)
 
 
@@ -118,9 +116,7 @@ class Asking(QObject):
         self._first: float | None = None
         self._last = 0.0
         self._began = time.perf_counter()
-        self._call: Call | None = client.call(
-            "POST", "/ask", body, self._ended, self._broke, self._line
-        )
+        self._call: Call | None = client.call("POST", "/ask", body, self._ended, self._broke, self._line)
 
     def cancel(self) -> None:
         if self._call is not None:

@@ -11,14 +11,7 @@ from PySide6.QtWidgets import QFrame, QMenu, QWidget
 from app.core.errors import AppError, BadInput
 from app.gui.activity.bench import bench_card
 from app.gui.activity.bench.bench_card import BenchCard
-from app.gui.activity.bench.bench_compare import (
-    ALONE,
-    BACK,
-    LOADING,
-    TOGETHER,
-    Comparison,
-    bench_of,
-)
+from app.gui.activity.bench.bench_compare import ALONE, BACK, LOADING, TOGETHER, Comparison, bench_of
 from app.gui.activity.bench.bench_energy import drawn
 from app.gui.activity.bench.bench_run import FULL, QUICK, BenchRun, Extent, expected_s
 from app.gui.activity.bench.bench_store import Bench, BenchStore
@@ -106,8 +99,7 @@ class BenchView(QWidget):
             return
         if loaded is None or loaded.get("state") != "ready":
             self._page.fail(
-                BadInput("nothing_loaded"),
-                (self.tr("Open the models"), lambda: self._services.go(page_names.MODELS)),
+                BadInput("nothing_loaded"), (self.tr("Open the models"), lambda: self._services.go(page_names.MODELS))
             )
             return
         answers = self._services.pool.snapshot.get("answers") or {}
@@ -115,17 +107,12 @@ class BenchView(QWidget):
             self._page.notice.say(
                 self.tr("Somebody gets an answer just now, so the figures would be too low."),
                 "warning",
-                (
-                    self.tr("Measure anyway"),
-                    lambda: self.begin(extent, anyway=True, compare=compare),
-                ),
+                (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True, compare=compare)),
             )
             return
         self._page.notice.clear()
         self._progressed(0.0, 0)
-        self._call = self._services.client.get(
-            "/models", lambda told: self._start(extent, told, compare), self._failed
-        )
+        self._call = self._services.client.get("/models", lambda told: self._start(extent, told, compare), self._failed)
         self._tell()
 
     def _begin_first(self) -> None:
@@ -157,9 +144,7 @@ class BenchView(QWidget):
         if loaded is None or loaded.get("state") != "ready":
             self._failed(BadInput("nothing_loaded"))
             return
-        n_vocab = next(
-            (one["n_vocab"] for one in told["models"] if one["name"] == loaded["model"]), None
-        )
+        n_vocab = next((one["n_vocab"] for one in told["models"] if one["name"] == loaded["model"]), None)
         # Another seed each time: prompts that a slot still holds would flatter.
         seed = random.randrange(MAX_SEED)  # noqa: S311  a benchmark, not a secret
         if compare:
@@ -172,9 +157,7 @@ class BenchView(QWidget):
         run.start()
         self._tell()
 
-    def _start_comparison(
-        self, loaded: Json, extent: Extent, n_vocab: int | None, seed: int
-    ) -> None:
+    def _start_comparison(self, loaded: Json, extent: Extent, n_vocab: int | None, seed: int) -> None:
         machines = list(self._services.pool.snapshot.get("machines") or {})
         client = self._services.client
         both = Comparison(client, loaded, machines, extent, n_vocab, seed, self._watts)
@@ -229,9 +212,7 @@ class BenchView(QWidget):
         before = list(self.store.kept)
         self._write([one for one in before if one is not gone])
         self._page.notice.say(
-            self.tr("The benchmark was removed."),
-            "info",
-            (self.tr("Undo"), lambda: self._restore(before)),
+            self.tr("The benchmark was removed."), "info", (self.tr("Undo"), lambda: self._restore(before))
         )
 
     def _restore(self, before: list[Bench]) -> None:
@@ -283,9 +264,7 @@ class BenchView(QWidget):
     def _compared(self, made: Bench) -> str:
         """Beside the one before it of the same kind and model."""
         same = [
-            one
-            for one in self.store.kept
-            if (one.model, one.extent) == (made.model, made.extent) and one.at < made.at
+            one for one in self.store.kept if (one.model, one.extent) == (made.model, made.extent) and one.at < made.at
         ]
         now = made.mean("decode_tok_s")
         was = same[0].mean("decode_tok_s") if same else None

@@ -82,9 +82,7 @@ def stored(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
                 yield chat
 
 
-def export(
-    chats: Chats, form: Format, target: Path, title: str, told: Told, *, thoughts: bool = True
-) -> int:
+def export(chats: Chats, form: Format, target: Path, title: str, told: Told, *, thoughts: bool = True) -> int:
     """How many were written. Raises AppError; an older file stays as it was then.
 
     thoughts: what was thought before each answer is written too, as it always is in what can be imported again.

@@ -10,15 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import (
-    QCoreApplication,
-    QObject,
-    QStandardPaths,
-    QThreadPool,
-    QTimer,
-    QUrl,
-    Signal,
-)
+from PySide6.QtCore import QCoreApplication, QObject, QStandardPaths, QThreadPool, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QWidget
 
@@ -103,9 +95,7 @@ _NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|\x00-\x1f]+')
 class ExchangeDesk(QWidget):
     """Visible only while something is written or read; one piece of work at a time."""
 
-    def __init__(
-        self, history: History, notice: NarrowNotice, services: AppContext, parent: QWidget
-    ) -> None:
+    def __init__(self, history: History, notice: NarrowNotice, services: AppContext, parent: QWidget) -> None:
         super().__init__(parent)
         self._history, self._notice = history, notice
         self._go = services.go

@@ -43,9 +43,7 @@ TAIL = "</body></html>\n"
 
 def head(title: str, language: str) -> str:
     """The beginning of the file."""
-    return HEAD.substitute(
-        title=escape(title), lang=escape(language), light=_tokens(LIGHT), dark=_tokens(DARK)
-    )
+    return HEAD.substitute(title=escape(title), lang=escape(language), light=_tokens(LIGHT), dark=_tokens(DARK))
 
 
 def article(chat: Chat) -> str:
@@ -62,9 +60,7 @@ def article(chat: Chat) -> str:
         )
         if said.thought:
             inside = rendered(said.thought)
-            files += (
-                f"<details><summary>{escape(words.thought_words())}</summary>{inside}</details>"
-            )
+            files += f"<details><summary>{escape(words.thought_words())}</summary>{inside}</details>"
         body = _typed(said.text) if said.mine else rendered(said.text)
         parts.append(_section(title, files + body, mine=said.mine))
     return "\n".join((*parts, "</article>\n"))

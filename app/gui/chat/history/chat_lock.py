@@ -31,12 +31,7 @@ class ChatLock(QObject):
     turned = Signal(object)  # turning it on or off is over: None, or an AppError
 
     def __init__(
-        self,
-        client: NodeClient,
-        pool: NodeState,
-        preferences: Preferences,
-        folder: Path,
-        parent: QObject | None = None,
+        self, client: NodeClient, pool: NodeState, preferences: Preferences, folder: Path, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._client, self._preferences = client, preferences

@@ -137,14 +137,7 @@ class History(QObject):
     def begin(self, folder: str = "", model: str | None = None) -> Chat:
         """A new chat. Its first `keep` writes it, so an empty one leaves nothing behind."""
         system, sampling = self.beginning()
-        made = Chat(
-            _new_chat_id(),
-            folder=folder,
-            model=model,
-            system=system,
-            sampling=sampling,
-            changed_at=self.now(),
-        )
+        made = Chat(_new_chat_id(), folder=folder, model=model, system=system, sampling=sampling, changed_at=self.now())
         self._begun[made.id] = made
         for old in list(self._begun)[:-OPEN_CHATS]:  # left empty: nobody comes back to it
             del self._begun[old]
@@ -205,9 +198,7 @@ class History(QObject):
         now = self.chat(chat)
         if now is not None:
             codec = self.codec
-            self._headline(
-                [chat], lambda db: history_rows.rename(db, now, title, codec), title=title
-            )
+            self._headline([chat], lambda db: history_rows.rename(db, now, title, codec), title=title)
 
     def pin(self, chats: Sequence[ChatId], pinned: bool) -> None:
         """To the top of the list, or back among the others."""
@@ -220,9 +211,7 @@ class History(QObject):
     def move(self, chats: Sequence[ChatId], folder: str) -> None:
         """Into a folder, made if it is new; "" for out of any."""
         folder, codec = named(folder), self.codec
-        self._headline(
-            chats, lambda db: history_folders.move(db, chats, folder, codec), folder=folder
-        )
+        self._headline(chats, lambda db: history_folders.move(db, chats, folder, codec), folder=folder)
 
     def delete(self, chats: Sequence[ChatId]) -> None:
         """Out of sight now; gone for good with `purge`, or at the next start."""
@@ -244,8 +233,7 @@ class History(QObject):
     def purge(self) -> None:
         """Take what was deleted out of the file, a little at a time."""
         gone = self._store.read(
-            lambda db: db.execute("SELECT id FROM chats WHERE deleted_at IS NOT NULL").fetchall(),
-            list[Any](),
+            lambda db: db.execute("SELECT id FROM chats WHERE deleted_at IS NOT NULL").fetchall(), list[Any]()
         )
         ids = [ident for (ident,) in gone if ident not in self._gone]
         for ident in ids:
@@ -317,9 +305,7 @@ class History(QObject):
 
     def _headings(self, where: str = "1", *values: object) -> list[Heading]:
         codec = self.codec
-        return self._store.read(
-            lambda db: history_rows.headings(db, codec, where, values), list[Heading]()
-        )
+        return self._store.read(lambda db: history_rows.headings(db, codec, where, values), list[Heading]())
 
     def _stored(self, ident: ChatId) -> Chat | None:
         """As the file has it, from memory if it was read lately."""
@@ -350,9 +336,7 @@ class History(QObject):
             if self._waiting.get(ident) is not chat:  # written by whoever heard of another
                 continue
             before, whole = self._stored(ident), ident not in self._under_way
-            write = partial(
-                history_rows.write, chat=chat, before=before, codec=self.codec, whole=whole
-            )
+            write = partial(history_rows.write, chat=chat, before=before, codec=self.codec, whole=whole)
             if not self._store.write(write, later=True):
                 failed.append(ident)
                 if len(failed) == MOST_FAILED:
@@ -372,9 +356,7 @@ class History(QObject):
         rows = [(on, one) for one in chats]
         self._headline(chats, lambda db: db.executemany(order, rows), **{column: on})
 
-    def _headline(
-        self, chats: Sequence[ChatId], act: Callable[[sqlite3.Connection], object], **fields: Any
-    ) -> None:
+    def _headline(self, chats: Sequence[ChatId], act: Callable[[sqlite3.Connection], object], **fields: Any) -> None:
         """Write it, and remember it for chats that are open."""
         if not self._store.write(act):
             return

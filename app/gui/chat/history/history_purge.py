@@ -78,7 +78,6 @@ class Purge(QObject):
 
 # The last ones first, so that no message goes before those which answer it.
 _DELETE_MESSAGES = (
-    "DELETE FROM messages WHERE number IN"
-    " (SELECT number FROM messages WHERE chat = ? ORDER BY number DESC LIMIT ?)"
+    "DELETE FROM messages WHERE number IN (SELECT number FROM messages WHERE chat = ? ORDER BY number DESC LIMIT ?)"
 )
 _MERGE = "INSERT INTO words (words, rank) VALUES ('merge', ?)"

@@ -107,16 +107,11 @@ def _recode_chat(db: sqlite3.Connection, chat: str, old: Codec, new: Codec) -> N
 
 
 def _messages_after(db: sqlite3.Connection, number: int) -> list[tuple[int, str, str, str, str]]:
-    order = (
-        "SELECT number, chat, id, text, details FROM messages WHERE number > ?"
-        " ORDER BY number LIMIT ?"
-    )
+    order = "SELECT number, chat, id, text, details FROM messages WHERE number > ? ORDER BY number LIMIT ?"
     return db.execute(order, (number, AT_ONCE)).fetchall()
 
 
-def _recode_message(
-    db: sqlite3.Connection, row: tuple[int, str, str, str, str], old: Codec, new: Codec
-) -> None:
+def _recode_message(db: sqlite3.Connection, row: tuple[int, str, str, str, str], old: Codec, new: Codec) -> None:
     number, chat, message, *texts = row
     values = [
         new.seal(old.open(kept, *place), *place)

@@ -15,18 +15,8 @@ from app.gui.chat.history.history_cipher import Codec, Kept, broken, storable
 from app.gui.chat.history.history_folders import FOLDER
 
 HEADING = "id, shown, coalesce(folder, ''), pinned, archived, changed_at"
-CHAT = (
-    "title, coalesce(folder, ''), pinned, archived, model, system, sampling, context, draft, "
-    "leaf, changed_at"
-)
-CHAT_TEXTS = (
-    "title",
-    "shown",
-    "model",
-    "system",
-    "sampling",
-    "draft",
-)  # columns that may be sealed
+CHAT = "title, coalesce(folder, ''), pinned, archived, model, system, sampling, context, draft, leaf, changed_at"
+CHAT_TEXTS = ("title", "shown", "model", "system", "sampling", "draft")  # columns that may be sealed
 MESSAGE_TEXTS = ("text", "details")
 WITH_FILES = "\x1e"  # before the JSON of a draft with its files; one without is kept as its text
 
@@ -83,9 +73,7 @@ def _role(kept: str) -> Role:
 
 def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[MessageId, Message]:
     rows = db.execute(
-        "SELECT id, parent, role, text, made_at, details FROM messages"
-        " WHERE chat = ? ORDER BY number",
-        (chat,),
+        "SELECT id, parent, role, text, made_at, details FROM messages WHERE chat = ? ORDER BY number", (chat,)
     )
     return {
         MessageId(ident): Message(
@@ -100,9 +88,7 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
     }
 
 
-def write(
-    db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool
-) -> None:
+def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool) -> None:
     """What is different from `before`. whole: nothing of it is under way, so words are indexed."""
     if before is None:
         _insert(db, chat, codec)
@@ -132,9 +118,7 @@ def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None
 
 def with_headline(chat: Chat, kept: Chat) -> Chat:
     """`chat` with what only the list changes: its title, its folder, whether it is pinned."""
-    return replace(
-        chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived
-    )
+    return replace(chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived)
 
 
 def _insert(db: sqlite3.Connection, chat: Chat, codec: Codec) -> None:
@@ -154,12 +138,7 @@ def _insert(db: sqlite3.Connection, chat: Chat, codec: Codec) -> None:
 
 
 def _write_messages(
-    db: sqlite3.Connection,
-    chat: Chat,
-    known: Mapping[MessageId, Message],
-    codec: Codec,
-    *,
-    whole: bool,
+    db: sqlite3.Connection, chat: Chat, known: Mapping[MessageId, Message], codec: Codec, *, whole: bool
 ) -> None:
     new: list[tuple[Any, ...]] = []
     for message in chat.messages.values():
@@ -183,9 +162,7 @@ def _write_messages(
                 (*_sealed_message(message, chat.id, codec), whole, chat.id, ident),
             )
     db.executemany(
-        "INSERT INTO messages (chat, id, parent, role, text, details, made_at, indexed)"
-        " VALUES (?,?,?,?,?,?,?,?)",
-        new,
+        "INSERT INTO messages (chat, id, parent, role, text, details, made_at, indexed) VALUES (?,?,?,?,?,?,?,?)", new
     )
 
 
@@ -262,9 +239,7 @@ def unpacked(text: str) -> dict[str, Any]:
         raise broken() from None
 
 
-def headings(
-    db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()
-) -> list[Heading]:
+def headings(db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()) -> list[Heading]:
     """Lines of the list: the pinned first, then the one last spoken in. `where` is ours."""
     rows = db.execute(
         f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608

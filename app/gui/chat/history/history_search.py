@@ -16,14 +16,7 @@ from typing import Any
 
 from app.core.chat import ATTACHMENTS, ChatId, Heading, MessageId
 from app.gui.chat.history.history_cipher import Codec
-from app.gui.chat.history.history_rows import (
-    HEADING,
-    heading,
-    headings,
-    of_chat,
-    of_message,
-    unpacked,
-)
+from app.gui.chat.history.history_rows import HEADING, heading, headings, of_chat, of_message, unpacked
 
 Read = Callable[[Callable[[sqlite3.Connection], Any], Any], Any]  # as Store.read
 
@@ -32,9 +25,7 @@ LOOKED_AT = 100_000  # characters of a text; words further on are found, and its
 MOST_WORDS = 12
 AT_ONCE = 20  # sealed texts opened between two looks at the clock
 # Scripts that write without spaces: the index would hold whole sentences as one word.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MARKS = re.compile(r"[*`#]+")
 _NO_WORD = re.compile(r"[^\w\s]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
@@ -49,9 +40,7 @@ class Hit:
     excerpt: str
 
 
-def search(
-    db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool
-) -> list[Hit]:
+def search(db: sqlite3.Connection, typed: str, most: int, codec: Codec, *, indexed: bool) -> list[Hit]:
     """Chats in one of whose texts every word occurs; the latest first."""
     words = typed.split()[:MOST_WORDS]
     if not words:
@@ -102,12 +91,7 @@ def _by_letters(db: sqlite3.Connection, words: list[str], most: int, codec: Code
 
 
 def _hits(
-    db: sqlite3.Connection,
-    found: str,
-    values: tuple[Any, ...],
-    words: list[str],
-    most: int,
-    codec: Codec,
+    db: sqlite3.Connection, found: str, values: tuple[Any, ...], words: list[str], most: int, codec: Codec
 ) -> list[Hit]:
     """The latest chats among the messages `found`, each with an excerpt of its newest one."""
     rows = db.execute(
@@ -158,9 +142,7 @@ def open_and_look(read: Read, typed: str, most: int, codec: Codec) -> Iterator[H
             yield hit
 
 
-def _over(
-    chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection
-) -> Hit | None:
+def _over(chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection) -> Hit | None:
     """Where the words stand over the chat: in its title, or in its system message."""
     if _has(chat.title, words):
         return Hit(chat, None, "")
@@ -169,14 +151,9 @@ def _over(
     return Hit(chat, None, excerpt(system, typed)) if _has(system, words) else None
 
 
-def _messages(
-    read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec
-) -> Iterator[Hit | None]:
+def _messages(read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec) -> Iterator[Hit | None]:
     """None after some messages in vain, the newest first; a Hit is the last."""
-    order = (
-        "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ?"
-        " ORDER BY number DESC LIMIT ?"
-    )
+    order = "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ? ORDER BY number DESC LIMIT ?"
     below = 1 << 62
     while rows := read(partial(_rows, order, (chat.id, below, AT_ONCE), codec, chat.id), []):
         for number, message, text, details in rows:

@@ -131,9 +131,7 @@ class Store(QObject):
 
     def shrink(self) -> None:
         """Bring what was written beside the file into it, so that nothing deleted stays there."""
-        self.read(
-            lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), list[object]()
-        )
+        self.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), list[object]())
 
     def close(self) -> None:
         """Nothing is read or written any more."""
@@ -157,9 +155,7 @@ class Store(QObject):
         codec = self.codec
         cipher = codec if isinstance(codec, Cipher) else None
         self._opened.db.close()
-        self._opened = history_file.keep_aside(
-            self.file or self._path, cipher, wanted=cipher is not None
-        )
+        self._opened = history_file.keep_aside(self.file or self._path, cipher, wanted=cipher is not None)
 
     def _fail(self, trouble: AppError) -> None:
         self.trouble = trouble

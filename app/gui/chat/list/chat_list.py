@@ -41,9 +41,7 @@ class ChatList(QWidget):
     opened = Signal(str)
     found = Signal(str, str, str)
 
-    def __init__(
-        self, services: AppContext, history: History, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, services: AppContext, history: History, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._services, self._history = services, history
         self._undo: Callable[[], None] | None = None

@@ -104,9 +104,7 @@ class ChatListMenu(QObject):
         thoughts.toggled.connect(self._deeds.export_thoughts)
         return inner
 
-    def _add(
-        self, menu: QMenu, picture: str, words: str, deed: Callable[[], None], key: str = ""
-    ) -> QAction:
+    def _add(self, menu: QMenu, picture: str, words: str, deed: Callable[[], None], key: str = "") -> QAction:
         action = menu.addAction(self._picture(picture), words)
         if key:  # shown; the list itself hears the key
             action.setShortcut(QKeySequence(key))

@@ -125,11 +125,7 @@ class ChatListModel(QAbstractItemModel):
         usual = flag.ItemIsEnabled | flag.ItemIsSelectable
         if isinstance(row, Line):
             return usual | flag.ItemIsEditable | flag.ItemIsDragEnabled | flag.ItemNeverHasChildren
-        return (
-            usual
-            | flag.ItemIsDropEnabled
-            | (flag.ItemIsEditable if row.name is not None else flag.NoItemFlags)
-        )
+        return usual | flag.ItemIsDropEnabled | (flag.ItemIsEditable if row.name is not None else flag.NoItemFlags)
 
     def supportedDropActions(self) -> Qt.DropAction:  # noqa: N802
         return Qt.DropAction.MoveAction

@@ -29,9 +29,7 @@ class Section:
 Row = Line | Section
 
 
-def rows(
-    current: Sequence[Heading], archived: Sequence[Heading], folders: Sequence[str]
-) -> tuple[Row, ...]:
+def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Sequence[str]) -> tuple[Row, ...]:
     """Pinned chats, folders, the other chats, the archive. Each keeps the order it is given in."""
     inside: dict[str, list[Line]] = {name: [] for name in folders}
     pinned: list[Line] = []

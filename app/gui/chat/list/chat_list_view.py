@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import (
-    QItemSelectionModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QRect,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QPainter
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTreeView,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
 from app.core.chat import ChatId, Heading
 from app.gui.chat.history.history import History
@@ -47,9 +31,7 @@ class ChatListDelegate(QStyledItemDelegate):
         row = index.data(ROW_ROLE)
         high = self._theme.px(sizes.CONTROL_HEIGHT)
         if isinstance(row, Line) and row.excerpt:
-            high += QFontMetrics(self._theme.font(sizes.CAPTION)).height() + self._theme.px(
-                sizes.XS
-            )
+            high += QFontMetrics(self._theme.font(sizes.CAPTION)).height() + self._theme.px(sizes.XS)
         return QSize(super().sizeHint(option, index).width(), high)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -60,9 +42,7 @@ class ChatListDelegate(QStyledItemDelegate):
         own = QStyleOptionViewItem(option)
         self.initStyleOption(own, index)
         title, own.text = own.text, ""
-        own.widget.style().drawControl(
-            QStyle.ControlElement.CE_ItemViewItem, own, painter, own.widget
-        )
+        own.widget.style().drawControl(QStyle.ControlElement.CE_ItemViewItem, own, painter, own.widget)
         gap = self._theme.px(sizes.S)
         room: QRect = own.rect.adjusted(gap, 0, -gap, 0)
         painter.save()
@@ -177,10 +157,7 @@ class ChatListView(QTreeView):
         return row.name if chosen and isinstance(row, Section) else None
 
     def drawRow(  # noqa: N802  Qt's name
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         """On a ground of its own when it is chosen: the style's has no round corners."""
         if self.selectionModel().isSelected(index):

@@ -58,8 +58,7 @@ def caption(figures: Json) -> str:
             text = _tr("{rate} (rough forecast {forecast})")
         parts.append(
             text.format(
-                rate=formats.speed(rate),
-                forecast=formats.number(forecast or 0, 1 if (forecast or 0) < WHOLE else 0),
+                rate=formats.speed(rate), forecast=formats.number(forecast or 0, 1 if (forecast or 0) < WHOLE else 0)
             )
         )
     if (first := figures.get("ttft_s")) is not None:

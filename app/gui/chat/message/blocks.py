@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from PySide6.QtCore import QMimeData, QPoint, QSize, Qt, QUrl
-from PySide6.QtGui import (
-    QGuiApplication,
-    QResizeEvent,
-    QTextCharFormat,
-    QTextCursor,
-    QTextLayout,
-    QWheelEvent,
-)
+from PySide6.QtGui import QGuiApplication, QResizeEvent, QTextCharFormat, QTextCursor, QTextLayout, QWheelEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from app.gui.chat.history.slices import Slices

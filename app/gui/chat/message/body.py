@@ -77,9 +77,7 @@ class Body(QWidget):
         shown = self._text[: _end_of_line(self._text, self._limit)]
         left = len(self._text) - len(shown)
         self.more.setVisible(left > 0)
-        self.more.setText(
-            self.tr("Show more ({count} characters)").format(count=formats.number(left))
-        )
+        self.more.setText(self.tr("Show more ({count} characters)").format(count=formats.number(left)))
         if not self._is_markdown:
             found, first = segments.plain(shown), 0
         else:

@@ -34,9 +34,7 @@ def branch(chat: Chat, running: Running | None, pool: NodeState) -> list[Shown]:
         is_told, busy = message.id in told, running is not None
         thinks = own is not None and own.thinks
         tokens = own.answer.thought_tokens if own is not None else None
-        found.append(
-            Shown(now, versions[message.id], is_last, busy, state, is_told, thinks, tokens)
-        )
+        found.append(Shown(now, versions[message.id], is_last, busy, state, is_told, thinks, tokens))
     return found
 
 
@@ -52,16 +50,12 @@ def state_of(running: Running, pool: NodeState) -> str:
     if answer.text or answer.thought:
         return answer_stats.caption(running.measured(answer.measured()))
     answers = pool.snapshot.get("answers") or {}
-    own = next(
-        (one for one in answers.get("line") or () if one["conversation"] == running.chat), None
-    )
+    own = next((one for one in answers.get("line") or () if one["conversation"] == running.chat), None)
     if own is not None:
         return in_line(int(own["place"]), own.get("seconds"))
     before = int(answers.get("running") or 0)
     if answers.get("waiting") and before:
-        return QCoreApplication.translate(
-            "Answer", "Waiting for its turn: %n answer(s) before it", "", before
-        )
+        return QCoreApplication.translate("Answer", "Waiting for its turn: %n answer(s) before it", "", before)
     return QCoreApplication.translate("Answer", "Reading the question…")
 
 

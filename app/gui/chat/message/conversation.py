@@ -324,9 +324,7 @@ class Conversation(QScrollArea):
         super().resizeEvent(event)
         hint = self._end.sizeHint()
         x = (self.viewport().width() - hint.width()) // 2
-        self._end.setGeometry(
-            x, self.height() - hint.height() - sizes.S, hint.width(), hint.height()
-        )
+        self._end.setGeometry(x, self.height() - hint.height() - sizes.S, hint.width(), hint.height())
         self._end.raise_()
 
     # Keyboard

@@ -9,9 +9,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Literal, Name, Number, Operator, String, _TokenType
 from pygments.util import ClassNotFound
 
-LONG_LINE = (
-    1_000  # with a longer one in it a listing stays uncoloured: such lines cost their square
-)
+LONG_LINE = 1_000  # with a longer one in it a listing stays uncoloured: such lines cost their square
 USUAL = ("python", "javascript", "bash", "json", "html", "c", "java")
 COLOURS: dict[_TokenType, str] = {
     Comment: "code_comment", Keyword: "code_keyword", Operator.Word: "code_keyword",

@@ -31,36 +31,26 @@ class _Renderer(RendererHTML):
         inside = [link, Token("text", "", 0, content=words), Token("link_close", "a", -1)]
         return str(self.render(inside, options, env))
 
-    def link_open(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
-    ) -> str:
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Without a title: Qt would show it as a tooltip, and read it as HTML."""
         tokens[idx].attrs.pop("title", None)
         return str(self.renderToken(tokens, idx, options, env))
 
-    def paragraph_open(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
-    ) -> str:
+    def paragraph_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Below a list or a table it stands off: these have no margin of their own in Qt."""
         token = tokens[idx]
         if token.level == 0 and idx and tokens[idx - 1].type in STANDS_OFF:
             token.attrs["class"] = "after"
         return str(self.renderToken(tokens, idx, options, env))
 
-    def heading_open(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
-    ) -> str:
+    def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """A class: Qt gives <h1> a size of its own that no style sheet changes."""
         return f'<p class="{tokens[idx].tag}">'
 
-    def heading_close(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
-    ) -> str:
+    def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return "</p>\n"
 
-    def table_open(
-        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
-    ) -> str:
+    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<table border="1" cellspacing="0" cellpadding="6">\n'
 
 
@@ -77,9 +67,7 @@ def _inline(state: StateCore) -> None:
 
 
 def _parser() -> MarkdownIt:
-    made = MarkdownIt(
-        "commonmark", {"html": False, "maxNesting": 2 * DEEPEST}, renderer_cls=_Renderer
-    )
+    made = MarkdownIt("commonmark", {"html": False, "maxNesting": 2 * DEEPEST}, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"])
     made.core.ruler.at("inline", _inline)
     return made

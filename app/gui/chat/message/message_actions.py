@@ -57,12 +57,7 @@ class MessageDeeds(QObject):
     """`opened(chat)` when a new chat was made. `window` is where questions are asked."""
 
     def __init__(
-        self,
-        history: History,
-        session: Session,
-        theme: Theme,
-        opened: Callable[[str], object],
-        window: QWidget,
+        self, history: History, session: Session, theme: Theme, opened: Callable[[str], object], window: QWidget
     ) -> None:
         super().__init__(window)
         self._history, self._session, self._theme = history, session, theme
@@ -93,9 +88,7 @@ class MessageDeeds(QObject):
 
     def open_link(self, address: str) -> None:
         """Nothing is opened before one has seen where it leads."""
-        ask_link(
-            self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address))
-        )
+        ask_link(self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address)))
 
     def _copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)

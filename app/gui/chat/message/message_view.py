@@ -110,9 +110,7 @@ class ThoughtView(QWidget):
     def is_open(self) -> bool:
         return not self._frame.isHidden()
 
-    def show_thought(
-        self, text: str, seconds: float | None, n_tokens: int | None, *, growing: bool
-    ) -> None:
+    def show_thought(self, text: str, seconds: float | None, n_tokens: int | None, *, growing: bool) -> None:
         """growing: it is being thought now."""
         self._text, self._growing = text, growing
         self.setVisible(bool(text))
@@ -121,9 +119,7 @@ class ThoughtView(QWidget):
         elif growing:
             words = self.tr("Thinking…")
         elif seconds:
-            words = self.tr("Thought for {time}").format(
-                time=formats.whole_seconds(max(1, seconds))
-            )
+            words = self.tr("Thought for {time}").format(time=formats.whole_seconds(max(1, seconds)))
         else:
             words = self.tr("Thought")
         self.fold.setText(words)
@@ -199,9 +195,7 @@ class Editor(QWidget):
     def _fit(self) -> None:
         measure, wide = self.field.fontMetrics(), self.width() - self._edge
         wraps = Qt.TextFlag.TextWordWrap.value
-        written = measure.boundingRect(
-            QRect(0, 0, wide, ENDLESS), wraps, self.field.toPlainText()
-        ).height()
+        written = measure.boundingRect(QRect(0, 0, wide, ENDLESS), wraps, self.field.toPlainText()).height()
         n_lines = min(LINES, max(2, written // measure.lineSpacing() + 1))
         self.field.setFixedHeight(n_lines * measure.lineSpacing() + self._edge)
         self._below.setFixedHeight(self._flow.heightForWidth(self.width()))
@@ -393,9 +387,7 @@ class MessageView(QFrame):
     def _tell(self) -> None:
         message, model = self.message, self.message.details.get(MODEL)
         self._who.setText(
-            (model_name(str(model)) if model else self.tr("Answer"))
-            if self._is_answer
-            else self.tr("You")
+            (model_name(str(model)) if model else self.tr("Answer")) if self._is_answer else self.tr("You")
         )
         beginning = " ".join(message.text[: 2 * NAME_CHARACTERS].split())[:NAME_CHARACTERS]
         self.setAccessibleName(f"{self._who.text()}: {beginning}")
@@ -425,9 +417,7 @@ class MessageView(QFrame):
             return
         place = known.index(self.message.id)
         before = self._tool("left", self.tr("Version before"), Deed.SWITCH, known[place - 1])
-        after = self._tool(
-            "right", self.tr("Next version"), Deed.SWITCH, known[(place + 1) % len(known)]
-        )
+        after = self._tool("right", self.tr("Next version"), Deed.SWITCH, known[(place + 1) % len(known)])
         before.setEnabled(place > 0 and not self._shown.is_busy)
         after.setEnabled(place + 1 < len(known) and not self._shown.is_busy)
         count = label(f"{place + 1}/{len(known)}", "caption")
@@ -521,9 +511,7 @@ class MessageView(QFrame):
         for one in (*made, more):
             box.addWidget(one)
 
-    def _tool(
-        self, picture: str, name: str, deed: Deed, text: str = "", *, free: bool = True
-    ) -> IconButton:
+    def _tool(self, picture: str, name: str, deed: Deed, text: str = "", *, free: bool = True) -> IconButton:
         made = IconButton(self._look.theme, picture, name, lambda: self._ask(deed, text))
         made.setEnabled(free)
         return made

@@ -186,9 +186,7 @@ class _Cutter:
             self.parts.append(replace(self._begin, segment=shown))
         self._group, self._size = [], 0
 
-    def _cut(
-        self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]
-    ) -> None:
+    def _cut(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
         """A long list or table in several segments, the last one a group that goes on."""
         self._close()
         carry = self._beginning(block)

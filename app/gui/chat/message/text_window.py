@@ -48,8 +48,4 @@ class TextWindow(Dialog):
 
 
 def _broken(text: str) -> list[str]:
-    return [
-        line[at : at + LONG_LINE]
-        for line in text.split("\n")
-        for at in range(0, max(1, len(line)), LONG_LINE)
-    ]
+    return [line[at : at + LONG_LINE] for line in text.split("\n") for at in range(0, max(1, len(line)), LONG_LINE)]

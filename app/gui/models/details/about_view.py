@@ -46,8 +46,7 @@ class AboutView(QWidget):
         self._address = ""
         self._guide = QWidget()
         words = self.tr(
-            "This model is built in, small, and for learning the app. "
-            "For real questions take a larger one."
+            "This model is built in, small, and for learning the app. For real questions take a larger one."
         )
         self.better = button(self.tr("Look for one that fits"), self.recommend.emit, "inline")
         better = row(self.better, None)
@@ -66,9 +65,7 @@ class AboutView(QWidget):
         about = about_of(item.facts)
         problem = here(str(item.facts.get("missing") or ""))
         if item.kind is Kind.OTHER_APP:
-            words = self.tr(
-                "Belongs to {app}. It is used where it lies, and never moved or changed."
-            )
+            words = self.tr("Belongs to {app}. It is used where it lies, and never moved or changed.")
             unusable = here(str(item.facts.get("reason") or ""))
             about = unusable or words.format(app=item.facts["app"])
         self._about.setText(problem or about)
@@ -123,17 +120,11 @@ def _file_notes(item: Item) -> list[str]:
     """Before it is fetched, or used."""
     facts, file = item.facts, item.file()
     if item.kind is Kind.OFFER and file is not None and file.get("sha256") is None:
-        return [
-            translate(
-                "Models", "The hash of its file is not known yet. The first download pins it."
-            )
-        ]
+        return [translate("Models", "The hash of its file is not known yet. The first download pins it.")]
     if item.is_here and facts.get("ranks"):
         return [translate("Models", "A reranker: it scores texts for programs and can't chat.")]
     if item.is_here and facts.get("writes", True) and facts.get("has_template") is False:
-        return [
-            translate("Models", "Its file has no chat template, so chats are written as ChatML.")
-        ]
+        return [translate("Models", "Its file has no chat template, so chats are written as ChatML.")]
     return []
 
 
@@ -142,7 +133,4 @@ def _template_notes(loaded: Json | None) -> list[str]:
     told = loaded or {}
     tools = translate("Models", "Its chat template can't call tools.")
     thinking = translate("Models", "Its chat template has no thinking mode.")
-    return [
-        *([tools] if told.get("tools") is False else []),
-        *([thinking] if told.get("thinks") is False else []),
-    ]
+    return [*([tools] if told.get("tools") is False else []), *([thinking] if told.get("thinks") is False else [])]

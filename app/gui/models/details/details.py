@@ -126,9 +126,7 @@ class Details(Whole):
     recommend = Signal()
     smaller = Signal(object, str)  # Item that is here, and the quantisation to show in its place
 
-    def __init__(
-        self, services: AppContext, judging: Judging, planning: Planning, loading: Loading
-    ) -> None:
+    def __init__(self, services: AppContext, judging: Judging, planning: Planning, loading: Loading) -> None:
         super().__init__()
         self._services, self._judging = services, judging
         self._planning, self._loading = planning, loading
@@ -406,9 +404,7 @@ class Details(Whole):
         words = trouble(loaded)
         if not loaded and item.is_here and item.name == pool.load_failed:  # it fits, and yet failed
             lost = True
-            words = self.tr("The last try to load it failed. {why}").format(
-                why=here(pool.why_load_failed)
-            )
+            words = self.tr("The last try to load it failed. {why}").format(why=here(pool.why_load_failed))
         self.lost.say(words, details=inner_of(reason_of(loaded)))
         self.lost.setVisible(bool(lost and self.lost.text()))
         self.forecast.show_fact(loaded.get("last_answer") if item.is_here else None)

@@ -68,9 +68,7 @@ class ForecastView(QWidget):
         self._why = label(self.tr("Why this way"), "section")
         self._help = label(self.tr("What would help"), "section")
         actions = row(self.measure, self._stop, None)
-        self.setLayout(
-            column(self._figures, self.fact, self._unmeasured, actions, self._step, self._bar)
-        )
+        self.setLayout(column(self._figures, self.fact, self._unmeasured, actions, self._step, self._bar))
         self.reasons = QWidget()
         self.reasons.setLayout(column(self._why, self._reasons, self._help, self._advice))
         self.show_measuring(False)
@@ -127,9 +125,7 @@ class ForecastView(QWidget):
                 first_before=formats.seconds(last["forecast_ttft_s"]),
             )
             if last.get("interruptions"):
-                told += " " + self.tr(
-                    "A machine was lost or changed during it, which took part of its time."
-                )
+                told += " " + self.tr("A machine was lost or changed during it, which took part of its time.")
             if not self._figures.isHidden():
                 told += " " + self.tr("The figures above are for a typical request, as set here.")
             self.fact.setText(told)
@@ -158,10 +154,7 @@ class ForecastView(QWidget):
         if forecast.get("estimated"):
             many, one = self.tr("estimate, {count} people together"), self.tr("estimate")
         elif is_rough(rate):
-            many, one = (
-                self.tr("rough forecast, {count} people together"),
-                self.tr("rough forecast"),
-            )
+            many, one = (self.tr("rough forecast, {count} people together"), self.tr("rough forecast"))
         else:
             many, one = self.tr("forecast, {count} people together"), self.tr("forecast")
         caption = many if users > 1 else one
@@ -174,10 +167,7 @@ class ForecastView(QWidget):
     def _say(self, reasons: list[str], advice: list[str]) -> None:
         if (reasons, advice) != self._said:
             self._said = (reasons, advice)
-            for box, sentences, role in (
-                (self._reasons, reasons, "muted"),
-                (self._advice, advice, ""),
-            ):
+            for box, sentences, role in ((self._reasons, reasons, "muted"), (self._advice, advice, "")):
                 clear(box)
                 for sentence in sentences:
                     box.addWidget(paragraph(sentence, role))

@@ -72,9 +72,7 @@ class KvChoice(QWidget):
 
     def _words(self) -> str:
         if not self._possible:
-            return self.tr(
-                "This model's heads are too small for q8_0, so its context stays in f16."
-            )
+            return self.tr("This model's heads are too small for q8_0, so its context stays in f16.")
         exact, small = self._bytes.get(EXACT), self._bytes.get(SMALL)
         known = {"exact": formats.size(exact or 0), "small": formats.size(small or 0)}
         if self.kind == EXACT:

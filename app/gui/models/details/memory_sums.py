@@ -78,9 +78,7 @@ def whole_sum(plan: Json) -> str:
 def short_sum(parts: Parts) -> str:
     """The same for a model that does not fit."""
     words = translate(
-        "Models",
-        "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; "
-        "{lends} are free for models now.",
+        "Models", "Weights {weights} + KV cache {kv} + work memory {work} = {needs}; {lends} are free for models now."
     )
     return words.format(
         weights=formats.size(parts.weight_bytes),

@@ -82,11 +82,7 @@ def _running(setup: Setup, now: Now) -> list[Action]:
     if state == "ready":
         again = Action(Do.LOAD, translate("Models", "Load with these settings"))
         other = _differs(setup, loaded)
-        return [
-            _one(Do.CHAT, translate("Models", "Open chat")),
-            *([again] if other else []),
-            unload,
-        ]
+        return [_one(Do.CHAT, translate("Models", "Open chat")), *([again] if other else []), unload]
     if state == "recovering":
         return [_one(Do.CHAT, translate("Models", "Open chat")), unload]
     if state == "lost":

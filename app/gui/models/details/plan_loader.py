@@ -49,9 +49,7 @@ class Planning(QObject):
 
     planned = Signal(object)  # a Plan, as the node's /plan answers
     refused = Signal(object)  # AppError
-    joined = Signal(
-        object
-    )  # the same beside what is loaded: a Plan, an AppError, or None for not asked
+    joined = Signal(object)  # the same beside what is loaded: a Plan, an AppError, or None for not asked
     estimated = Signal(object)  # a verdict with its plan, of what is not here
     step = Signal(object)  # progress of a measurement
     measuring_changed = Signal()

@@ -241,9 +241,7 @@ class ContextSlider(QWidget):
         self.slider.setAccessibleName(self.tr("Context, in tokens"))
         wheel_scrolls_page(self.slider)
         self.slider.valueChanged.connect(self._moved)
-        named = held(
-            Flow(self._title, self._value, right_from=1)
-        )  # two lines where one has no room
+        named = held(Flow(self._title, self._value, right_from=1))  # two lines where one has no room
         self.setLayout(column(named, self.slider, gap=sizes.XS))
 
     @property
@@ -320,9 +318,7 @@ class SetupForm(QWidget):
         self.shape.changed.connect(self.changed)
         pool.changed.connect(self._tell_shapes)
 
-    def show_item(
-        self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None
-    ) -> None:
+    def show_item(self, item: Item, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
         """Contexts of another model. context, kv, shape: what it is loaded with; None: the usual ones."""
         most = int(item.facts.get("context_length") or LONG)
         self.context.offer(min(most, MOST_CONTEXT), context)
@@ -336,13 +332,7 @@ class SetupForm(QWidget):
     def setup(self, item: Item, file: str | None) -> Setup:
         """As it stands now."""
         return Setup(
-            item,
-            file,
-            self.context.context,
-            self.people.value(),
-            self.machines.without,
-            self.kv.kind,
-            self.shape.kind,
+            item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
         )
 
     def _tell_shapes(self) -> None:

@@ -100,9 +100,7 @@ class MemoryBars(QWidget):
         if not self._shown:
             return
         for part in self._shown:
-            words = self.tr("{needs} of {lends}").format(
-                needs=formats.size(part.needs), lends=formats.size(part.lends)
-            )
+            words = self.tr("{needs} of {lends}").format(needs=formats.size(part.needs), lends=formats.size(part.lends))
             names = held(Beside(Elided(part.name), label(words), gap=sizes.S, least=NAME))
             below = Elided(of_machine(part), "caption")
             self._box.addLayout(column(names, Bar(self._theme, part), below, gap=sizes.XS))
@@ -123,12 +121,7 @@ Json = dict[str, Any]
 class VerdictView(QWidget):
     """`use_context` and `use_file` are asked to choose what would fit."""
 
-    def __init__(
-        self,
-        theme: Theme,
-        use_context: Callable[[int], object],
-        use_file: Callable[[str], object],
-    ) -> None:
+    def __init__(self, theme: Theme, use_context: Callable[[int], object], use_file: Callable[[str], object]) -> None:
         super().__init__()
         self._theme = theme
         self.judgement: Judgement | None = None
@@ -233,9 +226,7 @@ class VerdictView(QWidget):
         self.words.setVisible(bool(words))
         parts = self.judgement.verdict.parts if self.judgement else None
         self.memory.setVisible(plan is not None or parts is not None)
-        self.sum.setText(
-            memory_sums.whole_sum(plan) if plan else memory_sums.short_sum(parts) if parts else ""
-        )
+        self.sum.setText(memory_sums.whole_sum(plan) if plan else memory_sums.short_sum(parts) if parts else "")
         self.bars.show_parts(memory_sums.memories(plan) if plan else [])
 
     def _paint(self) -> None:

@@ -29,12 +29,7 @@ Json = dict[str, Any]
 DIGITS = 6
 TICK_MS = 250
 NOT_ADMIN = "not_admin"
-ROLE_ORDER = (
-    machine_words.USE_AND_LEND,
-    machine_words.LEND,
-    machine_words.GUEST,
-    machine_words.ADMIN,
-)
+ROLE_ORDER = (machine_words.USE_AND_LEND, machine_words.LEND, machine_words.GUEST, machine_words.ADMIN)
 
 
 class AddSheet(Sheet):
@@ -45,9 +40,7 @@ class AddSheet(Sheet):
         self.setWindowTitle(self.tr("Add a machine"))
         self.heading.setText(self.tr("Add a machine"))
         self.sentence.setText(
-            self.tr(
-                "Start Poolhouse on the machine to add, press “Join a household” there, and type this code."
-            )
+            self.tr("Start Poolhouse on the machine to add, press “Join a household” there, and type this code.")
         )
         self.sentence.show()
         self.code = ""
@@ -108,9 +101,7 @@ class AddSheet(Sheet):
         may = Flow(label(self.tr("The new machine may")), self.role)
         self._open = QWidget()
         counted = row(None, self.left, None)
-        box = column(
-            boxes, self.address, self._bar, counted, may, paragraph(trust(), "caption"), gap=sizes.M
-        )
+        box = column(boxes, self.address, self._bar, counted, may, paragraph(trust(), "caption"), gap=sizes.M)
         self._open.setLayout(box)
         self.add(self._open)
 
@@ -129,9 +120,7 @@ class AddSheet(Sheet):
         self._count()
         self._tick.start()
         announce(self, self.tr("The code is {code}.").format(code=" ".join(self.code)))
-        self._waiting = self.services.client.call(
-            "GET", "/pairing/wait", None, self._paired, self._ended, self._heard
-        )
+        self._waiting = self.services.client.call("GET", "/pairing/wait", None, self._paired, self._ended, self._heard)
         self.keep(self._waiting)
 
     def _heard(self, line: Json) -> None:
@@ -165,9 +154,7 @@ class AddSheet(Sheet):
             return  # the next code is asked for with it
         self._stop_waiting()
         self._is_asking = True
-        self.keep(
-            self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended)
-        )
+        self.keep(self.services.client.delete("/pairing", lambda _: self.open_window(), self._ended))
 
     def _stop_waiting(self) -> None:
         """Its code is none any more."""

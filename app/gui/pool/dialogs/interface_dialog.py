@@ -24,9 +24,7 @@ Json = dict[str, Any]
 class InterfaceSheet(MachineSheet):
     """One choice for each interface that is connected, and the usual one: whichever is fastest."""
 
-    def __init__(
-        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
-    ) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
         title = _tr("The way to {name}").format(name=machine.name)
         sentence = _tr(
             "Choose which connection of this computer carries the traffic. A model that is loaded "

@@ -38,9 +38,7 @@ class JoinSheet(Sheet):
         super().__init__(services, "", "", parent)
         self.setWindowTitle(self.tr("Join a household"))
         self.heading.setText(self.tr("Join a household"))
-        self.sentence.setText(
-            self.tr("On a machine of the household press “Add a machine”. It shows a code.")
-        )
+        self.sentence.setText(self.tr("On a machine of the household press “Add a machine”. It shows a code."))
         self.sentence.show()
         self.near = QListWidget()
         self.near.setAccessibleName(self.tr("Households nearby"))
@@ -51,9 +49,7 @@ class JoinSheet(Sheet):
         self.why = button(find, lambda: why_unseen(services, self, joins=True), "link")
         self.why.setAccessibleName(self.tr("Why can it not see my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
-        self._near = (
-            ""  # the address of one that is listed: it goes with it, for each code has its own
-        )
+        self._near = ""  # the address of one that is listed: it goes with it, for each code has its own
         self._fill()
         self.act = button(self.tr("Join"), self.join, "primary")
         self._close = self.offer(self.tr("Cancel"), self.act)
@@ -173,9 +169,7 @@ class JoinSheet(Sheet):
         self._form.hide()
         self.act.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=name))
-        called = self.tr(
-            "Another machine there has the name of this one, which is called {name} from now on."
-        )
+        called = self.tr("Another machine there has the name of this one, which is called {name} from now on.")
         renamed = answer.get("called")
         told = (called.format(name=renamed), trust()) if renamed else (trust(),)
         self.sentence.setText(" ".join(told))

@@ -19,9 +19,7 @@ class LeaveSheet(Sheet):
 
     needs_node = False
 
-    def __init__(
-        self, services: AppContext, parent: QWidget, done: Callable[[str], object] = lambda _: None
-    ) -> None:
+    def __init__(self, services: AppContext, parent: QWidget, done: Callable[[str], object] = lambda _: None) -> None:
         sentence = self.tr(
             "All pairings of this machine end, and it gets a new identity: to come back, or to join "
             "others, it needs a new code."

@@ -17,13 +17,7 @@ class MachineSheet(Sheet):
     """Subclasses ask; `done` is called when it was done, before the dialog closes."""
 
     def __init__(
-        self,
-        services: AppContext,
-        machine: MachineFacts,
-        done: Said,
-        parent: QWidget,
-        title: str,
-        sentence: str = "",
+        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget, title: str, sentence: str = ""
     ) -> None:
         super().__init__(services, title, sentence, parent)
         self._machine, self._done = machine, done

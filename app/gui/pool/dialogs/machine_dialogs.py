@@ -23,9 +23,7 @@ Json = dict[str, Any]
 class RenameSheet(MachineSheet):
     """Asks for another name."""
 
-    def __init__(
-        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
-    ) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
         title = _tr("Rename {name}").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
         self.name = MachineName(_tr("Name"), machine.name)
@@ -49,9 +47,7 @@ class RenameSheet(MachineSheet):
 class RolesSheet(MachineSheet):
     """Asks what a machine may do."""
 
-    def __init__(
-        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
-    ) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
         title = _tr("What {name} may do").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
         self.choice = RoleChoice(machine.roles)
@@ -114,13 +110,9 @@ class RoleChoice:
 class RemoveSheet(MachineSheet):
     """Says what a removal does and cannot undo; asks what becomes of machines it added."""
 
-    def __init__(
-        self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget
-    ) -> None:
+    def __init__(self, services: AppContext, machine: MachineFacts, done: Said, parent: QWidget) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)
-        sentence = _tr(
-            "It is cut off at once. Machines that are off learn of this when they next meet another one."
-        )
+        sentence = _tr("It is cut off at once. Machines that are off learn of this when they next meet another one.")
         super().__init__(services, machine, done, parent, title, sentence)
         self.add(
             paragraph(
@@ -131,9 +123,7 @@ class RemoveSheet(MachineSheet):
             )
         )
         self.others: QButtonGroup | None = None
-        self.act: QPushButton = button(
-            _tr("Remove {name}").format(name=machine.name), self.remove, "danger"
-        )
+        self.act: QPushButton = button(_tr("Remove {name}").format(name=machine.name), self.remove, "danger")
         self.offer(_tr("Cancel"), self.act)
 
     def remove(self) -> None:

@@ -45,9 +45,7 @@ class Nearby(QWidget):
             alike[title] += 1
             self._row.addWidget(self._made(one, title, alike[title]))
         if len(found) > MOST_SHOWN:
-            self._row.addWidget(
-                label(self.tr("and %n more", "", len(found) - MOST_SHOWN), "caption")
-            )
+            self._row.addWidget(label(self.tr("and %n more", "", len(found) - MOST_SHOWN), "caption"))
 
     def _made(self, one: Stranger, title: str, number: int) -> QWidget:
         """What to press, and beside it what the machine says of itself."""
@@ -64,9 +62,7 @@ class Nearby(QWidget):
     def _title(self, one: Stranger) -> str:
         """Never the id: nobody knows a machine by it."""
         at = self.tr("A machine at {address}").format(address=one.address)
-        name = (
-            one.name[:MOST_LETTERS] if one.name else at if one.address else machine_words.nameless()
-        )
+        name = one.name[:MOST_LETTERS] if one.name else at if one.address else machine_words.nameless()
         if one.pairing_address:
             return self.tr("{name} lets a machine in").format(name=name.replace("&", "&&"))
         return at if one.address else name

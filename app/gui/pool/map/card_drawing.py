@@ -16,12 +16,7 @@ CENTRE = Qt.AlignmentFlag.AlignCenter
 
 
 def text(
-    painter: QPainter,
-    where: QRectF,
-    words: str,
-    font: QFont,
-    colour: QColor,
-    align: Qt.AlignmentFlag = LEFT,
+    painter: QPainter, where: QRectF, words: str, font: QFont, colour: QColor, align: Qt.AlignmentFlag = LEFT
 ) -> None:
     """One line, shortened with … where it is too long."""
     fits = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideRight, where.width())
@@ -60,9 +55,7 @@ def bar(painter: QPainter, where: QRectF, share: float, track: QColor, fill: QCo
     if share > 0:
         width = max(where.height(), where.width() * min(1.0, share))
         painter.setBrush(fill)
-        painter.drawRoundedRect(
-            QRectF(where.topLeft(), QPointF(where.x() + width, where.bottom())), radius, radius
-        )
+        painter.drawRoundedRect(QRectF(where.topLeft(), QPointF(where.x() + width, where.bottom())), radius, radius)
 
 
 def width(words: str, font: QFont) -> float:
@@ -84,12 +77,7 @@ def wrapped(words: str, font: QFont, most_width: float, most: int) -> list[str]:
     lines: list[str] = []
     while rest and len(lines) < most - 1:
         fit = next(
-            (
-                n
-                for n in range(len(rest), 0, -1)
-                if metrics.horizontalAdvance(" ".join(rest[:n])) <= most_width
-            ),
-            1,
+            (n for n in range(len(rest), 0, -1) if metrics.horizontalAdvance(" ".join(rest[:n])) <= most_width), 1
         )
         lines.append(short(" ".join(rest[:fit]), font, most_width))
         rest = rest[fit:]

@@ -35,9 +35,7 @@ class CardItem(QGraphicsItem):
         self.setZValue(2)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
-    def show_machine(
-        self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool
-    ) -> None:
+    def show_machine(self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool) -> None:
         """Stand at `place` and show these facts."""
         size = Size(place.w, place.h)
         if size != self._size:
@@ -54,9 +52,7 @@ class CardItem(QGraphicsItem):
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
         return QRectF(0, 0, self._size.w, self._size.h)
 
-    def paint(
-        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         if self.facts is None:
             return
         card_drawing.surface(
@@ -71,9 +67,7 @@ class CardItem(QGraphicsItem):
     def _border(self, facts: MachineFacts) -> QPen:
         if self._selected:
             return QPen(self._theme.colour("accent"), 3 if facts.host else 2)
-        pen = QPen(
-            self._theme.colour("border" if facts.host else "hairline"), 2 if facts.host else 1
-        )
+        pen = QPen(self._theme.colour("border" if facts.host else "hairline"), 2 if facts.host else 1)
         if _is_faint(facts):
             pen.setColor(self._theme.colour("border"))
             pen.setStyle(Qt.PenStyle.DashLine)
@@ -102,9 +96,7 @@ class _Lines:
             self._line(machine_words.lent_memory(facts), self._text)
             self._line(last_line(facts), self._muted)
             return
-        self._line(
-            facts.device or machine_words.roles(facts.roles), self._muted, machine_words.heat(facts)
-        )
+        self._line(facts.device or machine_words.roles(facts.roles), self._muted, machine_words.heat(facts))
         self._bar(BAR)
         held = machine_words.lent_memory(facts)
         self._line(held, self._text, self._total(held))
@@ -130,14 +122,9 @@ class _Lines:
         colour, gap = self._theme.colour(shown.colour), self._theme.px(sizes.XS)
         taken = float(side)
         word = card_drawing.width(shown.word, self._small) + gap
-        if (
-            with_word
-            and card_drawing.width(self._facts.name, self._name) + gap + word + side < self._w
-        ):
+        if with_word and card_drawing.width(self._facts.name, self._name) + gap + word + side < self._w:
             taken += word
-            card_drawing.text(
-                self._painter, where, shown.word, self._small, colour, card_drawing.RIGHT
-            )
+            card_drawing.text(self._painter, where, shown.word, self._small, colour, card_drawing.RIGHT)
         spot = QRectF(where.right() - taken, where.center().y() - side / 2, side, side)
         card_drawing.picture(self._painter, spot, shown.icon, colour)
         name = where.adjusted(0, 0, -taken - gap, 0)
@@ -146,12 +133,8 @@ class _Lines:
     def _line(self, left: str, colour: QColor, right: str = "") -> None:
         where = self._row(card_drawing.height(self._small))
         if right:
-            card_drawing.text(
-                self._painter, where, right, self._small, self._muted, card_drawing.RIGHT
-            )
-            where = where.adjusted(
-                0, 0, -card_drawing.width(right, self._small) - self._theme.px(sizes.S), 0
-            )
+            card_drawing.text(self._painter, where, right, self._small, self._muted, card_drawing.RIGHT)
+            where = where.adjusted(0, 0, -card_drawing.width(right, self._small) - self._theme.px(sizes.S), 0)
         card_drawing.text(self._painter, where, left, self._small, colour)
 
     def _bar(self, height: int) -> None:
@@ -180,25 +163,16 @@ def last_line(facts: MachineFacts) -> str:
     if facts.this and facts.used_by:
         return machine_words.used_by(facts.used_by)
     used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
-    return (
-        machine_words.why(facts)
-        or machine_words.holds(facts)
-        or used_by
-        or machine_words.roles(facts.roles)
-    )
+    return machine_words.why(facts) or machine_words.holds(facts) or used_by or machine_words.roles(facts.roles)
 
 
 def has_note(theme: Theme, facts: MachineFacts) -> bool:
     """Whether its last line takes two."""
     room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
-    return (
-        len(card_drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
-    )
+    return len(card_drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
 
 
-def card_sizes(
-    theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False
-) -> tuple[Size, Size]:
+def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False) -> tuple[Size, Size]:
     """Of the host's card and of a lender's. with_part: one of these says what it is for us, in a line.
 
     with_note: one of all has a reason of two lines.

@@ -6,12 +6,7 @@ from itertools import pairwise
 
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
-from PySide6.QtWidgets import (
-    QGraphicsItem,
-    QGraphicsPathItem,
-    QStyleOptionGraphicsItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme
@@ -78,16 +73,12 @@ class Figures(QGraphicsItem):
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
         return self._where
 
-    def paint(
-        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         theme = self._theme
         pen, radius = QPen(theme.colour("hairline"), 1), theme.px(sizes.CONTROL_RADIUS)
         card_drawing.surface(painter, self._where, radius, theme.colour("card"), pen)
         font = theme.font(sizes.CAPTION)
-        card_drawing.text(
-            painter, self._where, self._text, font, theme.colour("muted"), card_drawing.CENTRE
-        )
+        card_drawing.text(painter, self._where, self._text, font, theme.colour("muted"), card_drawing.CENTRE)
 
 
 def rounded(line: Line, radius: float) -> QPainterPath:

@@ -49,9 +49,7 @@ def lines_between(
 
 
 class _Router:
-    def __init__(
-        self, host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], scale: float
-    ) -> None:
+    def __init__(self, host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], scale: float) -> None:
         self._cards, self._scale = cards, scale
         every = (host, *cards, *plates)
         self._top, self._bottom = min(one.y for one in every), max(one.bottom for one in every)
@@ -67,10 +65,7 @@ class _Router:
         ways: dict[Pair, _Way | None] = {}
         for pair in sorted(pairs, key=self._length):  # short ones next to the cards
             ways[pair] = None if self._is_direct(pair) else self._planned(pair)
-        return tuple(
-            self._direct(pair) if (way := ways[pair]) is None else self._drawn(pair, way)
-            for pair in pairs
-        )
+        return tuple(self._direct(pair) if (way := ways[pair]) is None else self._drawn(pair, way) for pair in pairs)
 
     # Which way
 
@@ -129,9 +124,7 @@ class _Router:
         lanes.append([(first, last)])
         return len(lanes) - 1
 
-    def _leave(
-        self, way: _Way, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool
-    ) -> None:
+    def _leave(self, way: _Way, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
         """By an edge of a card; the order of ports keeps lines of one edge from crossing."""
         way.lanes[card] = lane
         ports = self._ports.setdefault((card, lane[0]), _Ports())

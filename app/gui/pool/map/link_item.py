@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen
-from PySide6.QtWidgets import (
-    QGraphicsItem,
-    QGraphicsPathItem,
-    QStyleOptionGraphicsItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme
@@ -90,9 +85,7 @@ class Plate(QGraphicsItem):
     def boundingRect(self) -> QRectF:  # noqa: N802  Qt's name
         return QRectF(0, 0, self._size.w, self._size.h)
 
-    def paint(
-        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         theme = self._theme
         pen = QPen(theme.colour("hairline"), 1)
         radius = theme.px(sizes.CONTROL_RADIUS)

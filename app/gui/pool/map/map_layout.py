@@ -61,12 +61,7 @@ class Places:
         every = [self.host, *self.cards, *(way.plate for way in self.ways)]
         left, top = min(one.x for one in every), min(one.y for one in every)
         right, bottom = max(one.right for one in every), max(one.bottom for one in every)
-        left, top, right, bottom = (
-            left - self.margin,
-            top - self.margin,
-            right + self.margin,
-            bottom + self.margin,
-        )
+        left, top, right, bottom = (left - self.margin, top - self.margin, right + self.margin, bottom + self.margin)
         for x, y in (point for line in self.between for point in line):
             left, top, right, bottom = min(left, x), min(top, y), max(right, x), max(bottom, y)
         return Rect(left, top, right - left, bottom - top)
@@ -103,12 +98,7 @@ NOBODY = Others()
 
 @lru_cache(maxsize=32)  # news of a household rarely changes how large its cards are
 def fitted(
-    n_lenders: int,
-    full: Sizes,
-    small: Sizes,
-    room: Size,
-    zooms: tuple[float, ...],
-    others: Others = NOBODY,
+    n_lenders: int, full: Sizes, small: Sizes, room: Size, zooms: tuple[float, ...], others: Others = NOBODY
 ) -> Fitted:
     """The best to see of what fits into the room. `zooms`: from the largest to the smallest.
 
@@ -178,14 +168,8 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
     gap = _row_gap(rows, sizes, room)
     host = Rect.around(0, 0, sizes.host)
     x = host.right + _gutter(sizes, room, ONE_SIDE) + sizes.card.w / 2
-    cards = tuple(
-        Rect.around(x, (row - (rows - 1) / 2) * (sizes.card.h + gap), sizes.card)
-        for row in range(rows)
-    )
-    ways = tuple(
-        _sideways(host, card, 1, _port(row, rows, host, sizes), sizes)
-        for row, card in enumerate(cards)
-    )
+    cards = tuple(Rect.around(x, (row - (rows - 1) / 2) * (sizes.card.h + gap), sizes.card) for row in range(rows))
+    ways = tuple(_sideways(host, card, 1, _port(row, rows, host, sizes), sizes) for row, card in enumerate(cards))
     if rows == 1:
         plate = ways[0].plate
         centred = replace(plate, x=(host.right + cards[0].x - plate.w) / 2)

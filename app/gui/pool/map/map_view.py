@@ -68,10 +68,7 @@ class MapView(QGraphicsView):
         return self._selected
 
     def show_machines(
-        self,
-        machines: Sequence[MachineFacts],
-        active: frozenset[str] = frozenset(),
-        between: Sequence[Between] = (),
+        self, machines: Sequence[MachineFacts], active: frozenset[str] = frozenset(), between: Sequence[Between] = ()
     ) -> None:
         """The first machine is in the centre. `active`: machines an answer goes through now."""
         now = tuple(machines), active, tuple(between)
@@ -163,9 +160,7 @@ class MapView(QGraphicsView):
         links = [one.link for one in self._machines if one.link]
         with_part = any(machine_words.part(one) for one in self._machines[1:])
         with_note = any(has_note(self._theme, one) for one in self._machines)
-        host, card = card_sizes(
-            self._theme, compact=compact, with_part=with_part, with_note=with_note
-        )
+        host, card = card_sizes(self._theme, compact=compact, with_part=with_part, with_note=with_note)
         return Sizes(host, card, plate_size(self._theme, links, compact=compact), self._theme.scale)
 
     def _card(self, facts: MachineFacts, place: Rect, *, compact: bool) -> None:
@@ -199,11 +194,7 @@ class MapView(QGraphicsView):
 
     def _forget(self, there: set[str], centre: str) -> None:
         """Take away what belongs to machines that are gone, and the way to the one that is now in the centre."""
-        for drawn, wanted in (
-            (self._cards, there),
-            (self._lines, there - {centre}),
-            (self._plates, there - {centre}),
-        ):
+        for drawn, wanted in ((self._cards, there), (self._lines, there - {centre}), (self._plates, there - {centre})):
             for key in drawn.keys() - wanted:
                 self.scene().removeItem(drawn.pop(key))
 

@@ -50,10 +50,7 @@ class KeyLimits:
         save = partial(self._save, name)
         at_once = Number(AS_ALL_AT_ONCE, MOST_AT_ONCE, 0, save)
         tokens = Number(AS_ALL_TOKENS, MOST_TOKENS, 0, save)
-        for field, what in (
-            (at_once, _tr("Requests at once of {key}")),
-            (tokens, _tr("Tokens a minute of {key}")),
-        ):
+        for field, what in ((at_once, _tr("Requests at once of {key}")), (tokens, _tr("Tokens a minute of {key}"))):
             field.setSpecialValueText(_tr("as for all"))
             field.setAccessibleName(what.format(key=name))
             field.setToolTip(what.format(key=name))

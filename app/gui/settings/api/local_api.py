@@ -190,19 +190,13 @@ class LocalApi(Group):
         copy_address = button(self.tr("Copy"), self._copy_address)
         copy_address.setAccessibleName(self.tr("Copy the address of the API"))
         self._where = Setting(
-            self.tr("Address"),
-            "",
-            Flow(self.address, copy_address),
-            words="url openai anthropic ollama",
+            self.tr("Address"), "", Flow(self.address, copy_address), words="url openai anthropic ollama"
         )
         self._key = Setting(self.tr("Key"), "", self._key_row(), wide=True, words="token openai")
         self.add(
             Setting(
                 self.tr("Other programs may use the pool"),
-                self.tr(
-                    "Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or "
-                    "Ollama."
-                ),
+                self.tr("Editors, agents and scripts on this computer, as they would use OpenAI, Anthropic or Ollama."),
                 self.on,
                 default=self.tr("Default: off"),
                 words="api openai anthropic ollama server",
@@ -227,9 +221,7 @@ class LocalApi(Group):
             ),
             Setting(
                 self.tr("Ollama's programs need no key"),
-                self.tr(
-                    "Most of them can send none. Every program of this computer may then ask that way."
-                ),
+                self.tr("Most of them can send none. Every program of this computer may then ask that way."),
                 self.ollama_open,
                 default=self.tr("Default: off"),
             ),
@@ -246,12 +238,7 @@ class LocalApi(Group):
         )
         copy = button(self.tr("Copy"), self._copy_certificate)
         copy.setAccessibleName(self.tr("Copy the certificate of the API"))
-        self._trust = Setting(
-            self.tr("Certificate"),
-            self.tr("Their programs must trust it."),
-            Flow(copy),
-            words="pem",
-        )
+        self._trust = Setting(self.tr("Certificate"), self.tr("Their programs must trust it."), Flow(copy), words="pem")
         self.add(self._reach, self._trust, title=self.tr("From other computers"))
 
     def _add_limits(self) -> None:
@@ -305,12 +292,8 @@ class LocalApi(Group):
 
     def _tell_reach(self, told: Json) -> None:
         there = ", ".join(told["lan_addresses"])
-        open_to = self.tr(
-            "Open to this network at {there}: over TLS and with a key. Nothing else is open there."
-        )
-        closed = self.tr(
-            "Over TLS, with a key that you give. Nothing else of this computer is opened."
-        )
+        open_to = self.tr("Open to this network at {there}: over TLS and with a key. Nothing else is open there.")
+        closed = self.tr("Over TLS, with a key that you give. Nothing else of this computer is opened.")
         self._reach.tell(open_to.format(there=there) if there else closed)
         self._trust.setEnabled(bool(there))
 
@@ -328,9 +311,7 @@ class LocalApi(Group):
         hidden = self.key.echoMode() is QLineEdit.EchoMode.Password
         self.key.setEchoMode(QLineEdit.EchoMode.Normal if hidden else QLineEdit.EchoMode.Password)
         self.show_key.setText(self.tr("Hide") if hidden else self.tr("Show"))
-        self.show_key.setAccessibleName(
-            self.tr("Hide the key") if hidden else self.tr("Show the key")
-        )
+        self.show_key.setAccessibleName(self.tr("Hide the key") if hidden else self.tr("Show the key"))
 
     def _copy_address(self) -> None:
         QGuiApplication.clipboard().setText(self.address.text())

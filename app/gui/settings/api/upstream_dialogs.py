@@ -31,9 +31,7 @@ MOST_CERTIFICATE_BYTES = 1 << 14
 class AddServer(Sheet):
     """Its key goes to the node once, and is shown nowhere again."""
 
-    def __init__(
-        self, services: AppContext, known: Collection[str], done: Told, parent: QWidget
-    ) -> None:
+    def __init__(self, services: AppContext, known: Collection[str], done: Told, parent: QWidget) -> None:
         """known: names that other servers have already."""
         sentence = _tr(
             "It speaks as OpenAI does, and answers when the pool is full or lacks the model. It stays "
@@ -73,9 +71,7 @@ class AddServer(Sheet):
     def save(self) -> None:
         name = self.name.text().strip()
         if name in self._known:
-            words = _tr(
-                "There is a server called {name} already. Choose another name for this one."
-            )
+            words = _tr("There is a server called {name} already. Choose another name for this one.")
             self.notice.say(words.format(name=name), "error", closable=False)
             self.fit()
             return
@@ -137,15 +133,7 @@ class _Asking(Sheet):
 
     act: QPushButton
 
-    def __init__(
-        self,
-        services: AppContext,
-        title: str,
-        sentence: str,
-        name: str,
-        done: Told,
-        parent: QWidget,
-    ) -> None:
+    def __init__(self, services: AppContext, title: str, sentence: str, name: str, done: Told, parent: QWidget) -> None:
         super().__init__(services, title, sentence, parent)
         self._name, self._done = name, done
         self._path = f"/api/upstreams/{segment(name)}"
@@ -162,9 +150,7 @@ class _Asking(Sheet):
 class CountAnew(_Asking):
     """Asks before a server may spend all that its owner allows once more."""
 
-    def __init__(
-        self, services: AppContext, name: str, cap: int, done: Told, parent: QWidget
-    ) -> None:
+    def __init__(self, services: AppContext, name: str, cap: int, done: Told, parent: QWidget) -> None:
         title = _tr("Count {name} anew").format(name=name)
         sentence = _tr(
             "What it has cost up to now is forgotten here, and it may spend {cap} tokens from now on."

@@ -34,9 +34,7 @@ class Upstreams:
         self._card = group.add(
             Setting(
                 _tr("Another server may answer"),
-                _tr(
-                    "When the pool is full or lacks the model: another Poolhouse, or a service that you pay for."
-                ),
+                _tr("When the pool is full or lacks the model: another Poolhouse, or a service that you pay for."),
                 self.add,
                 words="upstream openai cloud",
             ),
@@ -53,9 +51,7 @@ class Upstreams:
         for name, (_, setting) in self._rows.items():
             setting.gone = name not in self._names
         words = _tr("{spent} of {cap} tokens are spent. What is sent there leaves your household.")
-        uncounted = _tr(
-            "What it has cost is no longer known, so it is sent nothing until you have it counted anew."
-        )
+        uncounted = _tr("What it has cost is no longer known, so it is sent nothing until you have it counted anew.")
         for one in those:
             switch, setting = self._rows[one["name"]]
             switch.show_on(one["on"])

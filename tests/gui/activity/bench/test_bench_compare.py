@@ -13,15 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import DoesNotFit
 from app.gui.activity.activity_page import ActivityPage
-from app.gui.activity.bench.bench_compare import (
-    ALONE,
-    BACK,
-    LOADING,
-    TOGETHER,
-    Comparison,
-    alone_order,
-    bench_of,
-)
+from app.gui.activity.bench.bench_compare import ALONE, BACK, LOADING, TOGETHER, Comparison, alone_order, bench_of
 from app.gui.activity.bench.bench_report import beside_one, html, markdown, unnamed
 from app.gui.activity.bench.bench_run import FULL, QUICK, BenchRun, Extent
 from app.gui.activity.bench.bench_store import Bench, BenchStore
@@ -82,9 +74,7 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     assert held == split
     assert page.bench.compare.isVisibleTo(page.bench)
     begun: list[tuple[Extent, bool]] = []
-    monkeypatch.setattr(
-        page.bench, "begin", lambda extent, *, compare: begun.append((extent, compare))
-    )
+    monkeypatch.setattr(page.bench, "begin", lambda extent, *, compare: begun.append((extent, compare)))
     for one in page.bench.compare.menu().actions():
         one.trigger()
     assert begun == [(QUICK, True), (FULL, True)]

@@ -20,23 +20,15 @@ from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
 
 Json = dict[str, Any]
-PLACED = {
-    "stages": [{"id": "d"}, {"id": "a"}, {"id": "d"}],
-    "model": "guide",
-    "context": 64,
-    "users": 1,
-}
+PLACED = {"stages": [{"id": "d"}, {"id": "a"}, {"id": "d"}], "model": "guide", "context": 64, "users": 1}
 DREW = {"watts": 62.0, "watt_hours": 0.2, "joules_per_token": 3.104}
 ONCE = Extent("quick", prompt=4, output=4, streams=(1,), runs=1, seconds=60.0)
 
 
 @pytest.mark.parametrize(
-    ("watts", "together"),
-    [({"d": 40, "a": 22}, 62.0), ({"d": 40, "a": None}, None), ({"d": 40}, None), ({}, None)],
+    ("watts", "together"), [({"d": 40, "a": 22}, 62.0), ({"d": 40, "a": None}, None), ({"d": 40}, None), ({}, None)]
 )
-def test_all_machines_of_the_placement_must_tell(
-    watts: dict[str, int | None], together: float | None
-) -> None:
+def test_all_machines_of_the_placement_must_tell(watts: dict[str, int | None], together: float | None) -> None:
     machines = {key: {"watts": value} for key, value in watts.items()} | {"k": {"watts": 500}}
     assert drawn({"machines": machines}, PLACED) == together
 
@@ -92,9 +84,7 @@ def test_a_run_measures_what_its_own_placement_draws(
     assert asked[0] | {"answering": 0} == pool.loaded | {"answering": 0}
 
 
-def test_it_is_told_in_every_report_where_it_is_known(
-    qtbot: QtBot, away: Desk, tmp_path: Path
-) -> None:
+def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
     made = bench(results=(figures() | {"energy": DREW}, figures(4) | {"energy": None}))
     words = "62 W on 2 machine(s), as the system tells"
     assert f"- Energy: **3.10 J/token** ({words})" in markdown(made).splitlines()
@@ -119,7 +109,5 @@ def test_nothing_is_said_of_it_where_it_is_not(qtbot: QtBot, away: Desk) -> None
 
 def test_the_household_stands_beside_the_host_alone() -> None:
     alone = figures() | {"energy": DREW | {"joules_per_token": 12.0}}
-    made = bench(
-        results=(figures() | {"energy": DREW},), one={"forecast": None, "results": [alone]}
-    )
+    made = bench(results=(figures() | {"energy": DREW},), one={"forecast": None, "results": [alone]})
     assert beside_one(made).endswith("Energy: 3.10 J/token together, 12 J/token alone.")

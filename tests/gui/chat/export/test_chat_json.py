@@ -50,12 +50,7 @@ GOOD: dict[str, Any] = {
                     "text": "Hello",
                     "made_at": 2,
                     "details": {
-                        "figures": {
-                            "decode_tok_s": 9.5,
-                            "text": "x",
-                            "tokens": 2**31,
-                            "predicted": {"ttft_s": 1},
-                        },
+                        "figures": {"decode_tok_s": 9.5, "text": "x", "tokens": 2**31, "predicted": {"ttft_s": 1}},
                         "strange": {"deep": []},
                         "model": "guide",
                     },
@@ -123,8 +118,7 @@ def test_what_is_refused(change: Change, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"", b"{", b"\xff\xfe", b"[" * 200_000, b'{"format": NaN}', b"9" * 10_000, b"null", b"[]"],
+    "data", [b"", b"{", b"\xff\xfe", b"[" * 200_000, b'{"format": NaN}', b"9" * 10_000, b"null", b"[]"]
 )
 def test_what_is_no_file_of_ours(data: bytes) -> None:
     with pytest.raises(BadInput):
@@ -151,9 +145,7 @@ def kept(qtbot: QtBot, tmp_path: Path) -> Iterator[History]:
 
 
 @pytest.fixture
-def exchange(
-    qtbot: QtBot, away: Desk, kept: History
-) -> Iterator[tuple[ExchangeDesk, NarrowNotice]]:
+def exchange(qtbot: QtBot, away: Desk, kept: History) -> Iterator[tuple[ExchangeDesk, NarrowNotice]]:
     parent = QWidget()
     qtbot.addWidget(parent)
     notice = NarrowNotice(away.services.theme, parent)
@@ -163,11 +155,7 @@ def exchange(
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_exporting_in_the_background(
-    qtbot: QtBot,
-    exchange: tuple[ExchangeDesk, NarrowNotice],
-    kept: History,
-    tmp_path: Path,
-    form: Format,
+    qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], kept: History, tmp_path: Path, form: Format
 ) -> None:
     desk, notice = exchange
     talked(kept, "Question", "Answer")

@@ -45,9 +45,7 @@ def chat(kept: History) -> Chat:
 def written(kept: History, form: Format, folder: Path) -> bytes:
     assert kept.file is not None
     target = folder / f"out{form.suffix}"
-    assert export(
-        stored(kept.file, None, kept.codec), form, target, "Chats", lambda _: None
-    ) == len(kept.headings())
+    assert export(stored(kept.file, None, kept.codec), form, target, "Chats", lambda _: None) == len(kept.headings())
     return target.read_bytes()
 
 
@@ -72,9 +70,7 @@ def test_html_is_whole_and_harmless(kept: History, chat: Chat, tmp_path: Path) -
     names = {tag for tag, _ in tags.found}
     assert {"table", "pre", "code", "section"} <= names
     assert not names & {"script", "img", "iframe", "object", "link", "i"}
-    loaded = [
-        a for _, a in tags.found if "src" in a or "href" in a or any(n[:2] == "on" for n in a)
-    ]
+    loaded = [a for _, a in tags.found if "src" in a or "href" in a or any(n[:2] == "on" for n in a)]
     assert all(set(one) == {"href"} and str(one["href"]).startswith("http") for one in loaded)
     assert "Be <kind>." in tags.text
     assert "notes<1>.txt" in tags.text
@@ -113,16 +109,12 @@ def test_only_the_chosen(kept: History, chat: Chat, tmp_path: Path) -> None:
     other = talked(kept, "Only me")
     assert kept.file is not None
     target = tmp_path / "one.md"
-    assert (
-        export(stored(kept.file, [other.id], kept.codec), MARKDOWN, target, "", lambda _: None) == 1
-    )
+    assert export(stored(kept.file, [other.id], kept.codec), MARKDOWN, target, "", lambda _: None) == 1
     assert "My <i>" not in target.read_text("utf-8")
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_an_export_that_fails_leaves_the_old_file(
-    kept: History, chat: Chat, tmp_path: Path, form: Format
-) -> None:
+def test_an_export_that_fails_leaves_the_old_file(kept: History, chat: Chat, tmp_path: Path, form: Format) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     target = folder / f"a{form.suffix}"
@@ -140,9 +132,7 @@ def test_an_export_that_fails_leaves_the_old_file(
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_a_folder_that_is_not_there(
-    kept: History, chat: Chat, tmp_path: Path, form: Format
-) -> None:
+def test_a_folder_that_is_not_there(kept: History, chat: Chat, tmp_path: Path, form: Format) -> None:
     assert kept.file is not None
     with pytest.raises(AppError) as caught:
         export(stored(kept.file, None, kept.codec), form, tmp_path / "no" / "x", "", lambda _: None)

@@ -95,9 +95,7 @@ def texts(page: ChatPage) -> list[str]:
     return [message.text for message in path(page.chat)]
 
 
-def test_chats_are_there_again_after_a_restart(
-    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
-) -> None:
+def test_chats_are_there_again_after_a_restart(qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk) -> None:
     lock, preferences = fresh.services.lock, fresh.services.preferences
     preferences.keep(CLOSED_FOLDERS, "Secret folder")
     assert not _key(lone).exists()
@@ -194,9 +192,7 @@ def test_without_the_key_nothing_can_be_typed_or_lost(
     other.services.pool.stop()
 
 
-def test_system_messages_are_encrypted_too(
-    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
-) -> None:
+def test_system_messages_are_encrypted_too(qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk) -> None:
     services = fresh.services
     ini = services.folder / "window.ini"
     Presets(services.preferences).keep_system("Own", "Speak as an osprey")
@@ -229,9 +225,7 @@ def test_system_messages_are_encrypted_too(
     other.services.pool.stop()
 
 
-def test_a_keyring_that_is_locked_is_asked_again(
-    qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk
-) -> None:
+def test_a_keyring_that_is_locked_is_asked_again(qtbot: QtBot, qapp: QApplication, lone: TestNode, fresh: Desk) -> None:
     talked(fresh.services.lock.history, "Keep me")
     seal_and_leave(qtbot, fresh)
     aside = _key(lone).with_name("aside")

@@ -33,9 +33,7 @@ def test_a_chat_comes_back_whole(kept: History, tmp_path: Path) -> None:
     chat = talked(kept, "Question", "Answer", "More", "Yes", folder="Work")
     first = next(iter(chat.messages))
     chat = edit(chat, first, "Another", MessageId("new"), 5.0)
-    chat = replace(
-        chat, system="Be kind.", sampling={"top_k": 3}, context=2048, model="guide", draft="half a"
-    )
+    chat = replace(chat, system="Be kind.", sampling={"top_k": 3}, context=2048, model="guide", draft="half a")
     chat = say(chat, MessageId("new"), "Another 💧", {"notes": ["a", "b"], "figures": {"x": 1.5}})
     kept.keep(switch(chat, first))
     again = reopened(kept, tmp_path)
@@ -180,9 +178,7 @@ def test_half_characters_are_kept_out(kept: History, tmp_path: Path) -> None:
     again.close()
 
 
-def test_half_characters_anywhere_and_the_others_are_written(
-    kept: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_characters_anywhere_and_the_others_are_written(kept: History, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = replace(kept.begin(), model="\ud800", draft="x")
     kept.keep(say_new(odd, "\ud800"))
     assert [one.id for one in kept.headings()] == [odd.id]

@@ -52,9 +52,7 @@ def test_what_was_kept_outlives_a_kill(qtbot: QtBot, tmp_path: Path, project: Pa
     kept.close()
 
 
-@pytest.mark.parametrize(
-    "content", [b"no database " * 500, b"SQLite format 3\x00" + b"\xff" * 9000]
-)
+@pytest.mark.parametrize("content", [b"no database " * 500, b"SQLite format 3\x00" + b"\xff" * 9000])
 def test_a_damaged_file_is_kept_aside(qtbot: QtBot, tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     kept = history(tmp_path)

@@ -65,9 +65,7 @@ def test_folders_first_then_the_latest(shown: ChatList) -> None:
     assert lines(shown) == ["Work", "  Tax", "  Trip", "Cake"]
 
 
-def test_it_follows_the_history(
-    qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]
-) -> None:
+def test_it_follows_the_history(qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]) -> None:
     kept.pin([chats["Cake"].id], True)
     kept.archive([chats["Tax"].id], True)
     new = talked(kept, "Fresh question")
@@ -101,9 +99,7 @@ def test_a_new_chat_is_opened_and_leaves_nothing_behind(shown: ChatList, kept: H
     assert len(kept.headings()) == 3
 
 
-def test_renaming_in_place(
-    qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]
-) -> None:
+def test_renaming_in_place(qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]) -> None:
     shown.select(chats["Cake"].id)
     shown.view.setFocus()
     key(qtbot, shown.view, Qt.Key.Key_F2)
@@ -132,9 +128,7 @@ def test_it_is_renamed_while_the_keys_belong_to_the_message(
     assert shown.view.viewport().findChild(QLineEdit) is not None
 
 
-def test_delete_and_undo(
-    qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]
-) -> None:
+def test_delete_and_undo(qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]) -> None:
     shown.select(chats["Cake"].id)
     shown.view.setFocus()
     key(qtbot, shown.view, Qt.Key.Key_Delete)
@@ -179,9 +173,7 @@ def test_several_at_once(qtbot: QtBot, shown: ChatList, kept: History) -> None:
     assert len(kept.headings(archived=True)) == 3
 
 
-def test_dragging_into_a_folder_and_out(
-    qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]
-) -> None:
+def test_dragging_into_a_folder_and_out(qtbot: QtBot, shown: ChatList, kept: History, chats: dict[str, Chat]) -> None:
     model, move = shown.view.model(), Qt.DropAction.MoveAction
     data = model.mimeData([model.index(1, 0)])
     assert not model.dropMimeData(data, move, -1, -1, model.index(0, 0))
@@ -191,9 +183,7 @@ def test_dragging_into_a_folder_and_out(
     qtbot.waitUntil(lambda: lines(shown) == ["Work", "  Cake", "  Trip", "Tax"])
 
 
-def test_folded_folders_stay_folded(
-    qtbot: QtBot, away: Desk, shown: ChatList, kept: History
-) -> None:
+def test_folded_folders_stay_folded(qtbot: QtBot, away: Desk, shown: ChatList, kept: History) -> None:
     shown.view.collapse(shown.view.model().index(0, 0))
     talked(kept, "More")
     qtbot.waitUntil(lambda: "More" in lines(shown))
@@ -251,9 +241,7 @@ def words(shown: ChatList) -> str:
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_the_menu_offers_what_fits(
-    qtbot: QtBot, shown: ChatList, chats: dict[str, Chat], many: bool
-) -> None:
+def test_the_menu_offers_what_fits(qtbot: QtBot, shown: ChatList, chats: dict[str, Chat], many: bool) -> None:
     if many:
         shown.view.selectAll()
     else:
@@ -277,9 +265,7 @@ def test_titles_are_plain_text(qtbot: QtBot, shown: ChatList, kept: History) -> 
     assert "&lt;b&gt;" in tip
 
 
-def test_a_chosen_line_stands_on_one_ground_from_edge_to_edge(
-    shown: ChatList, chats: dict[str, Chat]
-) -> None:
+def test_a_chosen_line_stands_on_one_ground_from_edge_to_edge(shown: ChatList, chats: dict[str, Chat]) -> None:
     """The part before a line in a folder too; only the corners are round."""
     shown.view.mark(chats["Tax"].id)
     place = shown.view.visualRect(shown.view.currentIndex())

@@ -14,10 +14,7 @@ from tests.gui.speaking import speaking
 @pytest.mark.parametrize(
     ("predicted", "line"),
     [
-        (
-            {"decode_tok_s": 545.0},
-            "59.7 tok/s (rough forecast 545) · first token 21 ms · 40 tokens",
-        ),
+        ({"decode_tok_s": 545.0}, "59.7 tok/s (rough forecast 545) · first token 21 ms · 40 tokens"),
         ({"decode_tok_s": 11.8}, "59.7 tok/s (forecast 11.8) · first token 21 ms · 40 tokens"),
         (None, "59.7 tok/s · first token 21 ms · 40 tokens"),
     ],
@@ -38,9 +35,7 @@ def test_an_answer_that_went_on_tells_the_tokens_of_all_its_parts(qapp: QApplica
     whole = joined(joined(first, then), last)
     with speaking(qapp, "en"):
         assert caption(whole) == "30.0 tok/s · first token 21 ms · 61 tokens"
-        assert (
-            caption(joined({}, last)) == "first token 21 ms"
-        )  # the window ended before it had counted
+        assert caption(joined({}, last)) == "first token 21 ms"  # the window ended before it had counted
     assert used_tokens(whole) == 71
     assert whole["recovered"] == lost
 

@@ -58,9 +58,7 @@ def test_code_is_copied_as_it_was_written(qtbot: QtBot, look: Look) -> None:
     assert formats[0].format.foreground().color() == look.theme.colour("code_keyword")
 
 
-def test_signs_that_reorder_code_are_written_out_and_copied_as_they_are(
-    qtbot: QtBot, look: Look
-) -> None:
+def test_signs_that_reorder_code_are_written_out_and_copied_as_they_are(qtbot: QtBot, look: Look) -> None:
     code = "if admin \u202e\u2066// x\u2069:"
     block = body(qtbot, look, f"```\n{code}\n```").blocks[0]
     assert isinstance(block, CodeBlock)
@@ -95,9 +93,7 @@ def test_html_is_shown_and_nothing_is_loaded(qtbot: QtBot, look: Look) -> None:
     assert words(typed) == "<b>x</b> **y**"
 
 
-def test_a_link_is_opened_only_after_a_question(
-    qtbot: QtBot, look: Look, opened: list[str]
-) -> None:
+def test_a_link_is_opened_only_after_a_question(qtbot: QtBot, look: Look, opened: list[str]) -> None:
     shown = body(qtbot, look, "[a link](https://a.b/c)")
     block = shown.blocks[0]
     assert isinstance(block, TextBlock)

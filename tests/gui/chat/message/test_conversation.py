@@ -75,9 +75,7 @@ def test_the_last_ones_first_then_upward(qtbot: QtBot, conversation: Conversatio
 
 
 @pytest.mark.parametrize("place", [3, 60])
-def test_what_a_search_found_is_seen_and_marked(
-    qtbot: QtBot, conversation: Conversation, place: int
-) -> None:
+def test_what_a_search_found_is_seen_and_marked(qtbot: QtBot, conversation: Conversation, place: int) -> None:
     """Also in the middle of a long message of a chat that was opened just now, while its layout still changes."""
     found = shown(MANY if place > PAGE else 12)
     words = "Something to read. " * 200
@@ -179,9 +177,7 @@ def test_an_edit_waits_for_the_answer_under_way(conversation: Conversation) -> N
 
 
 @pytest.mark.parametrize("n_messages", [1, 2])
-def test_a_question_without_an_answer_can_be_sent_again_as_it_is(
-    conversation: Conversation, n_messages: int
-) -> None:
+def test_a_question_without_an_answer_can_be_sent_again_as_it_is(conversation: Conversation, n_messages: int) -> None:
     conversation.open(shown(n_messages))
     view, asked = conversation.views[0], list[str]()
     conversation.asked.connect(lambda deed, message, text: asked.append(text))
@@ -232,9 +228,7 @@ def test_the_field_of_an_edit_grows_with_its_text(qtbot: QtBot, conversation: Co
     assert view._editor.field.height() == before
 
 
-def test_keyboard_and_screen_reader_go_through_it_in_reading_order(
-    qtbot: QtBot, conversation: Conversation
-) -> None:
+def test_keyboard_and_screen_reader_go_through_it_in_reading_order(qtbot: QtBot, conversation: Conversation) -> None:
     conversation.open(shown(4))
     conversation.update_to(shown(6))
     qtbot.waitUntil(lambda: len(conversation.views) == 6)
@@ -246,11 +240,7 @@ def test_keyboard_and_screen_reader_go_through_it_in_reading_order(
     assert [words.split()[2] for words in named] == ["0.", "1.", "2.", "3.", "4.", "5."]
 
     def reached() -> list[QWidget]:
-        return [
-            one
-            for one in walk.tab_chain(conversation, conversation)
-            if isinstance(one, MessageView)
-        ]
+        return [one for one in walk.tab_chain(conversation, conversation) if isinstance(one, MessageView)]
 
     qtbot.waitUntil(lambda: reached() == conversation.views)
     assert not walk.out_of_order(conversation, conversation)

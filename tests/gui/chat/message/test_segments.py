@@ -75,9 +75,7 @@ def test_html_is_text_and_pictures_are_links() -> None:
     assert '<a href="http://a.b/c.png">sun</a>' in found[0].content
 
 
-@pytest.mark.parametrize(
-    "address", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x"]
-)
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x"])
 def test_dangerous_addresses_are_no_links(address: str) -> None:
     assert "<a href" not in segments.segments(f"[press]({address})")[0].content
 
@@ -98,9 +96,7 @@ def test_a_long_list_goes_on_counting() -> None:
     starts = [int(one.content.split('start="')[1].split('"')[0]) for one in found]
     counts = [one.content.count("<li>") for one in found]
     assert starts[0] == 5
-    assert all(
-        begin + n == after for begin, n, after in zip(starts, counts, starts[1:], strict=False)
-    )
+    assert all(begin + n == after for begin, n, after in zip(starts, counts, starts[1:], strict=False))
     assert sum(counts) == 2000
 
 
@@ -134,9 +130,7 @@ ADVERSE = {
     "a line of a megabyte": "word " * 200_000,
     "ten thousand items": "".join(f"- item {n}\n" for n in range(10_000)),
     "quotes in quotes": "> " * 500 + "the inmost words",
-    "lists in lists": "".join("  " * n + "- x\n" for n in range(60))
-    + "  " * 60
-    + "- the inmost words",
+    "lists in lists": "".join("  " * n + "- x\n" for n in range(60)) + "  " * 60 + "- the inmost words",
     "stars": "*a" * 20_000,
     "brackets": "[" * 20_000 + "x",
     "pictures": "![[" * 7_000,
@@ -159,9 +153,7 @@ def test_adverse_text_stays_whole_and_in_small_pieces(what: str) -> None:
     for end in range(0, len(text), max(1, len(text) // 40)):
         reader.feed(text[:end])
     reader.feed(text)
-    assert [
-        s for one in reader.segments for s in TAG.sub("", one.content) if s.isalnum()
-    ] == letters
+    assert [s for one in reader.segments for s in TAG.sub("", one.content) if s.isalnum()] == letters
 
 
 def test_code_has_colours_where_its_language_is_known() -> None:

@@ -51,10 +51,7 @@ def test_each_shape_has_its_forecast_for_as_many_people(choice: ShapeChoice) -> 
     ]  # fmt: skip
     choice.show_plan(plan(4, ALONE, SPLIT, TWICE))
     assert texts(choice)[0] == "The best: Replicas on several, 64.0 tok/s"
-    assert texts(choice)[2:] == [
-        "Split over several, 50.0 tok/s",
-        "Replicas on several, 64.0 tok/s",
-    ]
+    assert texts(choice)[2:] == ["Split over several, 50.0 tok/s", "Replicas on several, 64.0 tok/s"]
 
 
 def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoice) -> None:
@@ -87,9 +84,7 @@ def test_what_was_not_measured_names_the_shape_alone(choice: ShapeChoice) -> Non
     assert texts(choice)[0] == "The best: Split over several"
 
 
-def test_it_begins_with_what_is_loaded_and_orders_nothing_where_it_is_hidden(
-    choice: ShapeChoice,
-) -> None:
+def test_it_begins_with_what_is_loaded_and_orders_nothing_where_it_is_hidden(choice: ShapeChoice) -> None:
     choice.offer("split")
     assert kinds(choice) == ["split"]
     choice.set_useful(False)

@@ -63,9 +63,7 @@ def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: AppContext) -> N
     assert len(list(services.launcher.home.glob("identity.old-*"))) == 1
 
 
-def test_a_wish_that_cannot_be_kept_is_said(
-    qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wish_that_cannot_be_kept_is_said(qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def full() -> None:
         raise AppError("system_error", detail="No space left on device")
 
@@ -99,13 +97,7 @@ def test_a_removed_machine_is_offered_to_leave(qtbot: QtBot, at_lone: Desk) -> N
 def test_the_diagnosis_offers_it(qtbot: QtBot, away: Desk) -> None:
     dialog = DoctorDialog(away.services)
     qtbot.addWidget(dialog)
-    check = {
-        "name": "Household",
-        "ok": False,
-        "cause": REASON,
-        "cure": "",
-        "code": "removed_needs_reset",
-    }
+    check = {"name": "Household", "ok": False, "cause": REASON, "cure": "", "code": "removed_needs_reset"}
     dialog._tell({"checks": [check]})
     texts = [one.text() for one in dialog.findChildren(QPushButton)]
     assert "Leave the household…" in texts

@@ -40,9 +40,7 @@ def window(qtbot: QtBot) -> QWidget:
     return made
 
 
-def test_rights_that_no_choice_stands_for_are_not_taken_away_by_looking(
-    away: Desk, window: QWidget
-) -> None:
+def test_rights_that_no_choice_stands_for_are_not_taken_away_by_looking(away: Desk, window: QWidget) -> None:
     """The command line can give a guest the right to lend."""
     sheet = RolesSheet(away.services, attic(roles=["guest", "lender"]), print, window)
     assert not any(one.isChecked() for one in sheet.choice.buttons)
@@ -83,9 +81,7 @@ def test_an_interface_that_was_preferred_and_is_gone_stays_chosen(
     sheet.close()
 
 
-def test_a_dialog_that_found_nothing_does_not_say_that_it_looks(
-    away: Desk, window: QWidget
-) -> None:
+def test_a_dialog_that_found_nothing_does_not_say_that_it_looks(away: Desk, window: QWidget) -> None:
     sheet = InterfaceSheet(away.services, attic(), print, window)
     sheet.show()
     sheet._not_found(AppError("node_away"))

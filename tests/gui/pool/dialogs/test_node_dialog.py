@@ -26,9 +26,7 @@ def parent(qtbot: QtBot) -> QWidget:
     return made
 
 
-def test_a_lost_node_is_said_with_what_to_press(
-    away: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_node_is_said_with_what_to_press(away: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch) -> None:
     pool, tried = away.services.pool, list[bool]()
     monkeypatch.setattr(pool, "try_again", lambda: tried.append(True))
     sheet = Sheet(away.services, "Rename", "", parent)
@@ -69,9 +67,7 @@ def test_versions_that_differ_lead_to_how_they_are_updated(away: Desk, parent: Q
 
 
 @pytest.mark.parametrize("kind", [LeaveSheet, EraseSheet])
-def test_what_works_without_a_node_says_nothing_of_it(
-    away: Desk, parent: QWidget, kind: type[Sheet]
-) -> None:
+def test_what_works_without_a_node_says_nothing_of_it(away: Desk, parent: QWidget, kind: type[Sheet]) -> None:
     sheet = kind(away.services, parent)  # type: ignore[arg-type, call-arg]
     away.services.pool._say(Link.AWAY, "It keeps ending.")
     assert not sheet.notice.sentence
@@ -101,9 +97,7 @@ def test_a_node_that_is_back_opens_no_household_until_somebody_asks_for_a_code(
     adding.reject()
 
 
-def test_a_new_look_once_the_node_is_back(
-    qtbot: QtBot, at_lone: Desk, parent: QWidget, tmp_path: Path
-) -> None:
+def test_a_new_look_once_the_node_is_back(qtbot: QtBot, at_lone: Desk, parent: QWidget, tmp_path: Path) -> None:
     pool = at_lone.services.pool
     looking = FolderSheet(at_lone.services, str(tmp_path), parent)
     looking._end()  # the node was lost before it answered

@@ -8,17 +8,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from app.gui.pool.map.lender_link_routes import lines_between
-from app.gui.pool.map.map_layout import (
-    BOTH_SIDES,
-    COMPACT_OVER,
-    ONE_SIDE,
-    Others,
-    Places,
-    Sizes,
-    Way,
-    arrange,
-    fitted,
-)
+from app.gui.pool.map.map_layout import BOTH_SIDES, COMPACT_OVER, ONE_SIDE, Others, Places, Sizes, Way, arrange, fitted
 from app.gui.pool.map.map_rects import Point, Rect, Size
 
 FULL = Sizes(Size(216, 136), Size(204, 118), Size(132, 56))
@@ -38,10 +28,7 @@ def along(way: Way) -> list[Point]:
         a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
         curve.append((a * x0 + (b + c) * half + d * x1, (a + b) * y0 + (c + d) * y1))
     ex, ey = way.end
-    straight = [
-        (x1 + (ex - x1) * step / SAMPLES, y1 + (ey - y1) * step / SAMPLES)
-        for step in range(SAMPLES + 1)
-    ]
+    straight = [(x1 + (ex - x1) * step / SAMPLES, y1 + (ey - y1) * step / SAMPLES) for step in range(SAMPLES + 1)]
     return curve + straight
 
 
@@ -73,9 +60,7 @@ def test_nothing_lies_on_anything(sizes: Sizes, n_machines: int, room: Size) -> 
 
 def twice(sizes: Sizes) -> Sizes:
     """As with text twice as large."""
-    host, card, plate = (
-        Size(2 * one.w, 2 * one.h) for one in (sizes.host, sizes.card, sizes.plate)
-    )
+    host, card, plate = (Size(2 * one.w, 2 * one.h) for one in (sizes.host, sizes.card, sizes.plate))
     return Sizes(host, card, plate, 2.0)
 
 
@@ -106,9 +91,7 @@ def test_all_is_in_the_window_or_scrolls_one_way(n_machines: int, room: Size) ->
 
 
 @pytest.mark.parametrize("n_machines", range(1, 11))
-def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(
-    n_machines: int,
-) -> None:
+def test_where_large_text_has_no_room_beside_the_host_lenders_stand_below_it(n_machines: int) -> None:
     narrow = Size(700, 400)
     found = fitted(n_machines - 1, twice(FULL), twice(SMALL), narrow, ZOOMS)
     assert found.places.bounds.w * found.zoom <= narrow.w + EDGE  # it scrolls one way only
@@ -131,10 +114,7 @@ def check_between(places: Places, pairs: list[tuple[int, int]]) -> None:
     for line, pair in zip(places.between, pairs, strict=True):
         ends = [line[0], line[-1]]
         for card in (places.cards[one] for one in pair):
-            assert any(card.x <= x <= card.right and card.y <= y <= card.bottom for x, y in ends), (
-                pair,
-                line,
-            )
+            assert any(card.x <= x <= card.right and card.y <= y <= card.bottom for x, y in ends), (pair, line)
         for start, end in pairwise(line):
             assert start[0] == end[0] or start[1] == end[1]
             assert not [rect for rect in solid if crosses(start, end, rect)], (pair, line)

@@ -54,9 +54,7 @@ def drawn(view: MapView) -> list[QRectF]:
 
 
 @pytest.mark.parametrize("n_machines", range(1, 11))
-def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(
-    view: MapView, n_machines: int
-) -> None:
+def test_what_is_drawn_grows_with_the_text_and_lies_on_nothing(view: MapView, n_machines: int) -> None:
     view._theme.choose(Scheme.LIGHT, 2.0)
     view.show_machines(machines_of(household(n_machines)))
     for width, height in ((1600, 1000), (952, 500), (700, 340)):
@@ -84,13 +82,7 @@ def test_what_is_held_is_whole_on_the_card_where_all_memory_has_no_room_beside_i
     """That is in the details; `187 MiB of 10,7 …` said nothing."""
     drew = list[str]()
     monkeypatch.setattr(drawn_with, "text", lambda *all_of: drew.append(all_of[2]))
-    machine = replace(
-        machines_of(household(1))[0],
-        used_bytes=used,
-        lent_bytes=lent,
-        total_bytes=2 * lent,
-        own_bytes=0,
-    )
+    machine = replace(machines_of(household(1))[0], used_bytes=used, lent_bytes=lent, total_bytes=2 * lent, own_bytes=0)
     view.show_machines((machine,))
     view.grab()
     assert sorted(one for one in drew if "iB" in one) == sorted(told)
@@ -182,9 +174,7 @@ def lines_of(view: MapView) -> list[BetweenLine]:
 
 
 @pytest.mark.parametrize("n_machines", [2, 3, 5, 6])
-def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(
-    view: MapView, n_machines: int
-) -> None:
+def test_links_between_lenders_are_thin_lines_with_their_figures_in_the_tooltip(view: MapView, n_machines: int) -> None:
     snapshot = household(n_machines)
     shown = between_of(snapshot, f"{0:064x}")
     view.resize(1600, 1000)
@@ -240,9 +230,7 @@ def test_the_lines_of_a_chosen_machine_stand_out(view: MapView) -> None:
     assert sorted(line.pen().color() == accent for line in lines_of(view)) == [False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("n_machines", "width", "height"), [(2, 850, 200), (2, 600, 120), (3, 600, 160)]
-)
+@pytest.mark.parametrize(("n_machines", "width", "height"), [(2, 850, 200), (2, 600, 120), (3, 600, 160)])
 def test_scroll_bars_take_no_room_that_they_are_not_needed_for(
     view: MapView, n_machines: int, width: int, height: int
 ) -> None:

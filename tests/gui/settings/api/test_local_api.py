@@ -16,12 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.look import formats
 from app.gui.settings.api.local_api import USUAL_PORT, LocalApi
-from app.gui.settings.api.upstream_dialogs import (
-    MOST_CERTIFICATE_BYTES,
-    AddServer,
-    CountAnew,
-    ForgetServer,
-)
+from app.gui.settings.api.upstream_dialogs import MOST_CERTIFICATE_BYTES, AddServer, CountAnew, ForgetServer
 from app.gui.settings.setting_row import Setting
 from tests.gateway.conftest import free_port
 from tests.gui.desk import Desk
@@ -79,9 +74,7 @@ def test_from_off_to_a_copied_key_and_back(qtbot: QtBot, page: LocalApi, at_lone
 
     qtbot.waitUntil(is_saved)
     page.refresh()
-    qtbot.waitUntil(
-        lambda: page.may_load.isChecked() and page.ollama_open.isChecked(), timeout=5000
-    )
+    qtbot.waitUntil(lambda: page.may_load.isChecked() and page.ollama_open.isChecked(), timeout=5000)
     page.reset()
     qtbot.waitUntil(lambda: page.address.text() == "Off", timeout=5000)
     assert not any(one.isChecked() for one in (page.on, page.may_load, page.ollama_open))
@@ -130,9 +123,7 @@ def test_a_key_that_comes_after_it_was_turned_off_is_not_shown(qtbot: QtBot, awa
     page = LocalApi(away.services)
     qtbot.addWidget(page)
     keys = {"keys": [{"name": "default", "key": "ph-1"}]}
-    page._tell(
-        TOLD | {"listening": True, "listens_at": 47114, "address": "http://127.0.0.1:47114/v1"}
-    )
+    page._tell(TOLD | {"listening": True, "listens_at": 47114, "address": "http://127.0.0.1:47114/v1"})
     page._tell_keys(keys)
     assert page.key.text() == "ph-1"
     page._tell(TOLD)
@@ -140,9 +131,7 @@ def test_a_key_that_comes_after_it_was_turned_off_is_not_shown(qtbot: QtBot, awa
     assert page.key.text() == ""
 
 
-def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(
-    qtbot: QtBot, at_lone: Desk
-) -> None:
+def test_a_search_shows_no_row_of_what_is_gone_and_news_show_no_other(qtbot: QtBot, at_lone: Desk) -> None:
     page = LocalApi(at_lone.services)
     qtbot.addWidget(page)
     page._tell(TOLD)
@@ -171,10 +160,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
     monkeypatch.setattr(at_lone.services.client, "call", call)
     page._reset.click()
     no_limits = {"name": "helper", "at_once": None, "tokens_a_minute": None}
-    assert [one[:2] for one in asked[1:]] == [
-        ("/api/limits", no_limits),
-        ("/api/upstreams/barn", {"on": False}),
-    ]
+    assert [one[:2] for one in asked[1:]] == [("/api/limits", no_limits), ("/api/upstreams/barn", {"on": False})]
     for _, _, done in asked[:3]:
         assert not said
         done(TOLD)
@@ -218,9 +204,7 @@ def test_the_network_limits_and_other_servers(
     qtbot.waitUntil(lambda: (page.at_once.value(), page.tokens.value()) == (32, 0), timeout=5000)
 
 
-def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere(
-    qtbot: QtBot, page: LocalApi
-) -> None:
+def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere(qtbot: QtBot, page: LocalApi) -> None:
     """This node's own API stands for the other server."""
     said: list[tuple[str, str]] = []
     page.told.connect(lambda words, kind: said.append((words, kind)))
@@ -252,9 +236,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
         page.upstreams.tell([barn | lost])
         assert count.isVisibleTo(page)
-    assert (
-        "no longer known, so it is sent nothing until you have it counted anew." in row.about.text()
-    )
+    assert "no longer known, so it is sent nothing until you have it counted anew." in row.about.text()
     count.click()
     anew = page.findChild(CountAnew)
     assert anew is not None
@@ -273,9 +255,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     qtbot.waitUntil(lambda: page.address.text() == "Off", timeout=5000)
 
 
-def test_a_certificate_is_read_from_a_file_or_refused(
-    qtbot: QtBot, away: Desk, tmp_path: Path
-) -> None:
+def test_a_certificate_is_read_from_a_file_or_refused(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     sheet = AddServer(away.services, (), lambda *_: None, parent)
@@ -352,9 +332,7 @@ def test_one_key_may_have_less_than_the_others(qtbot: QtBot, page: LocalApi, at_
     qtbot.waitUntil(lambda: not row.isVisibleTo(page), timeout=5000)
 
 
-def test_host_names_and_origins_are_allowed_listed_and_removed(
-    qtbot: QtBot, page: LocalApi, at_lone: Desk
-) -> None:
+def test_host_names_and_origins_are_allowed_listed_and_removed(qtbot: QtBot, page: LocalApi, at_lone: Desk) -> None:
     hosts, origins = page.access.hosts, page.access.origins
     refused: list[object] = []
     page.failed.connect(refused.append)
