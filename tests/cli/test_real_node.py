@@ -380,7 +380,7 @@ def test_the_real_demo_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_readme_and_its_picture_show_what_the_demo_prints(tmp_path: Path) -> None:
+def test_the_docs_and_their_picture_show_what_the_demo_prints(tmp_path: Path) -> None:
     """All but the figures, which are of one run."""
     shown = subprocess.run(
         [sys.executable, "-m", "app", "demo"],
@@ -390,12 +390,12 @@ def test_readme_and_its_picture_show_what_the_demo_prints(tmp_path: Path) -> Non
     assert shown.returncode == 0, shown.stderr
     assert "so the Guide answers" not in shown.stderr, "it has just loaded the Guide"
     project = Path(__file__).parents[2]
-    readme = (project / "README.md").read_text(encoding="utf-8")
+    page = (project / "docs" / "commands.md").read_text(encoding="utf-8")
     picture = (project / "docs" / "demo.svg").read_text(encoding="utf-8")
     drawn = re.findall(r"<text [^>]*y=\"([\d.]+)\"[^>]*>(.*?)</text>", picture)
     by_line = sorted(drawn, key=lambda one: float(one[0]))  # stable: within a line from left to right
     told = without_figures(shown.stdout)
-    assert told in without_figures(readme)
+    assert told in without_figures(page)
     assert told in without_figures(html.unescape("".join(text for _, text in by_line)))
 
 

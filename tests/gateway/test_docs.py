@@ -93,8 +93,8 @@ async def test_a_snippet_of_curl(api: Open, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-async def test_a_snippet_of_curl_in_the_readme(api: Open, number: int) -> None:
-    texts = snippets("sh", PROJECT / "README.md")
+async def test_a_snippet_of_curl_among_the_commands(api: Open, number: int) -> None:
+    texts = snippets("sh", PROJECT / "docs" / "commands.md")
     assert len(texts) == 2
     text = texts[number].replace("47114", str(api.port)).replace("$(poolhouse api key)", api.key)
     words = shlex.split(text.replace("\\\n", " "))
