@@ -62,7 +62,7 @@ def side_parts(bench: Bench) -> None:
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "tuning.json").write_text(json.dumps(tuned, default=asdict, indent=1))
         measured = side_by_side(chosen, tuned, options, questions, say)
-    results = compare(BARS, {name: found.figures() for name, found in measured.items()})
+    results = compare(BARS, {name: measurement.figures() for name, measurement in measured.items()})
     text = report.sides_markdown("Side by side", measured, tuned, results)
     data = {"measured": measured, "tuned": tuned, "bars": results}
     bench.add("sides", data | {"agreement": report.agreements(measured)}, text)
@@ -72,8 +72,8 @@ def known(options: Options) -> dict[str, Tuned]:
     """The settings of an earlier run, if the options name one."""
     if not options.tuned:
         return {}
-    found = json.loads(options.tuned.read_text())
-    return {name: Tuned(**each) for name, each in found.items()}
+    tuning = json.loads(options.tuned.read_text())
+    return {name: Tuned(**each) for name, each in tuning.items()}
 
 
 def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
@@ -109,7 +109,7 @@ def ensure_model(options: Options) -> None:
 
 
 def others_compute() -> str:
-    """What to say where other programs kept this computer busy in the last minute; nothing where they did not."""
+    """Return a warning if other programs kept this computer busy in the last minute; else an empty text."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load < BUSY_LOAD:
         return ""

@@ -41,7 +41,7 @@ def api(bench: Bench) -> None:
         with watched(node) as memory:
             load = asyncio.run(many(base, keys, CLIENTS, seconds, ANSWER_TOKENS))
     quick, n = (late - early for early, late in zip(before, after, strict=True))
-    and_back, per_token = ([getattr(one, name) for one in single] for name in ("and_back_s", "per_token_s"))
+    and_back, per_token = ([getattr(figures, name) for figures in single] for name in ("and_back_s", "per_token_s"))
     data = {"load": asdict(load) | {"answers": list(load.answers.values())}, "memory_bytes": memory,
             "at_driver_in_time": quick, "and_back_s": and_back, "per_token_s": per_token}  # fmt: skip
     rows = [*_of_many(load, memory), *_of_one(quick / n, and_back, per_token)]
@@ -50,14 +50,14 @@ def api(bench: Bench) -> None:
 
 
 def opened(node: Node) -> tuple[str, list[str]]:
-    """Where its API listens, and a key for each program."""
+    """Open the API of a node; return its address, and a key for each program."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    told = node.control.request("POST", "/api", {"on": True, "port": port})
+    answer = node.control.request("POST", "/api", {"on": True, "port": port})
     names = [f"program-{number}" for number in range(KEYS)]
     keys = [node.control.request("POST", "/api/keys", {"name": name})["key"] for name in names]
-    return f"http://127.0.0.1:{told['listens_at']}", keys
+    return f"http://127.0.0.1:{answer['listens_at']}", keys
 
 
 @contextmanager

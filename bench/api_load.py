@@ -18,7 +18,7 @@ NANOSECONDS = 1e9
 
 @dataclass(slots=True)
 class Load:
-    """What came of many clients."""
+    """The outcome of many clients."""
 
     answers: dict[str, int] = field(default_factory=dict)  # whole ones, by key
     lost: list[str] = field(default_factory=list)  # why, of each that was not answered
@@ -35,7 +35,7 @@ class Alone:
 
 
 async def many(base: str, keys: Sequence[str], clients: int, seconds: float, max_tokens: int) -> Load:
-    """So many clients, as many with each key, one request after another until the time is over."""
+    """Run many clients, several with each key, each sending one request after another until the time is over."""
     load, end = Load(dict.fromkeys(keys, 0)), time.monotonic() + seconds
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(base, connector=connector) as session, asyncio.TaskGroup() as group:
@@ -52,13 +52,13 @@ async def alone(base: str, key: str, runs: int, max_tokens: int) -> list[Alone]:
 
 
 async def at_driver(base: str, key: str, within_s: float) -> tuple[int, int]:
-    """How many requests were at the driver within this time, by the node's own count, and how many in all."""
+    """Return how many requests reached the driver within this time, by the node's own count, and how many in all."""
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(base) as session, session.get(METRICS, headers=headers) as got:
         text = await got.text()
-    told = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(AT_DRIVER))
+    counts = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(AT_DRIVER))
     within, all_of_them = f'_bucket{{le="{within_s}"}}', "_count"
-    return int(float(told[AT_DRIVER + within])), int(float(told[AT_DRIVER + all_of_them]))
+    return int(float(counts[AT_DRIVER + within])), int(float(counts[AT_DRIVER + all_of_them]))
 
 
 async def _client(session: aiohttp.ClientSession, load: Load, key: str, end: float, max_tokens: int) -> None:
@@ -103,12 +103,12 @@ def _asked(key: str, max_tokens: int, before: str = "") -> dict[str, Any]:
 
 
 def unfairness(answers: Sequence[int]) -> float:
-    """How much fewer answers the last of them got than the first, as a share of the first."""
+    """Return how many fewer answers the last key got than the first, as a share of the first."""
     return 1 - min(answers) / max(answers) if answers and max(answers) else 1.0
 
 
 def growth(samples: Sequence[float]) -> float:
-    """From the second quarter to the last, each by its mean, as a share: the first one warms up."""
+    """Return the growth from the second quarter to the last, by their means, as a share: the first one warms up."""
     quarter = len(samples) // 4
     if not quarter:
         raise ValueError("four samples at least")

@@ -32,7 +32,7 @@ def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
     def alone(self: Any, channel: Any, peer: Any = None) -> None:
         made(self, channel, None)
 
-    for where, name, what in (
+    for where, name, value in (
         (peer_link.PeerLink, "_beat", _rests),
         (pipeline.Pipeline, "_watch", _rests),
         (channel_link.ChannelLink, "__init__", alone),
@@ -42,7 +42,7 @@ def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
         (stage_host.StageHost, "_watch", _rests),
     ):
         assert callable(getattr(where, name)), name
-        put(where, name, what)
+        put(where, name, value)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the figures are held against, and how near they came. Pure."""
+"""The bars that figures are held against, and how near they came. Pure."""
 
 from __future__ import annotations
 

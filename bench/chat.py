@@ -46,20 +46,20 @@ def chat(bench: Bench) -> None:
 def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
     """Seconds of each opening of such a chat, and of each look while so long an answer comes."""
     with streaming(n_tokens) as port:
-        found = subprocess.run(
+        finished = subprocess.run(
             [sys.executable, "-m", "bench.chat_window", str(port), str(n_messages)],
             capture_output=True, text=True, timeout=LONGEST_S, check=False,
             env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         )  # fmt: skip
-    if found.returncode:
-        raise ChildFailed(found.stderr[-LAST_WORDS:])
-    data: dict[str, list[float]] = json.loads(found.stdout)
+    if finished.returncode:
+        raise ChildFailed(finished.stderr[-LAST_WORDS:])
+    data: dict[str, list[float]] = json.loads(finished.stdout)
     return data
 
 
 def _row(name: str, values: list[float], most: float) -> list[str]:
     figures = [percentile(values, 0.5), percentile(values, 0.99), values[-1], most]
-    return [name, *(f"{1000 * one:.0f} ms" for one in figures), "yes" if values[-1] < most else "NO"]
+    return [name, *(f"{1000 * figure:.0f} ms" for figure in figures), "yes" if values[-1] < most else "NO"]
 
 
 def tokens(count: int) -> list[str]:
@@ -101,9 +101,9 @@ class _Answers(BaseHTTPRequestHandler):
         ids = list(range(len(self._pieces)))
         self._line({"done": {"finish_reason": "stop", "token_ids": ids, "model": "stand-in"}})
 
-    def _line(self, what: dict[str, object]) -> None:
-        self.wfile.write(json.dumps(what).encode() + b"\n")
+    def _line(self, message: dict[str, object]) -> None:
+        self.wfile.write(json.dumps(message).encode() + b"\n")
         self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the library's name
-        """Nothing: the report has the figures."""
+        """Do nothing: the report has the figures."""

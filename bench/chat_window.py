@@ -40,7 +40,7 @@ def filled(page: ChatPage, n_messages: int) -> Chat:
 
 
 def opened_s(app: QApplication, page: ChatPage, chat: Chat, empty: Chat) -> float:
-    """Until its first picture is there."""
+    """Return the seconds until the chat's first picture is there."""
     page.open_chat(empty.id)
     rest(app, SETTLE_S / 4)
     began = time.perf_counter()
@@ -51,7 +51,7 @@ def opened_s(app: QApplication, page: ChatPage, chat: Chat, empty: Chat) -> floa
 
 
 def streamed(app: QApplication, page: ChatPage, chat: Chat) -> list[float]:
-    """How long the window was busy at once, each time, while an answer came."""
+    """Return how long each stretch was for which the window was busy while an answer arrived."""
     busy: list[float] = []
     last = time.perf_counter()
 

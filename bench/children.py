@@ -27,7 +27,7 @@ class ChildFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process runs. Nothing given: like its parent."""
+    """The place where a process runs. An empty one is that of its parent."""
 
     cpus: tuple[int, ...] = ()
     cgroup: Path | None = None

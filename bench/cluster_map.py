@@ -38,13 +38,13 @@ def cluster_map(bench: Bench) -> None:
 
 def measured(n_machines: int, seconds: float, environment: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     """Pictures a second and the share of a core in each state of the window."""
-    found = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-m", "bench.map_window", str(n_machines), str(seconds)],
         capture_output=True, text=True, timeout=LONGEST_S, check=False, env=environment,
     )  # fmt: skip
-    if found.returncode:
-        raise ChildFailed(found.stderr[-LAST_WORDS:])
-    data: dict[str, tuple[float, float]] = json.loads(found.stdout)
+    if finished.returncode:
+        raise ChildFailed(finished.stderr[-LAST_WORDS:])
+    data: dict[str, tuple[float, float]] = json.loads(finished.stdout)
     return data
 
 

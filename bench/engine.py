@@ -104,8 +104,8 @@ class Answer:
     def decode(self, rows: Sequence[Row]) -> None:
         batch = self.batch
         batch.n_tokens = len(rows)
-        for i, (token, position, seq, wanted) in enumerate(rows):
-            batch.token[i], batch.pos[i], batch.logits[i] = token, position, wanted
+        for i, (token, position, seq, needs_logits) in enumerate(rows):
+            batch.token[i], batch.pos[i], batch.logits[i] = token, position, needs_logits
             batch.n_seq_id[i], batch.seq_id[i][0] = 1, seq
         if lib.llama_decode(self.context, batch):
             raise RuntimeError("llama.cpp could not decode")

@@ -1,4 +1,4 @@
-"""From the times at which tokens came to the figures of a report. Pure: no clock, no processes."""
+"""Figures of a report, made from the times at which tokens arrived. Pure: no clock, no processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """When each token of each stream came, in seconds since all streams were submitted together."""
+    """The arrival times of each stream's tokens, in seconds since all streams were submitted together."""
 
     times: tuple[tuple[float, ...], ...]
 
@@ -42,7 +42,7 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """From lowest to highest, as a share of the mean."""
+        """Return the spread from lowest to highest, as a share of the mean."""
         return (self.high - self.low) / self.mean if self.mean else 0.0
 
 
@@ -100,12 +100,12 @@ def ratios(upper: Sequence[float | None], lower: Sequence[float | None]) -> Summ
 def summaries(rounds: Sequence[Mapping[str, float | None]]) -> dict[str, Summary]:
     """Each figure over all rounds that have it."""
     names = dict.fromkeys(name for figures in rounds for name in figures)
-    found = {name: [f[name] for f in rounds if f.get(name) is not None] for name in names}
-    return {name: summary([v for v in vs if v is not None]) for name, vs in found.items() if vs}
+    values = {name: [f[name] for f in rounds if f.get(name) is not None] for name in names}
+    return {name: summary([v for v in vs if v is not None]) for name, vs in values.items() if vs}
 
 
 def agreement(ours: Sequence[int], theirs: Sequence[int]) -> int:
-    """How many tokens two answers share before they part."""
+    """Return how many tokens two answers share before they part."""
     for n, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         if a != b:
             return n

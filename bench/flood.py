@@ -50,7 +50,7 @@ FLOODS = (
 
 @dataclass
 class Found:
-    """Of one flood, round by round."""
+    """The figures of one flood, round by round."""
 
     flooded: list[float] = field(default_factory=list)  # tokens a second
     control: list[float] = field(default_factory=list)
@@ -61,9 +61,9 @@ class Found:
     told: list[dict[str, Any]] = field(default_factory=list)
 
     def ratios(self) -> tuple[Summary, Summary]:
-        """To a flooder that computes only, and to none."""
+        """Return the ratios to a flooder that computes only, and to none."""
         pairs = self.control, self.quiet
-        made = [summary([one / other for one, other in zip(self.flooded, others, strict=True)]) for others in pairs]
+        made = [summary([rate / other for rate, other in zip(self.flooded, rates, strict=True)]) for rates in pairs]
         return made[0], made[1]
 
 
@@ -95,7 +95,7 @@ class Household:
         self.ids: list[list[int]] = []
 
     def answered(self, order: dict[str, Any], n_tokens: int) -> tuple[float, float, dict[str, Any]]:
-        """While the flooder does so: tokens a second, the longest wait for one, and what the flooder says of it."""
+        """Return tokens a second, the longest wait for one, and the flooder's report, while the flooder floods."""
         with self._window(order["name"]) as port:
             self.flooder.say(order | {"port": port or self.host.ready["peer_port"]})
             time.sleep(BEGUN_SECONDS)
@@ -105,15 +105,15 @@ class Household:
                 stream.run()
                 took = time.perf_counter() - began
             self.flooder.say({})
-            told = self.flooder.hear() | {"host_share": spent["host"] / took}
+            report = self.flooder.hear() | {"host_share": spent["host"] / took}
         if stream.failure:
             raise stream.failure
-        if told["wrong"]:
-            raise NodeRefused(f"the flooder broke off: {told['wrong']}")
+        if report["wrong"]:
+            raise NodeRefused(f"the flooder broke off: {report['wrong']}")
         self.ids.append(stream.ids)
         times = stream.times
         waits = [late - early for early, late in pairwise(times)]
-        return (len(times) - 1) / (times[-1] - times[0]), max(waits), told
+        return (len(times) - 1) / (times[-1] - times[0]), max(waits), report
 
     @contextmanager
     def _window(self, name: str) -> Iterator[int]:
@@ -128,50 +128,50 @@ class Household:
 
 def measured(home: Household, rounds: int, n_tokens: int, floods: list[str]) -> dict[str, Found]:
     """A first round warms up, and says how much each flooder computes."""
-    found: dict[str, Found] = defaultdict(Found)
+    measurements: dict[str, Found] = defaultdict(Found)
     shares: dict[str, list[float]] = defaultdict(list)
     for turn in range(rounds + 1):
         quiet, _, _ = home.answered({"name": QUIET}, n_tokens)
         for number, name in enumerate(floods):
             order: dict[str, Any] = {"name": name, "member": FLOODERS * number + turn % FLOODERS}
-            one = found[name]
+            flood = measurements[name]
             both = [order, {"name": CONTROL}]
             for each in both if turn % 2 == 0 else both[::-1]:
                 if each is order:
-                    rate, longest_s, told = home.answered(each, n_tokens)
-                    shares[name].append(min(1.0, told["cpu_s"] / told["wall_s"]))
+                    rate, longest_s, report = home.answered(each, n_tokens)
+                    shares[name].append(min(1.0, report["cpu_s"] / report["wall_s"]))
                 else:
                     each["share"] = median(shares[name])
                     control, _, _ = home.answered(each, n_tokens)
             print(
-                f"round {turn}: {name}: {rate:.1f} tok/s, control {control:.1f}, quiet {quiet:.1f}; {told}",
+                f"round {turn}: {name}: {rate:.1f} tok/s, control {control:.1f}, quiet {quiet:.1f}; {report}",
                 file=sys.stderr, flush=True,
             )  # fmt: skip
             if turn:
-                one.flooded.append(rate)
-                one.control.append(control)
-                one.quiet.append(quiet)
-                one.longest_s.append(longest_s)
-                one.flooder_share.append(told["cpu_s"] / told["wall_s"])
-                one.host_share.append(told["host_share"])
-                one.told.append(told)
-    return found
+                flood.flooded.append(rate)
+                flood.control.append(control)
+                flood.quiet.append(quiet)
+                flood.longest_s.append(longest_s)
+                flood.flooder_share.append(report["cpu_s"] / report["wall_s"])
+                flood.host_share.append(report["host_share"])
+                flood.told.append(report)
+    return measurements
 
 
-def written(found: dict[str, Found], home: Household, n_tokens: int) -> str:
+def written(floods: dict[str, Found], home: Household, n_tokens: int) -> str:
     rows = []
-    for name, one in found.items():
-        control, quiet = one.ratios()
-        sent = median((each["n_words"] or each["n_calls"]) / each["wall_s"] for each in one.told)
+    for name, flood in floods.items():
+        control, quiet = flood.ratios()
+        sent = median((each["n_words"] or each["n_calls"]) / each["wall_s"] for each in flood.told)
         rows.append(
             [
                 name,
                 _of(control),
                 _of(quiet),
-                f"{median(one.flooded):.1f}",
-                f"{1000 * median(one.longest_s):.0f} ms",
-                f"{100 * median(one.flooder_share):.0f} %",
-                f"{100 * median(one.host_share):.0f} %",
+                f"{median(flood.flooded):.1f}",
+                f"{1000 * median(flood.longest_s):.0f} ms",
+                f"{100 * median(flood.flooder_share):.0f} %",
+                f"{100 * median(flood.host_share):.0f} %",
                 f"{sent:.0f}",
                 "yes" if control.median >= BAR else "NO",
             ]
@@ -180,8 +180,8 @@ def written(found: dict[str, Found], home: Household, n_tokens: int) -> str:
         "flood", "to as much computing", "to quiet", "tok/s", "longest wait for a token", "the flooder, of a core",
         "the host's node, of a core", "words or calls a second", f"at least {BAR}",
     ]  # fmt: skip
-    quiet_rates = [rate for one in found.values() for rate in one.quiet]
-    rounds, same = (len(next(iter(found.values())).flooded), all(ids == home.ids[0] for ids in home.ids))
+    quiet_rates = [rate for flood in floods.values() for rate in flood.quiet]
+    rounds, same = (len(next(iter(floods.values())).flooded), all(ids == home.ids[0] for ids in home.ids))
     about = (
         f"Quiet: {median(quiet_rates):.1f} tok/s. {n_tokens} tokens each, {rounds} rounds; median (lowest–highest). "
         f"Every answer the same: {'yes' if same else 'NO'}."
@@ -189,8 +189,8 @@ def written(found: dict[str, Found], home: Household, n_tokens: int) -> str:
     return f"{table(head, rows)}\n{about}"
 
 
-def _of(one: Summary) -> str:
-    return f"{one.median:.2f} ({one.low:.2f}–{one.high:.2f})"
+def _of(summary_of: Summary) -> str:
+    return f"{summary_of.median:.2f} ({summary_of.low:.2f}–{summary_of.high:.2f})"
 
 
 def main() -> None:
@@ -199,13 +199,13 @@ def main() -> None:
     words.add_argument("--rounds", type=int, default=ROUNDS)
     words.add_argument("--tokens", type=int, default=N_TOKENS)
     words.add_argument("--only", action="append", choices=FLOODS, help="can be repeated")
-    given = words.parse_args()
+    options = words.parse_args()
     with tempfile.TemporaryDirectory(prefix="poolhouse-flood") as folder, Children(Path(folder) / "logs") as family:
-        home = Household(family, given.model.absolute(), Path(folder))
-        floods = [one for one in FLOODS if not given.only or one in given.only]
-        found = measured(home, given.rounds, given.tokens, floods)
-        print(written(found, home, given.tokens))
-        raise SystemExit(any(one.ratios()[0].median < BAR for one in found.values()))
+        home = Household(family, options.model.absolute(), Path(folder))
+        floods = [name for name in FLOODS if not options.only or name in options.only]
+        measurements = measured(home, options.rounds, options.tokens, floods)
+        print(written(measurements, home, options.tokens))
+        raise SystemExit(any(flood.ratios()[0].median < BAR for flood in measurements.values()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a model will do, as it is said before a load, against what it does: six placements, alone and beside work.
+"""Compare forecasts made before a load with what the model then does: six placements, alone and beside work.
 
 Each machine has a core of its own, as machines have: two on one core would wait for each other, which no forecast
 can know. Beside work, a program computes on the host's core without end.
@@ -57,7 +57,7 @@ class Found:
 
 def forecasts(bench: Bench) -> None:
     """Six placements of the model, the same in both situations, each with a household that has learned nothing."""
-    found: list[Found] = []
+    comparisons: list[Found] = []
     for situation in SITUATIONS:
         with bench.family() as family, contextlib.ExitStack() as stack:
             host = _household(bench, family, situation.replace(" ", "-"))
@@ -67,13 +67,13 @@ def forecasts(bench: Bench) -> None:
             model = host.control.finish("/models", body)["model"]["name"]
             for split in splits(bench.model.n_layers):
                 try:
-                    found.append(_asked(bench, host, model, situation, split))
+                    comparisons.append(_asked(bench, host, model, situation, split))
                 except NodeRefused as refused:
                     say(f"forecasts: {split} cannot be asked: {refused}")
                     continue
-                say(f"forecasts: {' | '.join(_row(found[-1]))}")
-    data = [asdict(one) | {"before": one.before, "after": one.after} for one in found]
-    bench.add("forecasts", {"placements": data}, markdown(bench, found))
+                say(f"forecasts: {' | '.join(_row(comparisons[-1]))}")
+    data = [asdict(comparison) | {"before": comparison.before, "after": comparison.after} for comparison in comparisons]
+    bench.add("forecasts", {"placements": data}, markdown(bench, comparisons))
 
 
 def splits(n_layers: int) -> list[tuple[int, ...]]:
@@ -90,8 +90,8 @@ def _household(bench: Bench, family: Children, name: str) -> Node:
     homes, flags = bench.homes / name, ["--lend", bench.options.lend, "--limit", bench.options.lend]
     here, there = bench.options.cores[0], bench.options.cores[-1]
     host, lender = [
-        Node(family, f"{name}-{one}", homes / one, Place((core,)), flags, threads=0)
-        for one, core in (("host", here), ("lender", there))
+        Node(family, f"{name}-{part}", homes / part, Place((core,)), flags, threads=0)
+        for part, core in (("host", here), ("lender", there))
     ]
     pair(host, lender)
     return host
@@ -103,41 +103,41 @@ def _asked(
     order: Json = {"model": model, "context": 512, "measure": True, "number": bench.options.number}
     order |= {"split": list(split)} if len(split) > 1 else {"shape": "one"}
     host.control.finish("/load", order)
-    asked = Questions(bench.options.seed, bench.model.n_vocab)
+    questions = Questions(bench.options.seed, bench.model.n_vocab)
     answers = []
     for n in range(LEARNING + bench.options.runs):
-        [prompt] = asked.prompts(f"forecasts {split} {n}", 1, PROMPT)
+        [prompt] = questions.prompts(f"forecasts {split} {n}", 1, PROMPT)
         answers.append(
             host.control.finish("/ask", {
                 "model": model, "prompt_ids": list(prompt), "max_tokens": ASKED, "ignore_end": True,
                 "guesses": False, "sampling": {"temperature": 0},
             })
         )  # fmt: skip
-    said = [one["predicted"] for one in answers]
+    said = [answer["predicted"] for answer in answers]
     return Found(
         situation, "+".join(map(str, split)),
-        tuple(one["decode_tok_s"] for one in answers), tuple(one["decode_tok_s"] for one in said),
-        tuple(one["ttft_s"] for one in answers), tuple(one["ttft_s"] for one in said),
+        tuple(answer["decode_tok_s"] for answer in answers), tuple(answer["decode_tok_s"] for answer in said),
+        tuple(answer["ttft_s"] for answer in answers), tuple(answer["ttft_s"] for answer in said),
     )  # fmt: skip
 
 
-def _row(one: Found) -> list[str]:
-    (first, decode), (later_first, later_decode) = one.before, one.after
+def _row(comparison: Found) -> list[str]:
+    (first, decode), (later_first, later_decode) = comparison.before, comparison.after
     return [
-        one.situation,
-        one.layers,
-        f"{one.said_first_s[0]:.2f} s",
-        f"{statistics.median(one.first_s):.2f} s",
+        comparison.situation,
+        comparison.layers,
+        f"{comparison.said_first_s[0]:.2f} s",
+        f"{statistics.median(comparison.first_s):.2f} s",
         f"{first:+.0%}",
-        f"{one.said[0]:.1f}",
-        f"{statistics.median(one.speeds):.1f} ({min(one.speeds):.1f}–{max(one.speeds):.1f})",
+        f"{comparison.said[0]:.1f}",
+        f"{statistics.median(comparison.speeds):.1f} ({min(comparison.speeds):.1f}–{max(comparison.speeds):.1f})",
         f"{decode:+.0%}",
         f"{later_first:+.0%}",
         f"{later_decode:+.0%}",
     ]
 
 
-def markdown(bench: Bench, found: Sequence[Found]) -> str:
+def markdown(bench: Bench, comparisons: Sequence[Found]) -> str:
     """The table, and the medians against their bars."""
     head = [
         "situation", "layers", "first token, forecast", "measured", "off", "tok/s, forecast", "measured", "off",
@@ -145,11 +145,11 @@ def markdown(bench: Bench, found: Sequence[Found]) -> str:
     ]  # fmt: skip
     text = f"## {TITLE}\n\n{bench.options.model.name}: prompts of {PROMPT} tokens, {ASKED} out, {LEARNING} answers "
     text += f"before the forecasts that are called learned, and {bench.options.runs} after.\n\n"
-    text += report.table(head, [_row(one) for one in found])
-    for situation in dict.fromkeys(one.situation for one in found):
-        some = [one for one in found if one.situation == situation]
-        first, decode = (statistics.median(abs(one.before[i]) for one in some) for i in (0, 1))
-        learned = [statistics.median(abs(one.after[i]) for one in some) for i in (0, 1)]
+    text += report.table(head, [_row(comparison) for comparison in comparisons])
+    for situation in dict.fromkeys(comparison.situation for comparison in comparisons):
+        some = [comparison for comparison in comparisons if comparison.situation == situation]
+        first, decode = (statistics.median(abs(comparison.before[i]) for comparison in some) for i in (0, 1))
+        learned = [statistics.median(abs(comparison.after[i]) for comparison in some) for i in (0, 1)]
         text += (
             f"\n{situation}, median of {len(some)}: first token {first:.0%} off (bar {FIRST_BAR:.0%}), decoding "
             f"{decode:.0%} (bar {DECODE_BAR:.0%}); after {LEARNING} answers {learned[0]:.0%} and {learned[1]:.0%} "

@@ -44,9 +44,9 @@ def asked(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
     with connection.getresponse() as answer:
         while line := answer.readline():
             if line.startswith(b"data: {"):
-                told = json.loads(line[6:])
-                n_tokens = (told.get("usage") or {}).get("completion_tokens", n_tokens)
-                if told["choices"] and told["choices"][0]["delta"].get("content"):
+                chunk = json.loads(line[6:])
+                n_tokens = (chunk.get("usage") or {}).get("completion_tokens", n_tokens)
+                if chunk["choices"] and chunk["choices"][0]["delta"].get("content"):
                     times.append(time.perf_counter())
     return times[0] - begun, (n_tokens - 1) / (times[-1] - times[0])
 
@@ -55,28 +55,28 @@ def main() -> None:
     words = argparse.ArgumentParser(prog="python -m bench.forms", description=__doc__)
     words.add_argument("model", type=Path)
     words.add_argument("--rounds", type=int, default=ROUNDS)
-    given = words.parse_args()
+    options = words.parse_args()
     with tempfile.TemporaryDirectory(prefix="poolhouse-forms") as folder, Children(Path(folder)) as family:
         node = Node(family, "forms", Path(folder) / "home", Place())
-        path = str(given.model.absolute())
+        path = str(options.model.absolute())
         node.control.finish("/models", {"path": path, "name": "model"})
         node.control.finish("/load", {"model": "model", "shape": "one"})
         base, keys = opened(node)
         kinds = {"plain": ASK, "form": ASK | FORM}
-        found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
-        for turn in range(given.rounds + 1):  # the first one warms up
+        figures: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+        for turn in range(options.rounds + 1):  # the first one warms up
             for kind, body in kinds.items():
-                told = asked(base, keys[0], body)
+                answer = asked(base, keys[0], body)
                 if turn:
-                    found[kind].append(told)
-    for kind, each in found.items():
-        first, rate = ([one[at] for one in each] for at in (0, 1))
+                    figures[kind].append(answer)
+    for kind, each in figures.items():
+        first, rate = ([pair[at] for pair in each] for at in (0, 1))
         print(
             f"{kind}: first words after {1000 * median(first):.0f} ms "
             f"({1000 * min(first):.0f} to {1000 * max(first):.0f}), then {median(rate):.1f} tok/s "
             f"({min(rate):.1f} to {max(rate):.1f})"
         )
-    ratios = [form[1] / plain[1] for plain, form in zip(found["plain"], found["form"], strict=True)]
+    ratios = [form[1] / plain[1] for plain, form in zip(figures["plain"], figures["form"], strict=True)]
     print(f"with a form to without, turn by turn: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 

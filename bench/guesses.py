@@ -1,4 +1,4 @@
-"""What guessed tokens do to the speed of one answer: off and on in turns, where a text repeats itself and where not."""
+"""Compare the speed of one answer with and without guessed tokens, in turns, in texts that repeat themselves or not."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def guesses(bench: Bench) -> None:
     """Random weights say nothing twice, or the same for ever; the Guide says real text."""
     options = bench.options
     places = [Place(cpus=(core,)) for core in options.cores]
-    asked = Questions(options.seed, bench.model.n_vocab)
+    questions = Questions(options.seed, bench.model.n_vocab)
     with bench.family() as family:
         side = PoolSide(family, options, places, bench.homes / "guesses", bench.model.n_layers)
         control = side.host.control
         side.use(side.settings()[0])
         chance, stuck = Text("random weights, by chance"), Text("random weights, stuck")
-        _both(control, [_random(asked, "warm", options.output // 4, GREEDY, 1)], 0, Text(""))
+        _both(control, [_random(questions, "warm", options.output // 4, GREEDY, 1)], 0, Text(""))
         for n in range(options.runs):
             for text, how in ((chance, CHANCE), (stuck, STUCK)):
-                order = _random(asked, f"guesses {n}", options.output, how, n)
+                order = _random(questions, f"guesses {n}", options.output, how, n)
                 _both(control, [order | {"model": side.model}], n, text)
                 say(f"guesses, round {n + 1}: {', '.join(text.row())}")
         real = Text("the Guide's answers to its questions")
@@ -88,9 +88,9 @@ def guesses(bench: Bench) -> None:
     bench.add("guesses", {"texts": texts}, f"## {TITLE}\n\n{note}\n{table}")
 
 
-def _random(asked: Questions, label: str, n_out: int, how: Json, seed: int) -> Json:
+def _random(questions: Questions, label: str, n_out: int, how: Json, seed: int) -> Json:
     return {
-        "prompt_ids": list(asked.prompts(label, 1, 128)[0]),
+        "prompt_ids": list(questions.prompts(label, 1, 128)[0]),
         "max_tokens": n_out,
         "ignore_end": True,
         "sampling": how | {"seed": seed},
@@ -103,19 +103,19 @@ def _guide(prompt: str) -> Json:
 
 def _both(control: Control, orders: list[Json], n: int, text: Text) -> None:
     """All of them without guesses and with, whichever was last the other time first."""
-    found: dict[bool, list[Json]] = {}
-    for wanted in (False, True) if n % 2 == 0 else (True, False):
-        found[wanted] = [control.finish("/ask", order | {"guesses": wanted}) for order in orders]
-    text.off.append(_rate(found[False]))
-    text.on.append(_rate(found[True]))
-    text.tokens += sum(len(one["token_ids"]) for one in found[True])
-    text.guessed += sum(one["guessed"] for one in found[True])
-    text.right += sum(one["guessed_right"] for one in found[True])
-    text.same &= [a["token_ids"] for a in found[False]] == [b["token_ids"] for b in found[True]]
+    answers_by: dict[bool, list[Json]] = {}
+    for guess in (False, True) if n % 2 == 0 else (True, False):
+        answers_by[guess] = [control.finish("/ask", order | {"guesses": guess}) for order in orders]
+    text.off.append(_rate(answers_by[False]))
+    text.on.append(_rate(answers_by[True]))
+    text.tokens += sum(len(answer["token_ids"]) for answer in answers_by[True])
+    text.guessed += sum(answer["guessed"] for answer in answers_by[True])
+    text.right += sum(answer["guessed_right"] for answer in answers_by[True])
+    text.same &= [a["token_ids"] for a in answers_by[False]] == [b["token_ids"] for b in answers_by[True]]
 
 
 def _rate(answers: list[Json]) -> float:
     """Tokens a second after the first of each, over all answers."""
-    later = [(len(one["token_ids"]) - 1, one["decode_tok_s"]) for one in answers]
+    later = [(len(answer["token_ids"]) - 1, answer["decode_tok_s"]) for answer in answers]
     spent = sum(n / rate for n, rate in later if n > 0 and rate)
     return sum(n for n, rate in later if n > 0 and rate) / spent if spent else 0.0

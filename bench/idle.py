@@ -1,4 +1,4 @@
-"""What a node costs that does nothing: CPU time and memory, alone and in a household."""
+"""Measure what an idle node costs: CPU time and memory, alone and in a household."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def idle(bench: Bench) -> None:
     seconds = bench.options.idle_seconds
     with bench.family() as family:
         first = Node(family, "idle-1", bench.homes / "idle-1", Place())
-        found = {"alone": watch(first, seconds)}
+        figures = {"alone": watch(first, seconds)}
         second = Node(family, "idle-2", bench.homes / "idle-2", Place())
         pair(first, second)
-        found["paired"] = watch(first, seconds)
+        figures["paired"] = watch(first, seconds)
     rows = [
         [name, f"{100 * w['cpu_share']:.2f} %", f"{w['resident_bytes'] / 1e6:.0f} MB",
          f"{w['unique_bytes'] / 1e6:.0f} MB", f"{w['n_processes']:.0f}",
          "yes" if w["cpu_share"] < MOST_CPU_SHARE and w["resident_bytes"] < MOST_BYTES else "NO"]
-        for name, w in found.items()
+        for name, w in figures.items()
     ]  # fmt: skip
     head = ["node", "of one core", "resident", "unique", "processes", "below 1 % and 150 MB"]
-    bench.add("idle", found, f"## {TITLE}, over {seconds:.0f} s\n\n{report.table(head, rows)}")
+    bench.add("idle", figures, f"## {TITLE}, over {seconds:.0f} s\n\n{report.table(head, rows)}")
 
 
 def watch(node: Node, seconds: float) -> dict[str, float]:

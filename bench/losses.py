@@ -1,4 +1,4 @@
-"""Where the rest of the time goes: compute, relay, TLS, Python, waiting, imbalance."""
+"""Account for the rest of the time: compute, relay, TLS, Python, waiting, imbalance."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def profile(bench: Bench) -> None:
         kinds = {"decode": decode, "prefill": prefill, "together": together}
         if not bench.options.streams:
             del kinds["together"]
-        found: dict[str, Any] = {
+        profiled: dict[str, Any] = {
             kind: {side.name: middle([measure(side, bench, questions, n) for n in range(bench.options.runs)])
                    for side in ((whole, pool) if kind != "together" else (pool,))}
             for kind, measure in kinds.items()
         }  # fmt: skip
-        found["hot_spots"] = sampled(pool, bench, questions)
-    bench.add("profile", found, markdown(found))
+        profiled["hot_spots"] = sampled(pool, bench, questions)
+    bench.add("profile", profiled, markdown(profiled))
 
 
 def decode(side: Side, bench: Bench, questions: Questions, n: int) -> Spent:
@@ -86,13 +86,13 @@ def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
     """A token's time as a sum: what the whole model needs, and each thing that is added to it."""
     workers = sum(s for name, s in pool.items() if name.endswith("/worker"))
     base = sum(seconds for name, seconds in whole.items() if name != "wall")
-    others = {n: s for n, s in pool.items() if n != "wall" and not n.endswith("/worker")}
-    client = others.pop(CLIENT, 0.0)
-    known = workers + client + sum(others.values())
+    other_processes = {n: s for n, s in pool.items() if n != "wall" and not n.endswith("/worker")}
+    client = other_processes.pop(CLIENT, 0.0)
+    known = workers + client + sum(other_processes.values())
     return [
         ("the whole model's compute", base),
         ("more compute in the split workers (embedding, graph, pipe, sampling)", workers - base),
-        *((f"{name}: driver, relay, frames, TLS, Python", s) for name, s in others.items()),
+        *((f"{name}: driver, relay, frames, TLS, Python", s) for name, s in other_processes.items()),
         ("the benchmark, asking and listening", client),
         ("nobody computes: wake-ups, sockets, other machines' turn to start", pool["wall"] - known),
         ("all of it", pool["wall"]),
@@ -100,7 +100,7 @@ def losses(whole: Spent, pool: Spent) -> list[tuple[str, float]]:
 
 
 def busy(spent: Spent) -> dict[str, float]:
-    """How evenly the machines work: each one's CPU by the wall time, and the shares lost."""
+    """Return how evenly the machines work: each one's CPU time by the wall time, and the shares lost."""
     machines: dict[str, float] = {}
     for name, seconds in spent.items():
         if name not in ("wall", CLIENT):
@@ -142,18 +142,18 @@ def watched(node: Node, logs: Path) -> Iterator[Path]:
         watcher.wait(PROFILER_END_SECONDS)
 
 
-def markdown(found: dict[str, Any]) -> str:
-    steps = losses(found["decode"]["whole"], found["decode"]["pool"])
+def markdown(profiled: dict[str, Any]) -> str:
+    steps = losses(profiled["decode"]["whole"], profiled["decode"]["pool"])
     rows = [[words, f"{1000 * s:.2f}", f"{100 * s / steps[-1][1]:.1f} %"] for words, s in steps]
     parts = [f"## {TITLE}\n", "One decoded token of one stream, medians:\n"]
     parts.append(report.table(["part", "ms", "share"], rows))
     for kind in ("prefill", "together"):
-        if kind in found:
-            spent = found[kind]["pool"]
+        if kind in profiled:
+            spent = profiled[kind]["pool"]
             shares = [[words, f"{100 * share:.1f} %"] for words, share in busy(spent).items()]
             parts.append(f"{kind}, {spent['wall']:.2f} s:\n")
             parts.append(report.table(["of the time", "share"], shares))
-    for node, spots in found["hot_spots"].items():
+    for node, spots in profiled["hot_spots"].items():
         if isinstance(spots, list):
             lines = [[words, f"{100 * share:.1f} %"] for words, share in spots]
             parts.append(report.table([f"{node}: function", "of its samples"], lines))

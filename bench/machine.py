@@ -1,4 +1,4 @@
-"""What a report must say about where it was measured: processor, engine, commit, model file."""
+"""Facts that a report states about where it was measured: processor, engine, commit, model file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.children import ROOT
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the benchmark must know of a model before it asks it anything."""
+    """The facts that the benchmark needs to know about a model before it asks anything."""
 
     file: str
     file_bytes: int

@@ -47,16 +47,16 @@ def main(n_machines: int, seconds: float) -> None:
         page.shown()
         paints = _Paints()
         page.map.viewport().installEventFilter(paints)
-        told = 0
+        changes = 0
 
         def news(n_answers: int) -> None:
             """The same household with other numbers in it."""
-            nonlocal told
-            told += 1
+            nonlocal changes
+            changes += 1
             now = household(n_machines)
             now["answers"]["running"] = n_answers
-            for one in list(now["machines"].values())[1:]:
-                one["used_bytes"] += told % 2 << 30
+            for machine in list(now["machines"].values())[1:]:
+                machine["used_bytes"] += changes % 2 << 30
             pool.snapshot = now
             pool.changed.emit()
 

@@ -1,4 +1,4 @@
-"""What one call of the benchmark does: its parts, its sizes, its places."""
+"""Options of one call of the benchmark: its parts, its sizes, its places."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class Options:
 
 def numbers(text: str) -> tuple[int, ...]:
     """`4,8,4` as numbers. Raises ValueError."""
-    found = tuple(int(part) for part in text.split(","))
-    if any(n < 0 for n in found):
+    values = tuple(int(part) for part in text.split(","))
+    if any(n < 0 for n in values):
         raise ValueError(f"negative number in {text}")
-    return found
+    return values
 
 
 def own_cores() -> tuple[int, ...]:

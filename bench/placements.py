@@ -90,7 +90,7 @@ class Compared:
 
     @property
     def errors(self) -> tuple[float, float]:
-        """Of the first token, and of decoding, as shares of what was measured."""
+        """Return the errors of first token and of decoding, as shares of what was measured."""
         return self.forecast_ttft_s / self.ttft_s - 1, self.forecast_tok_s / self.tok_s - 1
 
 
@@ -99,13 +99,13 @@ def placements(bench: Bench) -> None:
     model = bench.options.model.with_name(f"forecast-{LAYERS}-layers.gguf")
     if not model.exists():
         make(model, LAYERS)
-    found: list[Compared] = []
+    comparisons: list[Compared] = []
     try:
         with _own_namespace():
             for number, household in enumerate(HOUSEHOLDS):
                 with _built(bench, household, f"forecast-{number}") as host:
-                    found.append(_compared(bench, host, model, household, household.split))
-                say(_line(found[-1]))
+                    comparisons.append(_compared(bench, host, model, household, household.split))
+                say(_line(comparisons[-1]))
             with _built(bench, SLOW, "forecast-slow") as host:
                 chosen = _compared(bench, host, model, SLOW, None)
                 forced = _compared(bench, host, model, SLOW, (1, 3, 4))
@@ -113,10 +113,10 @@ def placements(bench: Bench) -> None:
         bench.cannot("placements", TITLE, str(reason))
         return
     data = {
-        "placements": [asdict(one) for one in found],
+        "placements": [asdict(comparison) for comparison in comparisons],
         "left_out": {"chosen": asdict(chosen), "forced": asdict(forced)},
     }
-    bench.add("placements", data, markdown(found, chosen, forced))
+    bench.add("placements", data, markdown(comparisons, chosen, forced))
 
 
 @contextlib.contextmanager
@@ -143,14 +143,14 @@ def pinned(shares: Sequence[float], cores: Sequence[int]) -> list[int]:
     Raises NoQuota when they cannot be packed so (largest first).
     """
     free = dict.fromkeys(cores, 1.0)
-    found = [0] * len(shares)
+    pins = [0] * len(shares)
     for machine in sorted(range(len(shares)), key=lambda n: -shares[n]):
-        core = max(free, key=lambda one: free[one])
+        core = max(free, key=lambda candidate: free[candidate])
         if free[core] + 1e-9 < shares[machine]:
             raise NoQuota(f"{len(cores)} cores have no room for machines of {tuple(shares)}")
         free[core] -= shares[machine]
-        found[machine] = core
-    return found
+        pins[machine] = core
+    return pins
 
 
 def _add(
@@ -173,8 +173,8 @@ def _add(
 def _compared(bench: Bench, host: Node, model: Path, household: Household, split: tuple[int, ...] | None) -> Compared:
     body = {"path": str(model), "name": None}
     name = host.control.finish("/models", body)["model"]["name"]
-    wanted: dict[str, Any] = {"model": name, "context": 1024, "measure": True}
-    loaded = host.control.finish("/load", wanted | ({"split": list(split)} if split else {}))
+    request: dict[str, Any] = {"model": name, "context": 1024, "measure": True}
+    loaded = host.control.finish("/load", request | ({"split": list(split)} if split else {}))
     questions = Questions(bench.options.seed, bench.model.n_vocab)
     answers = [_asked(host, questions.prompts(f"forecast {n}", 1, 512)[0]) for n in range(ASKED)]
     stages = loaded["loaded"]["stages"]
@@ -225,15 +225,15 @@ def _ip(*words: str) -> None:
         raise NoLink(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
 
-def markdown(found: list[Compared], chosen: Compared, forced: Compared) -> str:
+def markdown(comparisons: list[Compared], chosen: Compared, forced: Compared) -> str:
     """The table, the bars, and the machine that is left out."""
-    first = [abs(one.errors[0]) for one in found]
-    decode = [abs(one.errors[1]) for one in found]
-    rows = "\n".join(f"| {_line(one)} |" for one in found)
+    first = [abs(comparison.errors[0]) for comparison in comparisons]
+    decode = [abs(comparison.errors[1]) for comparison in comparisons]
+    rows = "\n".join(f"| {_line(comparison)} |" for comparison in comparisons)
     left_out = "agree" if (chosen.tok_s > forced.tok_s) == ("+" not in chosen.placement) else "differ"
     return f"""## {TITLE}
 
-{len(found)} households, a prompt of 512 tokens, {OUTPUT} out, {ASKED} times each (median).
+{len(comparisons)} households, a prompt of 512 tokens, {OUTPUT} out, {ASKED} times each (median).
 Forecast from speeds and links measured just before, without any correction learned.
 
 | machines | layers | first token, forecast | measured | off | tok/s, forecast | measured | off |
@@ -250,9 +250,10 @@ Plan and measurement {left_out}.
 """
 
 
-def _line(one: Compared) -> str:
-    first, decode = one.errors
+def _line(comparison: Compared) -> str:
+    first, decode = comparison.errors
     return (
-        f"{one.household} | {one.placement} | {one.forecast_ttft_s:.2f} s | {one.ttft_s:.2f} s | {first:+.0%}"
-        f" | {one.forecast_tok_s:.2f} | {one.tok_s:.2f} | {decode:+.0%}"
+        f"{comparison.household} | {comparison.placement} | {comparison.forecast_ttft_s:.2f} s"
+        f" | {comparison.ttft_s:.2f} s | {first:+.0%}"
+        f" | {comparison.forecast_tok_s:.2f} | {comparison.tok_s:.2f} | {decode:+.0%}"
     )

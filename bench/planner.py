@@ -1,4 +1,4 @@
-"""How long the planner thinks: random households with everything measured, models that fit and that do not."""
+"""Measure how long the planner thinks: random households with everything measured, models that fit and that do not."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def planner(bench: Bench) -> None:
     for n_machines, n_layers, most_s in KINDS:
         say(f"planner: {HOUSEHOLDS} households of {n_machines} machines, {n_layers} layers")
         chance = Random(bench.options.seed)
-        found = [thought(chance, n_machines, n_layers) for _ in range(HOUSEHOLDS)]
+        plans = [thought(chance, n_machines, n_layers) for _ in range(HOUSEHOLDS)]
         for fits in (True, False):
-            times = sorted(one.seconds for one in found if one.fits is fits)
+            times = sorted(plan.seconds for plan in plans if plan.fits is fits)
             if not times:
                 continue
             name = f"{n_machines} machines, {n_layers} layers, {'fits' if fits else 'does not fit'}"

@@ -49,8 +49,8 @@ class Node:
 def pair(host: Node, lender: Node) -> None:
     """The host shows a code, the lender types it; then the host sees the lender."""
     opened = host.control.request("POST", "/pairing", {"role": "use_and_lend"})
-    wanted = {"address": opened["address"], "code": opened["code"]}
-    lender.control.request("POST", "/pairing/join", wanted)
+    request = {"address": opened["address"], "code": opened["code"]}
+    lender.control.request("POST", "/pairing/join", request)
     await_member(host, lender)
 
 

@@ -14,11 +14,11 @@ V2 = Path("/sys/fs/cgroup")
 
 
 class NoQuota(RuntimeError):
-    """This system offers no CPU quota to us; the text says why."""
+    """Raised if this system offers us no CPU quota; the text says why."""
 
 
 def quota_files(folder: Path, cores: float, period_us: int = PERIOD_US) -> dict[str, str]:
-    """What to write below a group's folder so that it gets `cores` of CPU time."""
+    """Return what to write below a group's folder so that it gets `cores` of CPU time."""
     allowed = str(round(cores * period_us))
     if folder.parent == V1:
         return {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": allowed}

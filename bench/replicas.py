@@ -24,8 +24,8 @@ Json = dict[str, Any]
 class WholeModelSide(PoolSide):
     """A household that holds the model whole on each of its machines; of one machine, that one."""
 
-    def __init__(self, *given: Any, name: str) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments: Any, name: str) -> None:
+        super().__init__(*arguments)
         self.name = name
 
     def settings(self) -> list[Setting]:
@@ -48,7 +48,7 @@ def longest(options: Options) -> int:
 def replicas(bench: Bench) -> None:
     """Both households stay loaded, and only one is asked at a time."""
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
-    homes, asked = bench.homes / "replicas", Questions(options.seed, bench.model.n_vocab)
+    homes, questions = bench.homes / "replicas", Questions(options.seed, bench.model.n_vocab)
     with bench.family() as family:
         sides = [
             WholeModelSide(family, options, some, homes / name, bench.model.n_layers, name=name)
@@ -56,22 +56,24 @@ def replicas(bench: Bench) -> None:
         ]
         for side in sides:
             side.use(side.settings()[0])
-            side.ask(asked.prompts("warm", REQUESTS, options.many_prompt), WARM_TOKENS)
-        rounds = [_round(sides, asked, options, n) for n in range(options.runs)]
-    figures: dict[str, list[Figures]] = {side.name: [together(one[side.name].line) for one in rounds] for side in sides}
-    same = [_same(one["pool"], one[ONE]) for one in rounds]
+            side.ask(questions.prompts("warm", REQUESTS, options.many_prompt), WARM_TOKENS)
+        rounds = [_round(sides, questions, options, n) for n in range(options.runs)]
+    figures: dict[str, list[Figures]] = {
+        side.name: [together(answers[side.name].line) for answers in rounds] for side in sides
+    }
+    same = [_same(answers["pool"], answers[ONE]) for answers in rounds]
     results = compare(REPLICAS, figures)
     data = {"rounds": figures, "bars": results, "same": same, "machines": len(places)}
     bench.add("replicas", data, _text(options, figures, report.bars_table(results), same))
 
 
-def _round(sides: list[WholeModelSide], asked: Questions, options: Options, n: int) -> dict[str, Answered]:
+def _round(sides: list[WholeModelSide], questions: Questions, options: Options, n: int) -> dict[str, Answered]:
     """The same requests to each, whichever was last the other time first."""
-    prompts, found = asked.prompts(f"replicas {n}", REQUESTS, options.many_prompt), {}
+    prompts, answers = questions.prompts(f"replicas {n}", REQUESTS, options.many_prompt), {}
     for side in sides if n % 2 == 0 else sides[::-1]:
-        found[side.name] = side.ask(prompts, options.many_output)
-        say(f"replicas, round {n + 1} {side.name}: {told(together(found[side.name].line))}")
-    return found
+        answers[side.name] = side.ask(prompts, options.many_output)
+        say(f"replicas, round {n + 1} {side.name}: {told(together(answers[side.name].line))}")
+    return answers
 
 
 def _same(ours: Answered, theirs: Answered) -> float:

@@ -34,7 +34,7 @@ def told(value: Summary) -> str:
 
 def figures_table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     by_side = {name: summaries(figures) for name, figures in rounds.items()}
-    names = dict.fromkeys(figure for found in by_side.values() for figure in found)
+    names = dict.fromkeys(figure for figures in by_side.values() for figure in figures)
     rows = [[UNITS.get(n, n), *(told(s[n]) if n in s else "–" for s in by_side.values())] for n in names]
     return table(["mean (lowest–highest, ± deviation)", *by_side], rows)
 
@@ -70,10 +70,10 @@ def stage_rows(measured: Measured) -> list[list[str]]:
 def cpu_rows(measured: Mapping[str, Measured]) -> list[list[str]]:
     """CPU seconds of each process, mean of the rounds: one stream, several streams."""
     rows = []
-    for side, found in measured.items():
-        names = dict.fromkeys(name for a in found.alone for name in a.cpu_seconds)
+    for side, measurement in measured.items():
+        names = dict.fromkeys(name for a in measurement.alone for name in a.cpu_seconds)
         for name in names:
-            kinds = [found.alone, found.many]
+            kinds = [measurement.alone, measurement.many]
             spent = [[a.cpu_seconds.get(name, 0.0) for a in kind] for kind in kinds]
             means = [f"{sum(each) / len(each):.2f}" if each else "–" for each in spent]
             rows.append([side, name, *means])
@@ -87,12 +87,12 @@ def first_tokens(measured: Mapping[str, Measured]) -> dict[str, float]:
 
 
 def agreements(measured: Mapping[str, Measured]) -> list[dict[str, Any]]:
-    """How many greedy tokens of each round the other sides share with `whole`."""
+    """Return how many greedy tokens of each round the other sides share with `whole`."""
     if "whole" not in measured:
         return []
-    others = {name: m for name, m in measured.items() if name != "whole"}
+    rest = {name: m for name, m in measured.items() if name != "whole"}
     return [
-        {name: agreement(base.ids[0], m.alone[n].ids[0]) for name, m in others.items()}
+        {name: agreement(base.ids[0], m.alone[n].ids[0]) for name, m in rest.items()}
         for n, base in enumerate(measured["whole"].alone)
     ]
 
@@ -101,7 +101,7 @@ def sides_markdown(
     title: str, measured: Mapping[str, Measured], tuned: Mapping[str, Tuned],
     results: Sequence[Result],
 ) -> str:  # fmt: skip
-    rounds = {name: found.figures() for name, found in measured.items()}
+    rounds = {name: measurement.figures() for name, measurement in measured.items()}
     parts = [f"## {title}\n", figures_table(rounds)]
     pooled = ", ".join(f"{n} {v:.2f}" for n, v in first_tokens(measured).items())
     if pooled:

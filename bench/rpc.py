@@ -40,8 +40,8 @@ class Ggml:
 
     @staticmethod
     def _library(folder: Path, name: str) -> ctypes.CDLL:
-        found = next(p for p in sorted(folder.glob(f"*{name}.*")) if p.suffix in (".so", ".dylib"))
-        return ctypes.CDLL(str(found))
+        library = next(p for p in sorted(folder.glob(f"*{name}.*")) if p.suffix in (".so", ".dylib"))
+        return ctypes.CDLL(str(library))
 
 
 def _pointer(function: ctypes._NamedFuncPointer, arguments: Sequence[type]) -> ctypes._NamedFuncPointer:

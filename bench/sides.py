@@ -1,4 +1,4 @@
-"""What every side of the comparison offers, and the two baselines: one machine, and RPC."""
+"""The interface of every side of the comparison, and the two baselines: one machine, and RPC."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Side(Protocol):
     name: str
 
     def settings(self) -> list[Setting]:
-        """What to try for a single stream; never empty."""
+        """Return the settings to try for a single stream; never empty."""
         ...
 
     def many_settings(self) -> list[Setting]:
-        """What to try for several streams, on top of the single stream's setting; never empty."""
+        """Return the settings to try for several streams, on top of the single stream's setting; never empty."""
         ...
 
     def use(self, setting: Setting) -> None: ...
@@ -67,15 +67,15 @@ class EngineSide:
 
     def _load(self, flags: list[str], place: Place) -> None:
         """Start the process anew, unless it already is what it should be."""
-        wanted = [*flags, *place.flags()]
-        if self.child and self.loaded == wanted:
+        arguments = [*flags, *place.flags()]
+        if self.child and self.loaded == arguments:
             return
         if self.child:
             self.child.end()
         argv = [sys.executable, "-m", "bench.engine", str(self.options.model), *flags]
         self.child = self.family.start(self.name, argv, place)
         self.child.hear()
-        self.loaded = wanted
+        self.loaded = arguments
 
     def ask(self, prompts: Prompts, n_out: int) -> Answered:
         assert self.child
@@ -118,9 +118,9 @@ class RpcSide(EngineSide):
 
     def ask(self, prompts: Prompts, n_out: int) -> Answered:
         (first, _), (second, _) = self.servers
-        with spending(first) as one, spending(second) as two:
+        with spending(first) as first_spent, spending(second) as two:
             answered = super().ask(prompts, n_out)
-        answered.cpu_seconds.update(one | two)
+        answered.cpu_seconds.update(first_spent | two)
         return answered
 
 

@@ -1,4 +1,4 @@
-"""What readiness for faults costs while nothing fails: nodes as they are against nodes without it, by turns."""
+"""Measure what readiness for faults costs while nothing fails: ordinary nodes against nodes without it, in turns."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def steady(bench: Bench) -> None:
     as long as it runs, and what is measured here is less.
     """
     options, places = bench.options, [Place(cpus=(core,)) for core in bench.options.cores]
-    asked = Questions(options.seed, bench.model.n_vocab)
-    rounds = [_round(places, asked, bench, n) for n in range(options.runs)]
-    figures = {side.name: [_figures(one[side.name]) for one in rounds] for side in SIDES}
-    same = all(a.ids == b.ids for one in rounds for a, b in zip(*one.values(), strict=True))
+    questions = Questions(options.seed, bench.model.n_vocab)
+    rounds = [_round(places, questions, bench, n) for n in range(options.runs)]
+    figures = {side.name: [_figures(answers[side.name]) for answers in rounds] for side in SIDES}
+    same = all(a.ids == b.ids for answers in rounds for a, b in zip(*answers.values(), strict=True))
     results = compare(STEADY, figures)
     about = (
         f"{len(places)} machines of a core each, one answer and {options.streams} at once; {options.runs} rounds, each "
@@ -52,11 +52,11 @@ def steady(bench: Bench) -> None:
     bench.add("steady", {"rounds": figures, "bars": results, "same": same}, text)
 
 
-def _round(places: list[Place], asked: Questions, bench: Bench, n: int) -> dict[str, list[Answered]]:
+def _round(places: list[Place], questions: Questions, bench: Bench, n: int) -> dict[str, list[Answered]]:
     """The same questions to each, whichever was last the other time first; ready, then bare."""
-    options, found = bench.options, dict[str, list[Answered]]()
-    one = asked.prompts(f"steady {n}", 1, options.prompt)
-    many = asked.prompts(f"steady {n} many", options.streams, options.many_prompt)
+    options, answers = bench.options, dict[str, list[Answered]]()
+    single = questions.prompts(f"steady {n}", 1, options.prompt)
+    many = questions.prompts(f"steady {n} many", options.streams, options.many_prompt)
     bench.homes.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=bench.homes) as homes, bench.family() as family:
         sides = [
@@ -65,18 +65,18 @@ def _round(places: list[Place], asked: Questions, bench: Bench, n: int) -> dict[
         ]
         for side in sides:
             side.use(side.settings()[0])
-            side.ask(asked.prompts("warm", 1, options.prompt), WARM_TOKENS)
+            side.ask(questions.prompts("warm", 1, options.prompt), WARM_TOKENS)
         for side in sides:
-            found[side.name] = [side.ask(one, options.output)]
+            answers[side.name] = [side.ask(single, options.output)]
             if many:
-                found[side.name].append(side.ask(many, options.many_output))
-            say(f"steady, round {n + 1} {side.name}: {told(_figures(found[side.name]))}")
-    return {side.name: found[side.name] for side in SIDES}
+                answers[side.name].append(side.ask(many, options.many_output))
+            say(f"steady, round {n + 1} {side.name}: {told(_figures(answers[side.name]))}")
+    return {side.name: answers[side.name] for side in SIDES}
 
 
 def _figures(answered: list[Answered]) -> Figures:
     first, *more = answered
     figures: dict[str, Any] = dict(alone(first.line))
-    for one in more:
-        figures |= together(one.line)
+    for answer in more:
+        figures |= together(answer.line)
     return figures

@@ -41,11 +41,14 @@ def ten(bench: Bench) -> None:
             _paired(computers)
             say(f"ten: {NODES} nodes paired; they settle for {SETTLE_S:.0f} s")
             time.sleep(SETTLE_S)
-            found = watched(network, computers, seconds)
+            watched_nodes = watched(network, computers, seconds)
     except NoNamespaces as reason:
         bench.cannot("ten", TITLE, str(reason))
         return
-    sent, spent = [one.bytes_per_s for one in found], [one.cpu_share for one in found]
+    sent, spent = (
+        [watched_node.bytes_per_s for watched_node in watched_nodes],
+        [watched_node.cpu_share for watched_node in watched_nodes],
+    )
     rows = [
         ["sent", f"{min(sent) / 1e3:.2f}–{max(sent) / 1e3:.2f} kB/s", "2 kB/s",
          "yes" if max(sent) < MOST_BYTES_PER_S else "NO"],
@@ -60,8 +63,8 @@ def _paired(computers: list[Computer]) -> None:
     for computer in computers:
         Path(computer.root).mkdir(parents=True, exist_ok=True)
     started(computers)
-    first, *others = computers
-    for other in others:
+    first, *lenders = computers
+    for other in lenders:
         window = first.ask("POST", "/pairing", {"role": "use_and_lend"})
         order = {"address": window["address"], "code": window["code"]}
         joined = other.ask("POST", "/pairing/join", order)

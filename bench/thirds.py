@@ -35,6 +35,6 @@ def three(bench: Bench) -> None:
     except NoQuota as reason:
         bench.cannot("three", TITLE, str(reason))
         return
-    results = compare(THREE, {name: found.figures() for name, found in measured.items()})
+    results = compare(THREE, {name: measurement.figures() for name, measurement in measured.items()})
     text = report.sides_markdown(f"{TITLE} ({options.quota:.3f} cores)", measured, tuned, results)
     bench.add("three", {"measured": measured, "tuned": tuned, "bars": results}, text)

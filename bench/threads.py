@@ -1,4 +1,4 @@
-"""What nodes choose by themselves against fixed numbers of threads: alone, beside work, three on a computer."""
+"""Compare the thread counts that nodes choose with fixed ones: alone, beside work, three on a computer."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Case:
     disturbed: int = 0  # rounds before which other programs computed
 
     def ratios(self) -> list[float]:
-        """Of each round, to the number that is best over all of them."""
+        """Return each round's ratio to the thread count that is best over all rounds."""
         best = self.speeds[self.best]
         return [own / other for own, other in zip(self.speeds[OWN], best, strict=True)]
 
     @property
     def best(self) -> int:
-        fixed = {n: statistics.median(found) for n, found in self.speeds.items() if n != OWN}
+        fixed = {n: statistics.median(speeds) for n, speeds in self.speeds.items() if n != OWN}
         return max(fixed, key=lambda n: fixed[n])
 
     def row(self) -> list[str]:
@@ -167,9 +167,9 @@ def _nodes(
 ) -> Loaded:  # fmt: skip
     homes: Path = bench.homes / name
     made = [
-        Node(family, f"{name}-{one}", homes / one, place, ["--lend", bench.options.lend, "--limit", bench.options.lend],
-             program=program, threads=n_threads)
-        for one in ("host", *(f"lender-{n}" for n in range(len(split) - 2)))
+        Node(family, f"{name}-{machine}", homes / machine, place,
+             ["--lend", bench.options.lend, "--limit", bench.options.lend], program=program, threads=n_threads)
+        for machine in ("host", *(f"lender-{n}" for n in range(len(split) - 2)))
     ]  # fmt: skip
     host = made[0]
     for lender in made[1:]:
@@ -184,21 +184,21 @@ def _nodes(
 
 def _rounds(bench: Bench, case: Case, choices: dict[int, Loaded]) -> None:
     """Every choice in turns, whichever was last the other time first; fixed numbers that are far behind stop."""
-    asked = Questions(bench.options.seed, bench.model.n_vocab)
+    questions = Questions(bench.options.seed, bench.model.n_vocab)
     order = list(choices.items())
     for n in range(-WARM, bench.options.runs):
-        [prompt] = asked.prompts(f"threads {n}", 1, PROMPT)
+        [prompt] = questions.prompts(f"threads {n}", 1, PROMPT)
         if n >= 0 and others_share() > DISTURBED + _expected(case):
             case.disturbed += 1
-        found = {}
+        speeds = {}
         for threads, loaded in order if n % 2 == 0 else order[::-1]:
-            found[threads] = loaded.ask(prompt, ASKED)
+            speeds[threads] = loaded.ask(prompt, ASKED)
         if n >= 0:
-            for threads, speed in found.items():
+            for threads, speed in speeds.items():
                 case.speeds.setdefault(threads, []).append(speed)
         else:
-            least = HOPELESS * max(found.values())
-            case.hopeless |= {k: v for k, v in found.items() if k != OWN and v < least}
+            least = HOPELESS * max(speeds.values())
+            case.hopeless |= {k: v for k, v in speeds.items() if k != OWN and v < least}
             order = [(k, loaded) for k, loaded in order if k not in case.hopeless]
     case.speeds = {n: case.speeds[n] for n in sorted(case.speeds)}
 
@@ -208,5 +208,5 @@ def _expected(case: Case) -> float:
     return 1 / (os.cpu_count() or 1) if "busy" in case.words else 0.0
 
 
-def _told(found: Summary) -> str:
-    return f"{found.median:.1f} ({found.low:.1f}–{found.high:.1f})"
+def _told(summary: Summary) -> str:
+    return f"{summary.median:.1f} ({summary.low:.1f}–{summary.high:.1f})"

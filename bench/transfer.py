@@ -1,4 +1,4 @@
-"""How a lender gets its layers: only its own, at the link's speed, and only once."""
+"""Measure how a lender gets its layers: only its own, at the link's speed, and only once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def transfer(bench: Bench) -> None:
             host = Node(family, "transfer-host", homes / "host", here, flags)
             lender = Node(family, "transfer-lender", homes / "lender", there, flags, talks=False)
             join(host, lender, link.namespace, HERE)
-            found = loads(bench, host, link)
+            transfers = loads(bench, host, link)
     except NoLink as reason:
         bench.cannot("transfer", TITLE, str(reason))
         return
-    bench.add("transfer", found, markdown(found))
+    bench.add("transfer", transfers, markdown(transfers))
 
 
 def join(host: Node, lender: Node, namespace: str, here: str) -> None:
@@ -56,40 +56,40 @@ def loads(bench: Bench, host: Node, link: Link) -> dict[str, Any]:
     model = host.control.finish("/models", body)["model"]["name"]
     splits = [s for s in bench.options.splits if len(s) == 3]
     split = splits[0] if splits else default_splits(bench.model.n_layers, 1)[0]
-    wanted = {"model": model, "split": list(split)}
-    found: dict[str, Any] = {
+    request = {"model": model, "split": list(split)}
+    transfers: dict[str, Any] = {
         "split": split,
         "layer_bytes": sum(bench.model.layer_bytes[split[0] : split[0] + split[1]]),
         "link_bytes_per_second": link.bytes_per_second,
     }
-    for which in ("first", "second"):
+    for ordinal in ("first", "second"):
         started = time.monotonic()
         with sampled(link) as samples:
-            loaded = host.control.finish("/load", wanted)["loaded"]
-        found[which] = {
+            loaded = host.control.finish("/load", request)["loaded"]
+        transfers[ordinal] = {
             "seconds": time.monotonic() - started,
             "moved_bytes": samples.points[-1][1] - samples.points[0][1],
             "bytes_per_second": busy_rate(samples.points),
             "fetched_bytes": loaded.get("fetched_bytes"),
         }
-        say(f"transfer: {which} load {found[which]}")
+        say(f"transfer: {ordinal} load {transfers[ordinal]}")
         host.control.request("POST", "/unload", {})
-    return found
+    return transfers
 
 
-def markdown(found: dict[str, Any]) -> str:
+def markdown(transfers: dict[str, Any]) -> str:
     rows = []
-    for which in ("first", "second"):
-        load = found[which]
-        share = (load["bytes_per_second"] or 0.0) / found["link_bytes_per_second"]
+    for ordinal in ("first", "second"):
+        load = transfers[ordinal]
+        share = (load["bytes_per_second"] or 0.0) / transfers["link_bytes_per_second"]
         fetched = "?" if load["fetched_bytes"] is None else f"{load['fetched_bytes'] / 1e6:.2f}"
         rows.append([
-            which, f"{load['moved_bytes'] / 1e6:.2f}", f"{load['moved_bytes'] / found['layer_bytes']:.3f}",
-            fetched, f"{load['seconds']:.1f}", f"{100 * share:.0f} %" if which == "first" else "–",
+            ordinal, f"{load['moved_bytes'] / 1e6:.2f}", f"{load['moved_bytes'] / transfers['layer_bytes']:.3f}",
+            fetched, f"{load['seconds']:.1f}", f"{100 * share:.0f} %" if ordinal == "first" else "–",
         ])  # fmt: skip
     head = ["load", "MB on the link", "of the lender's layers", "MB of weights fetched", "s",
             "of the link's speed"]  # fmt: skip
-    size = found["layer_bytes"] / 1e6
-    link = found["link_bytes_per_second"] * 8 / 1e9
-    intro = f"Split {found['split']}: the lender's layers are {size:.1f} MB; the link {link:g} Gb/s."
+    size = transfers["layer_bytes"] / 1e6
+    link = transfers["link_bytes_per_second"] * 8 / 1e9
+    intro = f"Split {transfers['split']}: the lender's layers are {size:.1f} MB; the link {link:g} Gb/s."
     return f"## {TITLE}\n\n{intro}\n\n{report.table(head, rows)}"

@@ -39,11 +39,11 @@ def window(bench: Bench) -> None:
             warm = [_started(folder / "warm", environment) for _ in range(STARTS)]
         cold = [_started(folder / f"cold-{n}", environment) for n in range(STARTS)]
     rows = [
-        _row("window there, node running", [one[0] for one in warm], WARM_BAR_S, "s"),
-        _row("window there, node started with it", [one[0] for one in cold], COLD_BAR_S, "s"),
-        _row("memory", [one[1] / 1e6 for one in warm + cold], MEMORY_BAR_BYTES / 1e6, "MB"),
-        _row("at rest, % of a core", [100 * one[2] for one in warm], 100 * REST_BAR, "%"),
-        _row("minimised, % of a core", [100 * one[3] for one in warm], 100 * REST_BAR, "%"),
+        _row("window there, node running", [run[0] for run in warm], WARM_BAR_S, "s"),
+        _row("window there, node started with it", [run[0] for run in cold], COLD_BAR_S, "s"),
+        _row("memory", [run[1] / 1e6 for run in warm + cold], MEMORY_BAR_BYTES / 1e6, "MB"),
+        _row("at rest, % of a core", [100 * run[2] for run in warm], 100 * REST_BAR, "%"),
+        _row("minimised, % of a core", [100 * run[3] for run in warm], 100 * REST_BAR, "%"),
     ]
     head = ["", "median", "lowest–highest", "bar", "holds"]
     data = {"warm": warm, "cold": cold}
@@ -84,7 +84,7 @@ def _started(home: Path, environment: dict[str, str]) -> tuple[float, float, flo
 
 
 def _share(process: psutil.Process) -> float:
-    """Of a core, while nothing goes on."""
+    """Return the share of a core that the window uses while nothing happens."""
     before = sum(process.cpu_times()[:2])
     time.sleep(REST_S)
     return (sum(process.cpu_times()[:2]) - before) / REST_S

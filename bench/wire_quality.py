@@ -55,7 +55,7 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """How far one way of computing is from the whole model, over all positions of the text."""
+    """The distance of one way of computing from the whole model, over all positions of the text."""
 
     mean_kl: float  # nats
     p999_kl: float
@@ -203,8 +203,8 @@ def runs(n_layers: int, cuts: Sequence[int]) -> list[tuple[Layers, Role]]:
 def usual_cuts(n_layers: int) -> list[tuple[int, ...]]:
     """Return five cuts of a model: into two, three and four stages, in the middle and at the ends."""
     half, third, quarter = n_layers // 2, n_layers // 3, n_layers // 4
-    wanted = [(1,), (half,), (1, n_layers - 1), (third, 2 * third), (quarter, half, n_layers - quarter)]
-    return [cuts for cuts in wanted if len(set(cuts)) == len(cuts)]
+    places = [(1,), (half,), (1, n_layers - 1), (third, 2 * third), (quarter, half, n_layers - quarter)]
+    return [cuts for cuts in places if len(set(cuts)) == len(cuts)]
 
 
 def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bool]:
@@ -217,20 +217,20 @@ def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bo
         rows, holds = list[list[str]](), True
         noise = Divergence(0.0, 0.0, 1.0, 0.0)
         for way in NOISE:
-            found = judge.of(way)
-            if found.mean_kl > noise.mean_kl:
-                noise = found
-            what = f"chunks of {way.chunk}" + ("" if way.flash else ", no flash attention")
-            rows.append(_row("whole", what, found, "–"))
-            say(f"{path.name} whole, {what}: mean KL {found.mean_kl:.2e}, top-1 {found.top1:.2%}")
+            divergence = judge.of(way)
+            if divergence.mean_kl > noise.mean_kl:
+                noise = divergence
+            label = f"chunks of {way.chunk}" + ("" if way.flash else ", no flash attention")
+            rows.append(_row("whole", label, divergence, "–"))
+            say(f"{path.name} whole, {label}: mean KL {divergence.mean_kl:.2e}, top-1 {divergence.top1:.2%}")
         for cuts in usual_cuts(model.n_layers):
             split = ", ".join(str(len(layers)) for layers, _ in runs(model.n_layers, cuts))
             numbers = (Number.F32, Number.F16, Number.Q8)
-            for number, found in zip(numbers, judge.each(cuts, numbers), strict=True):
-                fits = _fits(number, found, noise, model.width)
+            for number, divergence in zip(numbers, judge.each(cuts, numbers), strict=True):
+                fits = _fits(number, divergence, noise, model.width)
                 holds &= bool(fits)
-                rows.append(_row(split, number.name.lower(), found, fits or "NO"))
-                say(f"{path.name} {split} {number.name}: mean KL {found.mean_kl:.2e}, top-1 {found.top1:.2%}")
+                rows.append(_row(split, number.name.lower(), divergence, fits or "NO"))
+                say(f"{path.name} {split} {number.name}: mean KL {divergence.mean_kl:.2e}, top-1 {divergence.top1:.2%}")
     sizes = ", ".join(
         f"{number.name.lower()} {number.row_bytes(model.width) / model.width:.3f}" for number in (Number.F32, *BARS)
     )
@@ -239,27 +239,27 @@ def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bo
     return words + report.table(head, rows), holds
 
 
-def _fits(number: Number, found: Divergence, noise: Divergence, width: int) -> str:
+def _fits(number: Number, divergence: Divergence, noise: Divergence, width: int) -> str:
     """Say by which rule a wire type is good enough; empty: it is not."""
     if number is Number.F32:
-        return "exact" if found.largest == 0.0 else ""
+        return "exact" if divergence.largest == 0.0 else ""
     mean_kl, top1, value_bytes = BARS[number]
     if number.row_bytes(width) / width > value_bytes:
         return ""
-    if found.mean_kl <= mean_kl and found.top1 >= top1:
+    if divergence.mean_kl <= mean_kl and divergence.top1 >= top1:
         return "bar"
-    within = found.mean_kl <= 2 * noise.mean_kl and 1 - found.top1 <= 2 * (1 - noise.top1)
+    within = divergence.mean_kl <= 2 * noise.mean_kl and 1 - divergence.top1 <= 2 * (1 - noise.top1)
     return "twice the noise" if within else ""
 
 
-def _row(split: str, wire: str, found: Divergence, holds: str) -> list[str]:
+def _row(split: str, wire: str, divergence: Divergence, holds: str) -> list[str]:
     return [
         split,
         wire,
-        f"{found.mean_kl:.2e}",
-        f"{found.p999_kl:.2e}",
-        f"{found.top1:.2%}",
-        f"{found.largest:.3g}",
+        f"{divergence.mean_kl:.2e}",
+        f"{divergence.p999_kl:.2e}",
+        f"{divergence.top1:.2%}",
+        f"{divergence.largest:.3g}",
         holds,
     ]
 
@@ -288,7 +288,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--write", type=Path, help="a Markdown file for the tables")
     options = parser.parse_args(arguments)
-    models = options.models or [real_models.folder() / one.file for one in real_models.MODELS]
+    models = options.models or [real_models.folder() / model.file for model in real_models.MODELS]
     if away := [path for path in models if not path.exists()]:
         parser.error(f"{away[0]} is not there; `make real` fetches the two public models")
     files = [options.text] if options.text else [PROJECT / name for name in TEXTS]

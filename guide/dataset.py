@@ -39,7 +39,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What one training example says; loss is taken on the answers."""
+    """One training example; loss is taken on the answers."""
 
     system: str | None
     turns: tuple[Turn, ...]
@@ -102,7 +102,7 @@ def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str
 
 
 def breadth(pattern: str, slots: dict[str, list[str]]) -> float:
-    """How often to draw a pattern: one, and one more for each doubling of its wordings."""
+    """Return how often to draw a pattern: once, and once more for each doubling of its wordings."""
     bits = 0.0
     while match := CHOICE.search(pattern):
         bits += math.log2(len(match[1].split("|")))

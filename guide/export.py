@@ -115,10 +115,10 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=Path("build/guide"))
     parser.add_argument("--out", type=Path, default=Path("resources/guide.gguf"))
     parser.add_argument("--f32", action="store_true")
-    given = parser.parse_args()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    export(given.build, given.out, given.f32)
-    print(f"{given.out}: {given.out.stat().st_size:,} bytes")
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    export(options.build, options.out, options.f32)
+    print(f"{options.out}: {options.out.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

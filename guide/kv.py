@@ -22,9 +22,9 @@ def questions(path: Path = PROMPTS) -> list[str]:
 
 
 def same_tokens(first: Answer, second: Answer) -> int:
-    """How many tokens two answers have in common before they part."""
-    for place, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one != other:
+    """Return how many tokens two answers have in common before they part."""
+    for place, (ours, other) in enumerate(zip(first, second, strict=False)):
+        if ours != other:
             return place
     return min(len(first), len(second))
 
@@ -34,13 +34,13 @@ def totals(exact: Sequence[Answer], near: Sequence[Answer]) -> dict[str, Any]:
     pairs = list(zip(exact, near, strict=True))
     return {
         "answers": len(pairs),
-        "same": sum(one == other for one, other in pairs),
+        "same": sum(ours == other for ours, other in pairs),
         "tokens": sum(map(len, exact)),
-        "tokens_before_parting": sum(same_tokens(one, other) for one, other in pairs),
+        "tokens_before_parting": sum(same_tokens(ours, other) for ours, other in pairs),
     }
 
 
-def ask(path: Path, asked: Sequence[str], threads: int, kind: str) -> list[Answer]:
+def ask(path: Path, prompts: Sequence[str], threads: int, kind: str) -> list[Answer]:
     """Greedy answers, each with a context of its own; `kind`: ggml's name of the KV cache's numbers."""
     from backends.llamacpp import binding
     from backends.templates.template_rendering import render
@@ -50,8 +50,8 @@ def ask(path: Path, asked: Sequence[str], threads: int, kind: str) -> list[Answe
         str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, n_batch=64, n_ubatch=64,
         flash_attn=True, type_k=number, type_v=number, verbose=False,
     )  # fmt: skip
-    template, found = llama.metadata["tokenizer.chat_template"], []
-    for question in asked:
+    template, answers = llama.metadata["tokenizer.chat_template"], []
+    for question in prompts:
         llama.reset()
         text = render(template, [{"role": "user", "content": question}])
         prompt = llama.tokenize(text.encode(), add_bos=False, special=True)
@@ -60,9 +60,9 @@ def ask(path: Path, asked: Sequence[str], threads: int, kind: str) -> list[Answe
             if token == llama.token_eos() or len(answer) == MAX_TOKENS:
                 break
             answer.append(token)
-        found.append(answer)
+        answers.append(answer)
     llama.close()
-    return found
+    return answers
 
 
 def main() -> int:
@@ -71,9 +71,9 @@ def main() -> int:
     parser.add_argument("model", type=Path, nargs="?", default=MODEL)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--most", type=int, default=200)
-    given = parser.parse_args()
-    asked = questions()[: given.most]
-    exact, near = (ask(given.model, asked, given.threads, kind) for kind in ("F16", "Q8_0"))
+    options = parser.parse_args()
+    prompts = questions()[: options.most]
+    exact, near = (ask(options.model, prompts, options.threads, kind) for kind in ("F16", "Q8_0"))
     print(json.dumps(totals(exact, near)))
     return 0
 

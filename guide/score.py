@@ -20,7 +20,7 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a right answer on a topic holds: one phrase of each of `needs`, none of `never`."""
+    """The content of a right answer on a topic: one phrase of each of `needs`, none of `never`."""
 
     topic: str
     asked: str
@@ -29,7 +29,7 @@ class Mark:
     never: tuple[str, ...]
 
     def passes(self, answer: str) -> bool:
-        """Whether an answer holds the facts."""
+        """Return whether an answer holds the facts."""
         said = " ".join(answer.lower().split())
         return all(any(phrase in said for phrase in some) for some in self.needs) and not any(
             phrase in said for phrase in self.never
@@ -82,11 +82,17 @@ def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
 
 
 def totals(results: Sequence[Result]) -> dict[str, Any]:
-    """How many passed, and whether the bar is met."""
-    asked = [result.passed for result in results if not result.other_wording]
-    others = [result.passed for result in results if result.other_wording]
-    met = all(asked) and sum(others) >= OTHERS_BAR * len(others)
-    return {"asked": sum(asked), "of_asked": len(asked), "others": sum(others), "of_others": len(others), "met": met}
+    """Return how many passed, and whether the bar is met."""
+    passed = [result.passed for result in results if not result.other_wording]
+    passed_rewordings = [result.passed for result in results if result.other_wording]
+    met = all(passed) and sum(passed_rewordings) >= OTHERS_BAR * len(passed_rewordings)
+    return {
+        "asked": sum(passed),
+        "of_asked": len(passed),
+        "others": sum(passed_rewordings),
+        "of_others": len(passed_rewordings),
+        "met": met,
+    }
 
 
 def open_guide(path: Path, threads: int = 1) -> Ask:
@@ -119,14 +125,14 @@ def main() -> int:
     parser.add_argument("model", type=Path, nargs="?", default=MODEL)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     key = load_key()
-    if found := leaks(key, canonical()):
-        print(f"The key takes wrong topics' answers: {found}", file=sys.stderr)
+    if leaked := leaks(key, canonical()):
+        print(f"The key takes wrong topics' answers: {leaked}", file=sys.stderr)
         return 2
-    results = score(key, open_guide(given.model, given.threads))
+    results = score(key, open_guide(options.model, options.threads))
     sums = totals(results)
-    if given.json:
+    if options.json:
         print(json.dumps({**sums, "results": [asdict(result) for result in results]}))
     else:
         show(results, sums)

@@ -87,11 +87,11 @@ def batches(tokenizer: Tokenizer, seed: int) -> Iterator[Batch]:
 def loss_of(model: Llama, batch: Batch) -> Tensor:
     """Weighted mean cross-entropy; the head runs only where something is to be learnt."""
     targets, weights = batch.tokens[:, 1:], batch.weights[:, 1:]
-    wanted = weights > 0
+    is_target = weights > 0
     with torch.autocast("cpu", torch.bfloat16):  # of matrices; all else stays f32
-        logits = model.head(model.hidden(batch.tokens[:, :-1])[wanted])
-    losses = functional.cross_entropy(logits.float(), targets[wanted], reduction="none")
-    return (losses * weights[wanted]).sum() / weights.sum()
+        logits = model.head(model.hidden(batch.tokens[:, :-1])[is_target])
+    losses = functional.cross_entropy(logits.float(), targets[is_target], reduction="none")
+    return (losses * weights[is_target]).sum() / weights.sum()
 
 
 def rate(step: int, steps: int) -> float:
@@ -108,9 +108,9 @@ def validate(model: Llama, tokenizer: Tokenizer, turns: list[tuple[str, Turn]]) 
     model.eval()
     missed = []
     for name, turn in turns:
-        asked = tokenizer.encode(bpe.prompt([("user", turn.question)])).ids
+        prompt = tokenizer.encode(bpe.prompt([("user", turn.question)])).ids
         answer = [*tokenizer.encode(turn.answer).ids, bpe.END]
-        said = model(torch.tensor([asked + answer]))[0, len(asked) - 1 : -1].argmax(-1).tolist()
+        said = model(torch.tensor([prompt + answer]))[0, len(prompt) - 1 : -1].argmax(-1).tolist()
         if said != answer:
             missed.append(name)
     model.train()
@@ -174,9 +174,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0, help="end by the clock; not reproducible")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--check-every", type=int, default=300)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    train(given.build, given.steps, given.minutes, given.check_every)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    train(options.build, options.steps, options.minutes, options.check_every)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,9 @@ def modules() -> dict[str, Path]:
 def imports() -> Graph:
     """Return the modules that each module imports; also where the import is put off, or is for types only."""
     known = modules()
-    return {name: {found for found in _imported(file) if found in known} - {name} for name, file in known.items()}
+    return {
+        name: {imported for imported in _imported(file) if imported in known} - {name} for name, file in known.items()
+    }
 
 
 def _imported(file: Path) -> Iterator[str]:
@@ -75,11 +77,11 @@ def top(module: str) -> str:
 
 def boxes() -> Graph:
     """Return what each box of the drawing imports."""
-    found: Graph = defaultdict(set)
+    graph: Graph = defaultdict(set)
     for name, targets in imports().items():
-        if one := top(name):
-            found[one] |= {top(target) for target in targets} - {one, ""}
-    return dict(found)
+        if box := top(name):
+            graph[box] |= {top(target) for target in targets} - {box, ""}
+    return dict(graph)
 
 
 def packages() -> list[str]:
@@ -98,17 +100,17 @@ def rooms() -> list[Room]:
 
 def _room(package: str, files: Collection[str], known: Collection[str]) -> Room:
     docstring = ast.get_docstring(ast.parse(modules()[package].read_text("utf-8"))) or ""
-    told = set()
+    names = set()
     for file in files:
         for target in imports()[file]:
             room = target if target in known else target.rpartition(".")[0]
             if room != package and top(target):
-                told.add(_short(room) if top(target) == top(package) else top(target))
+                names.add(_short(room) if top(target) == top(package) else top(target))
     return Room(
         package.replace(".", "/"),
         docstring.partition("\n")[0],
         len(files),
-        tuple(sorted(told, key=lambda name: ("/" in name, name))),
+        tuple(sorted(names, key=lambda name: ("/" in name, name))),
     )
 
 
@@ -121,15 +123,15 @@ def _short(room: str) -> str:
 
 def reached(graph: Mapping[str, Collection[str]]) -> Graph:
     """Return all that can be reached from each box."""
-    found: Graph = {}
+    reachable: Graph = {}
     for start in graph:
         seen, ahead = set[str](), list(graph[start])
         while ahead:
-            if (one := ahead.pop()) not in seen:
-                seen.add(one)
-                ahead.extend(graph.get(one, ()))
-        found[start] = seen
-    return found
+            if (node := ahead.pop()) not in seen:
+                seen.add(node)
+                ahead.extend(graph.get(node, ()))
+        reachable[start] = seen
+    return reachable
 
 
 def arrows(graph: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
@@ -151,14 +153,14 @@ def arrows(graph: Mapping[str, Collection[str]]) -> list[tuple[str, str]]:
 def floors(graph: Mapping[str, Collection[str]]) -> dict[str, int]:
     """Return the floor of each box, counted from the top: below all that import it; boxes of a circle share one."""
     far = reached(graph)
-    found: dict[str, int] = {}
+    floor_of: dict[str, int] = {}
 
     def floor(box: str) -> int:
-        if box not in found:
-            circle = {box} | {one for one in far[box] if box in far[one]}
-            above = {one for one in graph if far[one] & circle} - circle
-            found.update(dict.fromkeys(circle, max((floor(one) + 1 for one in above), default=0)))
-        return found[box]
+        if box not in floor_of:
+            circle = {box} | {other for other in far[box] if box in far[other]}
+            above = {other for other in graph if far[other] & circle} - circle
+            floor_of.update(dict.fromkeys(circle, max((floor(other) + 1 for other in above), default=0)))
+        return floor_of[box]
 
     return {box: floor(box) for box in sorted(graph)}
 
@@ -177,7 +179,7 @@ TIP = (
 
 
 class Layout:
-    """Where each box and each bend of an arrow is drawn.
+    """The positions of all boxes and of all bends of the arrows.
 
     An arrow over several floors gets a lane on each floor between, so that it passes beside the boxes. On every floor
     boxes and lanes stand near what they are tied to: a few passes down and up find that order.
@@ -187,7 +189,7 @@ class Layout:
         self.floor_of = floors(graph)
         self.ways = [self._way(a, b) for a, b in arrows(graph)]
         self._rows: list[list[str]] = [[] for _ in range(max(self.floor_of.values()) + 1)]
-        for name in dict.fromkeys([*self.floor_of, *(one for way in self.ways for one in way)]):
+        for name in dict.fromkeys([*self.floor_of, *(bend for way in self.ways for bend in way)]):
             self._rows[self._floor(name)].append(name)
         self.x: dict[str, int] = {}
         self._place()
@@ -198,7 +200,7 @@ class Layout:
                 ties[b].add(a)
         for _ in range(12):
             for row in (*self._rows, *reversed(self._rows)):
-                row.sort(key=lambda one: (self._middle(ties[one] or {one}), one))
+                row.sort(key=lambda box: (self._middle(ties[box] or {box}), box))
                 self._place()
         self.height_of = [TITLE + LINE * max((lines.get(name, 0) for name in row), default=0) for row in self._rows]
         self.top_of = [MARGIN + sum(self.height_of[:floor]) + FLOOR_GAP * floor for floor in range(len(self._rows))]

@@ -35,13 +35,13 @@ TOLD = {
 
 def page() -> str:
     """The page as the code has it now."""
-    found = [HEAD]
+    lines = [HEAD]
     for fault in Fault:
         codes = [(code, blame.retry) for code, blame in TABLE.items() if blame.fault is fault]
-        rows = sorted(codes, key=lambda one: (-list(Retry).index(one[1]), one[0]))
-        found.append(f"\n## {TOLD[fault]}\n\n| code | tried again | what is told |\n|---|---|---|\n")
-        found += [f"| {code} | {retry} | {_cell(SENTENCES[code])} |\n" for code, retry in rows]
-    return "".join(found)
+        rows = sorted(codes, key=lambda code: (-list(Retry).index(code[1]), code[0]))
+        lines.append(f"\n## {TOLD[fault]}\n\n| code | tried again | what is told |\n|---|---|---|\n")
+        lines += [f"| {code} | {retry} | {_cell(SENTENCES[code])} |\n" for code, retry in rows]
+    return "".join(lines)
 
 
 def _cell(sentence: str) -> str:

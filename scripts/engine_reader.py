@@ -19,27 +19,27 @@ LIBRARIES = ("common/libllama-common.a", "common/libllama-common-base.a", "src/l
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """How the engine is compiled, or where it is already."""
+    """Add the options that say how to compile the engine, or where it already is."""
     cores = os.cpu_count() or 1
     parser.add_argument("--jobs", type=int, default=cores, help="compilers at once")
     parser.add_argument("--build", type=Path, help="a folder where llama-server of this engine is compiled already")
 
 
-def server(wanted: Namespace) -> Path:
+def server(options: Namespace) -> Path:
     """The program llama-server."""
-    build: Path | None = wanted.build
-    return compiled(wanted.jobs) if build is None else build / "bin" / SERVER
+    build: Path | None = options.build
+    return compiled(options.jobs) if build is None else build / "bin" / SERVER
 
 
-def read(program: Path, source: Path, build: Path, given: Any) -> dict[str, Any]:
-    """What a C++ program makes of this, which it is told as a file of JSON."""
+def read(program: Path, source: Path, build: Path, payload: Any) -> dict[str, Any]:
+    """Return what a C++ program makes of this input, which it gets as a JSON file."""
     with tempfile.TemporaryDirectory(prefix="poolhouse-reader-") as folder:
-        linked, asked, told = (Path(folder) / name for name in ("reader", "given.json", "found.json"))
-        asked.write_text(json.dumps(given), "utf-8")
+        linked, input_file, output_file = (Path(folder) / name for name in ("reader", "given.json", "found.json"))
+        input_file.write_text(json.dumps(payload), "utf-8")
         command = [os.environ.get("CXX", "c++"), "-std=c++17", "-O1", str(program), "-o", str(linked)]
         command += [f"-I{source / name}" for name in HEADERS]
         command += [str(build / library) for library in LIBRARIES]
         subprocess.run([*command, "-lpthread", "-ldl"], check=True)
-        subprocess.run([linked, asked, told], check=True)
-        found: dict[str, Any] = json.loads(told.read_text("utf-8"))
-    return found
+        subprocess.run([linked, input_file, output_file], check=True)
+        output: dict[str, Any] = json.loads(output_file.read_text("utf-8"))
+    return output

@@ -46,8 +46,8 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     for part, dims in {"gate": (width, ffn), "up": (width, ffn), "down": (ffn, width)}.items():
         sizes[f"ffn_{part}{end}"] = (*dims, *last)
     norms = {"attn_norm": width, "ffn_norm": width, "attn_q_norm": 128, "attn_k_norm": 128}
-    layer = [Tensor(f"{one}.weight", tensor_types.F32, (size,)) for one, size in norms.items()]
-    layer += [Tensor(f"{one}.weight", code, dims) for one, dims in sizes.items()]
+    layer = [Tensor(f"{weight}.weight", tensor_types.F32, (size,)) for weight, size in norms.items()]
+    layer += [Tensor(f"{weight}.weight", code, dims) for weight, dims in sizes.items()]
     if n:
         layer.append(Tensor("ffn_gate_inp.weight", tensor_types.F32, (width, n)))
     values = {
@@ -57,13 +57,13 @@ def shape_of(width: int, ffn: int, n: int, used: int, kind: str) -> ModelShape:
     }  # fmt: skip
     if n:
         values |= {"expert_count": n, "expert_used_count": used, "expert_feed_forward_length": ffn}
-    settings = [Setting(f"{name}.{key}", tensor_types.U32, (one,), is_list=False) for key, one in values.items()]
+    settings = [Setting(f"{name}.{key}", tensor_types.U32, (value,), is_list=False) for key, value in values.items()]
     rms = f"{name}.attention.layer_norm_rms_epsilon"
     settings.append(Setting(rms, tensor_types.F32_VALUE, (2**-16,), is_list=False))
     norm = Tensor("output_norm.weight", tensor_types.F32, (width,))
     head = Tensor("token_embd.weight", CODES["Q6_K"], (width, 32000))
-    one = LayerKind(tuple(layer))
-    return ModelShape(name, width, tuple(settings), (one,), alike(one, 16), (norm,), head)
+    layer_kind = LayerKind(tuple(layer))
+    return ModelShape(name, width, tuple(settings), (layer_kind,), alike(layer_kind, 16), (norm,), head)
 
 
 async def compared(shape: ModelShape, folder: Path, gauge: Gauge, like: Measured) -> tuple[Speed, Speed]:
@@ -85,11 +85,11 @@ async def run(names: list[str], threads: int) -> list[dict[str, Any]]:
             # each time anew: what else a computer does changes within a minute
             speed = await measure(plain, folder / "trial", gauge)
             like = Measured(speed, stand_in_effort(plain), ROWS)
-            found, guess = await compared(shape, folder, gauge, like)
-            ratios = {key: round(getattr(guess, key) / getattr(found, key), 2)
-                      for key in ("layer_s", "layer_row_s", "chunk_s") if getattr(found, key)}  # fmt: skip
+            measured, guess = await compared(shape, folder, gauge, like)
+            ratios = {key: round(getattr(guess, key) / getattr(measured, key), 2)
+                      for key in ("layer_s", "layer_row_s", "chunk_s") if getattr(measured, key)}  # fmt: skip
             row: dict[str, Any] = {"layer": name, "estimate_over_measured": ratios}
-            rows.append(row | {"measured": asdict(found), "estimated": asdict(guess)})
+            rows.append(row | {"measured": asdict(measured), "estimated": asdict(guess)})
             print(json.dumps(row), file=sys.stderr)
     return rows
 
@@ -99,8 +99,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", choices=list(SHAPES), action="append")
-    given = parser.parse_args()
-    print(json.dumps(asyncio.run(run(given.only or list(SHAPES), given.threads)), indent=1))
+    options = parser.parse_args()
+    print(json.dumps(asyncio.run(run(options.only or list(SHAPES), options.threads)), indent=1))
     return 0
 
 

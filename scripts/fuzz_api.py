@@ -60,10 +60,10 @@ def main() -> int:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="poolhouse-fuzz-") as folder:
         host, guest = Path(folder) / "host", Path(folder) / "guest"
-        with node(host, "fuzz") as told, node(guest, "visitor"):
+        with node(host, "fuzz") as runtime, node(guest, "visitor"):
             opened = json.loads(poolhouse(host, "pair", "--open", "--role", "guest", "--json"))
             poolhouse(guest, "pair", opened["address"], "--code", opened["code"])
-            doors = (*own_doors(host), guests_door(guest, told["peer_port"]))
+            doors = (*own_doors(host), guests_door(guest, runtime["peer_port"]))
             return max(fuzz(host, door, chosen) for door in doors)
 
 
@@ -71,7 +71,7 @@ def main() -> int:
 def node(home: Path, name: str) -> Iterator[dict[str, Any]]:
     """One that is ready, and what it said then."""
     home.mkdir()
-    (lo,) = [one.name for one in interfaces() if "127.0.0.1" in one.addresses]
+    (lo,) = [interface.name for interface in interfaces() if "127.0.0.1" in interface.addresses]
     chosen_before = {"name": name, "interfaces": [lo]}
     (home / "settings.json").write_text(json.dumps(chosen_before), encoding="utf-8")
     command = [sys.executable, "-m", "app", "node", "--home", str(home), "--port", "0",
@@ -93,7 +93,7 @@ def own_doors(home: Path) -> tuple[Door, Door]:
     opened = json.loads(poolhouse(home, *on))
     key = json.loads(poolhouse(home, "api", "key", "--json"))["key"]
     base = f"http://127.0.0.1:{opened['listens_at']}"
-    (lan,) = [one for one in opened["lan_addresses"] if one.startswith("https://127.0.0.1:")]
+    (lan,) = [address for address in opened["lan_addresses"] if address.startswith("https://127.0.0.1:")]
     pem = home / "lan.pem"
     pem.write_text(poolhouse(home, "api", "certificate"), encoding="utf-8")
     add_upstream(home, f"{base}/v1", key)
@@ -119,12 +119,12 @@ def guests_door(home: Path, port: int) -> Door:
 
 def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
     """Let the tool loose on it. Its exit code."""
-    told = home / "openapi.json"
+    description_file = home / "openapi.json"
     document = of_lines(naming(json.loads(description())))
-    told.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
+    description_file.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
     seconds = str(round(chosen.seconds * door.share))
     tool = Path(chosen.tool).absolute()  # it runs in another folder
-    command = [str(tool), "run", str(told), "--url", door.url, "--checks", door.checks,
+    command = [str(tool), "run", str(description_file), "--url", door.url, "--checks", door.checks,
                "--phases", "examples,coverage,fuzzing", "--max-time", seconds,
                "--request-timeout", "60", "--seed", str(chosen.seed), "--no-color",
                "--suppress-health-check", "all", "--continue-on-failure", "--warnings", "off",
@@ -133,10 +133,10 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
 
 
 def for_guests(document: dict[str, Any]) -> dict[str, Any]:
-    """What guests may ask: no figures, and beside programs' routes those of a guest's own window."""
+    """Return the routes that guests may use: no figures, and a guest's own window's beside those for programs."""
     own = TEMPLATE.format(name="own_{name}")
     (ask,), shapes = msgspec.json.schema_components([asked.Ask], ref_template=own)
-    document["components"]["schemas"] |= {f"own_{name}": one for name, one in shapes.items()}
+    document["components"]["schemas"] |= {f"own_{name}": schema for name, schema in shapes.items()}
     model = shapes["Ask"]["properties"]["model"]
     model["anyOf"] = [{"enum": MODELS}, *model["anyOf"]]
     paths = document["paths"]
@@ -176,8 +176,8 @@ def of_lines(document: dict[str, Any]) -> dict[str, Any]:
     for path in document["paths"].values():
         for route in path.values():
             content = route["responses"]["200"]["content"]
-            if one := content.get("application/x-ndjson"):
-                one["schema"] = {"type": "array", "items": one["schema"]}
+            if lines := content.get("application/x-ndjson"):
+                lines["schema"] = {"type": "array", "items": lines["schema"]}
     return document
 
 

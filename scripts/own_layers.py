@@ -38,7 +38,7 @@ WITHIN_S = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What a run took, in seconds."""
+    """The duration of a run, in seconds."""
 
     single_s: float
     wide_s: float
@@ -92,14 +92,14 @@ async def compared(path: Path, threads: int, rounds: int) -> dict[str, object]:
         taken: dict[Path, list[Steps]] = {own: [], made_up: []}
         async with await Worker.start("layers", reads=[Path(made)]) as worker, asyncio.TaskGroup() as group:
             for _ in range(rounds):
-                for file, found in taken.items():
-                    found.append(await steps(worker, group, file, threads))
+                for file, timings in taken.items():
+                    timings.append(await steps(worker, group, file, threads))
     row: dict[str, object] = {
         "file": path.name, "architecture": model.architecture, "layers": [layers.first, layers.last],
         "average_layers": round(shape.runs[-1].average_layers, 2),
     }  # fmt: skip
     for name in Steps.__slots__:
-        true_s, made_s = (statistics.median(getattr(one, name) for one in taken[f]) for f in taken)
+        true_s, made_s = (statistics.median(getattr(step, name) for step in taken[f]) for f in taken)
         row[name] = {"own": true_s, "made_up": made_s, "ratio": round(made_s / true_s, 3)}
     return row
 
@@ -115,8 +115,8 @@ def main() -> int:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    print(json.dumps(asyncio.run(run(given.files, given.threads, given.rounds)), indent=1))
+    options = parser.parse_args()
+    print(json.dumps(asyncio.run(run(options.files, options.threads, options.rounds)), indent=1))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What this computer's processor can do beyond what every computer can, as flags of the engine's build."""
+"""This computer's processor features beyond those of every computer, as flags of the engine's build."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def flags(known: frozenset[str]) -> str:
-    """For a processor that can do this; PORTABLE where nothing is gained."""
+    """Return the build flags for a processor with these features; PORTABLE if nothing is gained."""
     return " ".join([PORTABLE, *(f"-D{flag}=ON" for flag, needs in X86.items() if needs <= known)])
 
 
 def signs_of(flags: str) -> set[str]:
-    """What an engine built with these flags says of itself, of what not every computer has."""
+    """Return the processor features that an engine built with these flags reports, of those not every computer has."""
     return {flag.removeprefix("GGML_") for flag in X86 if f"-D{flag}=ON" in flags.split()}
 
 
-def signs_in(says: str) -> set[str]:
+def signs_in(report: str) -> set[str]:
     """The same, from an engine's own list (`SSE3 = 1 | AVX512 = 1 | …`)."""
-    names = {name.rpartition(":")[2].strip() for name, _, on in _pairs(says) if on.strip() == "1"}
+    names = {name.rpartition(":")[2].strip() for name, _, on in _pairs(report) if on.strip() == "1"}
     return {name for name in names if name.startswith(("AVX512", "AVX_VNNI", "AMX"))}
 
 
-def _pairs(says: str) -> list[tuple[str, str, str]]:
-    return [part.partition("=") for part in says.split("|")]
+def _pairs(report: str) -> list[tuple[str, str, str]]:
+    return [part.partition("=") for part in report.split("|")]
 
 
 def features() -> frozenset[str]:

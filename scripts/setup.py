@@ -69,7 +69,7 @@ def main() -> int:
 
 
 class Build(NamedTuple):
-    """How the engine is compiled."""
+    """The way the engine is compiled."""
 
     rpc: bool  # for the benchmark's baseline only; never ships
     processor: str  # flags of the build
@@ -85,7 +85,7 @@ class Build(NamedTuple):
 
 
 def build_of(rpc: bool, fast: bool | None) -> Build:
-    """For this processor when that is asked for, or was when somebody last said. Raises Trouble."""
+    """Return the build for this processor if that is asked for, or was the last time. Raises Trouble."""
     known = processor.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
     build = Build(rpc, processor.flags(known))
     if fast and not build.is_fast:
@@ -98,29 +98,29 @@ def build_of(rpc: bool, fast: bool | None) -> Build:
 
 def set_up(dev: bool, build: Build) -> None:
     """Bring .venv to what the locks and flags ask for. Raises Trouble."""
-    wanted = wanted_stamps(dev, build, place())
-    if not due_of(wanted):
+    stamps = wanted_stamps(dev, build, place())
+    if not due_of(stamps):
         return
     say(f"Setting up Poolhouse in {VENV.name} (details: {VENV.name}/{LOG.name}).")
     check_python()
-    if "engine" in due_of(wanted):
+    if "engine" in due_of(stamps):
         check_disk(PROJECT)
         check_compiler()
     make_venv()
     write_stamps({**read_stamps(), FAST: "yes" if build.is_fast else ""})
-    due = due_of(wanted)
+    due = due_of(stamps)
     for number, step in enumerate(due, start=1):
         say(f"[{number}/{len(due)}] {TITLES[step]}")
         write_stamps({**read_stamps(), step: "begun"})
         STEPS[step](build)
-        write_stamps({**read_stamps(), step: wanted[step]})
+        write_stamps({**read_stamps(), step: stamps[step]})
     say("Ready.")
 
 
-def due_of(wanted: dict[str, str]) -> list[str]:
+def due_of(stamps: dict[str, str]) -> list[str]:
     """The steps still to do, in order."""
     done = read_stamps()
-    return [step for step, stamp_ in wanted.items() if done.get(step) != stamp_]
+    return [step for step, stamp_ in stamps.items() if done.get(step) != stamp_]
 
 
 def wanted_stamps(dev: bool, build: Build, python: str) -> dict[str, str]:
@@ -149,7 +149,7 @@ def place() -> str:
 
 
 def read_stamps() -> dict[str, str]:
-    """What earlier runs finished; empty where nothing readable is."""
+    """Return what earlier runs finished; empty if nothing readable is there."""
     try:
         known = json.loads(STAMPS.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -180,12 +180,12 @@ def make_venv() -> None:
 
 
 def install_packages(_build: Build) -> None:
-    """What the app runs on, and what compiles the engine (cmake and ninja come as packages)."""
+    """Install what the app runs on, and what compiles the engine (cmake and ninja are packages)."""
     pip([*LOCKED, "-r", str(LOCKS / "run.txt"), "-r", str(LOCKS / "build.txt")], "packages")
 
 
 def install_tools(_build: Build) -> None:
-    """What `make test` needs beside that."""
+    """Install what `make test` needs beside that."""
     pip([*LOCKED, "-r", str(LOCKS / "dev.txt")], "tools")
 
 
@@ -209,9 +209,9 @@ def install_engine(build: Build) -> None:
         raise Trouble(f"The engine was {wrong} although asked otherwise. See {LOG}.")
 
 
-def built_wrongly(says: str, build: Build) -> str:
-    """What is wrong with the build that says this (`1 CPU : SSE3 = 1 | …`); empty if nothing."""
-    has_rpc, _, features = says.partition(" ")
+def built_wrongly(report: str, build: Build) -> str:
+    """Return what is wrong with the build that reports this (`1 CPU : SSE3 = 1 | …`); empty if nothing."""
+    has_rpc, _, features = report.partition(" ")
     if has_rpc not in ("0", "1"):
         return "built so that it does not load"
     if processor.signs_in(features) != processor.signs_of(build.processor):
@@ -222,17 +222,17 @@ def built_wrongly(says: str, build: Build) -> str:
 
 
 def engine_says() -> str:
-    """What the installed engine says of itself, empty when it cannot be loaded."""
-    asked = subprocess.run(
+    """Return what the installed engine reports about itself; empty if it cannot be loaded."""
+    finished = subprocess.run(
         [venv_python(), "-c", ASK_ENGINE], capture_output=True, text=True, check=False, env=clean_environment()
     )
     with LOG.open("a", encoding="utf-8") as log:
-        log.write(asked.stdout + asked.stderr)
-    return asked.stdout.strip() if asked.returncode == 0 else ""
+        log.write(finished.stdout + finished.stderr)
+    return finished.stdout.strip() if finished.returncode == 0 else ""
 
 
 def answers(code: str) -> bool:
-    """Whether the environment's Python can run this."""
+    """Return whether the environment's Python can run this."""
     try:
         command = [venv_python(), "-c", code]
         return subprocess.run(command, capture_output=True, check=False, env=clean_environment()).returncode == 0
@@ -254,8 +254,8 @@ def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) ->
 def last_line(output: str) -> str:
     """The last line that says something, with a full stop."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    told = lines[-1] if lines else "no reason was given"
-    return told if told.endswith(".") else told + "."
+    reason = lines[-1] if lines else "no reason was given"
+    return reason if reason.endswith(".") else reason + "."
 
 
 def venv_python() -> str:

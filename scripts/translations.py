@@ -42,10 +42,10 @@ class Unclear(Exception):
 
 def everything(root: Path = WINDOW) -> list[Said]:
     """All that the window says. Raises Unclear."""
-    found: set[Said] = set()
+    texts: set[Said] = set()
     for file in sorted(root.rglob("*.py")):
-        found |= set(said_in(file.read_text(encoding="utf-8"), str(file.relative_to(root))))
-    return sorted(found)
+        texts |= set(said_in(file.read_text(encoding="utf-8"), str(file.relative_to(root))))
+    return sorted(texts)
 
 
 def said_in(source: str, name: str) -> Iterator[Said]:
@@ -60,7 +60,7 @@ def said_in(source: str, name: str) -> Iterator[Said]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call stands: its file, class and function."""
+    """The place of a call: its file, class and function."""
 
     file: str
     of_class: str = ""
@@ -78,7 +78,7 @@ class Place:
         return ""
 
     def values(self, name: str) -> list[ast.expr]:
-        """What the function's own variable `name` is set to."""
+        """Return what the function's own variable `name` is set to."""
         return [
             node.value
             for node in ast.walk(self.function or ast.Module([], []))
@@ -92,11 +92,11 @@ def _helpers(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ast.FunctionDef
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef) or not node.args.args:
             continue
-        given = {argument.arg for argument in node.args.args}
+        arguments = {argument.arg for argument in node.args.args}
         for call in ast.walk(node):
             match call:
                 case ast.Call(args=[ast.Constant(value=str(context)), ast.Name(id=text), *_]) if (
-                    _called(call) == "translate" and text in given
+                    _called(call) == "translate" and text in arguments
                 ):
                     yield node.name, (context, node)
 
@@ -133,7 +133,7 @@ def _said(call: ast.Call, place: Place, helpers: dict[str, tuple[str, ast.Functi
 
 
 def _context(call: ast.Call, place: Place) -> str:
-    """Of `self.tr`: the class; of `page.tr` in a function: the class of its argument `page`."""
+    """Return the context: of `self.tr` the class, of `page.tr` the class of the function's argument `page`."""
     match call.func:
         case ast.Attribute(value=ast.Name(id="self")) if place.of_class:
             return place.of_class
@@ -146,20 +146,20 @@ def _is_shown_later(text: ast.expr) -> bool:
     return isinstance(text, ast.Call | ast.Attribute)
 
 
-def _texts(given: ast.expr, place: Place) -> list[str]:
+def _texts(node: ast.expr, place: Place) -> list[str]:
     """A literal, both of `"a" if … else "b"`, or all that a variable is set to."""
-    if isinstance(given, ast.IfExp):
-        return [*_texts(given.body, place), *_texts(given.orelse, place)]
-    if isinstance(given, ast.Name) and (values := place.values(given.id)):
+    if isinstance(node, ast.IfExp):
+        return [*_texts(node.body, place), *_texts(node.orelse, place)]
+    if isinstance(node, ast.Name) and (values := place.values(node.id)):
         return [text for value in values for text in _texts(value, place)]
-    return [_text(given, place)]
+    return [_text(node, place)]
 
 
-def _text(given: ast.expr, place: Place) -> str:
-    match given:
+def _text(node: ast.expr, place: Place) -> str:
+    match node:
         case ast.Constant(value=str(text)):
             return text
-    raise place.unclear(given, "is not written out here")
+    raise place.unclear(node, "is not written out here")
 
 
 def _called(call: ast.Call) -> str:
@@ -179,14 +179,14 @@ def _called(call: ast.Call) -> str:
 def listing(said: list[Said]) -> str:
     """The texts as Python that lupdate reads."""
     lines: list[str] = []
-    for context in dict.fromkeys(one.context for one in said):
+    for context in dict.fromkeys(text.context for text in said):
         lines += [f"class {context}:", "    def said(self, n):"]
-        for one in said:
-            if one.context == context:
-                rest = f", {_quoted(one.comment)}, n" if one.plural else ""
-                if one.comment and not one.plural:
-                    rest = f", {_quoted(one.comment)}"
-                lines.append(f"        self.tr({_quoted(one.text)}{rest})")
+        for text in said:
+            if text.context == context:
+                rest = f", {_quoted(text.comment)}, n" if text.plural else ""
+                if text.comment and not text.plural:
+                    rest = f", {_quoted(text.comment)}"
+                lines.append(f"        self.tr({_quoted(text.text)}{rest})")
     return "\n".join(lines) + "\n"
 
 
@@ -237,7 +237,7 @@ def unfinished(file: Path) -> list[str]:
     return [
         str(message.findtext("source"))
         for message in tree.iter("message")
-        if (told := message.find("translation")) is not None and told.get("type") == "unfinished"
+        if (translation := message.find("translation")) is not None and translation.get("type") == "unfinished"
     ]
 
 
@@ -246,12 +246,12 @@ def _fill_english(file: Path) -> bool:
     tree = ET.parse(file)  # noqa: S314  our own file
     new = False
     for message in tree.iter("message"):
-        told, source = message.find("translation"), str(message.findtext("source"))
-        if told is None or told.get("type") != "unfinished":
+        translation, source = message.find("translation"), str(message.findtext("source"))
+        if translation is None or translation.get("type") != "unfinished":
             continue
-        for form, several in zip(told.findall("numerusform"), (False, True), strict=True):
+        for form, several in zip(translation.findall("numerusform"), (False, True), strict=True):
             form.text = english(source, several).replace("%n", "%Ln")  # in the language's own signs
-        del told.attrib["type"]
+        del translation.attrib["type"]
         new = True
     if new:
         _write(tree, file)
@@ -261,8 +261,8 @@ def _fill_english(file: Path) -> bool:
 def english(text: str, several: bool) -> str:
     """`%n machine(s)` is `%n machine` for one and `%n machines` for more; so are tries and boxes."""
 
-    def ended(found: re.Match[str]) -> str:
-        word = found[1]
+    def ended(match: re.Match[str]) -> str:
+        word = match[1]
         if not several:
             return word
         if re.search(r"[^aeiou]y$", word):
@@ -279,14 +279,14 @@ def pseudo(made: Path) -> None:
         _collect(file, "de")
         tree = ET.parse(file)  # noqa: S314  our own file
         for message in tree.iter("message"):
-            told, text = message.find("translation"), longer(str(message.findtext("source")))
-            assert told is not None
-            told.attrib.pop("type", None)
-            forms = told.findall("numerusform")
+            translation, text = message.find("translation"), longer(str(message.findtext("source")))
+            assert translation is not None
+            translation.attrib.pop("type", None)
+            forms = translation.findall("numerusform")
             for form in forms:
                 form.text = text
             if not forms:
-                told.text = text
+                translation.text = text
         _write(tree, file)
         release(file, made)
 

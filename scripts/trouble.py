@@ -1,4 +1,4 @@
-"""What can stop the set-up on a fresh machine, each as one sentence with its cure."""
+"""The troubles that can stop the set-up on a fresh machine, each as one sentence with its cure."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ def check_disk(project: Path, needs_bytes: int = NEEDS_BYTES) -> None:
 
 def check_compiler() -> None:
     """Raises Trouble where no C++ compiler can build a small program."""
-    found = _visual_studio() if sys.platform == "win32" else _compiles()
-    if not found:
+    has_compiler = _visual_studio() if sys.platform == "win32" else _compiles()
+    if not has_compiler:
         raise Trouble(NO_COMPILER.get(sys.platform, NO_COMPILER["linux"]))
 
 
 def _compiles() -> bool:
-    """Whether a tiny program compiles and links; a mere stub of a compiler fails this."""
+    """Return whether a tiny program compiles and links; a mere stub of a compiler fails this."""
     names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
     compiler = next((name for name in names if name and shutil.which(name.split()[0])), None)
     if compiler is None:
@@ -131,7 +131,7 @@ def _compiles() -> bool:
 
 
 def _visual_studio() -> bool:
-    """Whether Microsoft's compiler is on the path or known to its installer."""
+    """Return whether Microsoft's compiler is on the path or known to its installer."""
     if shutil.which("cl") or shutil.which("clang-cl"):
         return True
     roots = (os.environ.get("PROGRAMFILES(X86)"), os.environ.get("PROGRAMFILES"))

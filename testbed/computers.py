@@ -36,7 +36,7 @@ class Computer:
 
     @property
     def pid(self) -> int:
-        """Of the node, whoever started it."""
+        """Return the process id of the node, whichever process started it."""
         return int(json.loads((self.root / "runtime.json").read_text())["pid"])
 
     def start(self, *flags: str) -> None:
@@ -57,13 +57,13 @@ class Computer:
 
     def run(self, *words: str) -> Json:
         """One command line on this computer; it must succeed."""
-        asked = self.lan.start(
+        process = self.lan.start(
             self.number, sys.executable, "-m", "app", *words, "--home", str(self.root), "--json",
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-        told, beside = asked.communicate(timeout=60)
-        assert asked.returncode == 0, told + beside
-        answer: Json = json.loads(told)
+        output, beside = process.communicate(timeout=60)
+        assert process.returncode == 0, output + beside
+        answer: Json = json.loads(output)
         return answer
 
     def ask(self, method: str, path: str, body: Json | None = None) -> Json:

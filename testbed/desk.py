@@ -29,14 +29,14 @@ class Attached:
         self.erases = False
 
     def find(self) -> Endpoint | None:
-        found = runtime_file.read(Home.at(self.home).runtime_file)
-        return Endpoint(found.pid, found.port, found.token, found.version) if found else None
+        runtime = runtime_file.read(Home.at(self.home).runtime_file)
+        return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version) if runtime else None
 
     def start(self) -> None:
-        """Nothing: it runs already."""
+        """Do nothing: it is running already."""
 
     def end(self) -> None:
-        """Nothing: whoever started it ends it."""
+        """Do nothing: the process that started it ends it."""
 
     def leave(self) -> None:
         leaving.wish(Home.at(self.home), None)

@@ -26,8 +26,8 @@ def can_be_used() -> str | None:
     ]
     if missing or not BUS_LAUNCHER.exists():
         return f"needs {', '.join(missing) or 'at-spi2-core'}"
-    found = subprocess.run([SYSTEM_PYTHON, "-c", "import pyatspi"], capture_output=True, check=False)
-    return None if found.returncode == 0 else "needs python3-pyatspi"
+    finished = subprocess.run([SYSTEM_PYTHON, "-c", "import pyatspi"], capture_output=True, check=False)
+    return None if finished.returncode == 0 else "needs python3-pyatspi"
 
 
 def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[str, str]:
@@ -43,8 +43,8 @@ def desktop(stack: ExitStack, folder: Path, before: Sequence[str] = ()) -> dict[
     started("Xvfb", "-displayfd", str(writing), "-screen", "0", SCREEN, "-nolisten", "tcp",
             pass_fds=(writing,))  # fmt: skip
     os.close(writing)
-    with os.fdopen(reading) as told:
-        environment["DISPLAY"] = f":{told.readline().strip()}"
+    with os.fdopen(reading) as pipe:
+        environment["DISPLAY"] = f":{pipe.readline().strip()}"
     bus = started("dbus-daemon", "--session", "--nofork", "--print-address=1", stdout=subprocess.PIPE)
     assert bus.stdout is not None
     environment["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()

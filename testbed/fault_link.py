@@ -42,7 +42,7 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What happens to each direction. Shares go from 0 to 1."""
+    """The faults of each direction. Shares go from 0 to 1."""
 
     delay_s: float = 0.0  # one way: a round trip takes twice as much longer
     jitter_s: float = 0.0  # standard deviation around the delay; order is kept
@@ -56,7 +56,7 @@ class Faults:
 
 
 class Lane:
-    """When the packets of one direction arrive. Time and chance come in."""
+    """The arrival times of one direction's packets. The caller supplies time and chance."""
 
     def __init__(self, faults: Faults, seed: str) -> None:
         self.faults = faults
@@ -68,7 +68,7 @@ class Lane:
         return max(0.0, self._line_free - now)
 
     def due(self, now: float, size: int) -> list[float]:
-        """When a packet that is sent now arrives; twice, or never. `size`: bytes on the line."""
+        """Return when a packet that is sent now arrives; twice, or never. `size`: bytes on the line."""
         f, draw = self.faults, self._random.random
         lost, twice, early = draw() < f.loss, draw() < f.duplicate, draw() < f.reorder
         extra = self._random.gauss() * f.jitter_s
@@ -85,7 +85,7 @@ class Lane:
         return [due] * (1 + twice)
 
     def stream_due(self, now: float, size: int) -> float:
-        """When bytes of a stream arrive: never lost, never twice, but later."""
+        """Return when bytes of a stream arrive: never lost, never twice, but later."""
         f = self.faults
         lost = self._random.random() < f.loss
         self._line_free = max(now, self._line_free) + lost * f.stall_s
@@ -137,14 +137,14 @@ class Relay:
             try:
                 await self._open.wait()
                 await self._loop.sock_connect(far, self._target)
-                async with asyncio.TaskGroup() as ways:
-                    ways.create_task(self._pump(near, far, lanes[0]), name="out")
-                    ways.create_task(self._pump(far, near, lanes[1]), name="back")
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._pump(near, far, lanes[0]), name="out")
+                    tasks.create_task(self._pump(far, near, lanes[1]), name="back")
             except* OSError:
                 pass  # one end is gone: so is the connection
 
     async def _pump(self, source: socket.socket, sink: socket.socket, lane: Lane) -> None:
-        """Until `source` says no more. Raises OSError when either end is gone."""
+        """Copy until `source` is exhausted. Raises OSError when either end is gone."""
         flying: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(FLYING_BYTES // READ_BYTES)
         async with asyncio.TaskGroup() as both:
             both.create_task(self._deliver(flying, sink), name="deliver")
@@ -254,10 +254,10 @@ async def run_cable(a: str, b: str, net: str, faults: Faults, seed: int) -> None
 
 async def until_told(work: Any, use: Callable[[Faults], None]) -> None:
     """Carry `work`, and take new faults from stdin, until that ends."""
-    told = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as tasks:
         carrying = tasks.create_task(work)
-        while line := await told.run_in_executor(None, sys.stdin.readline):
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
             use(Faults(**json.loads(line)))
         carrying.cancel()
 

@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 def model(layers: list[int], boundaries: tuple[int, ...] | None = None, width: int = 4096) -> Model:
-    """Of layers of so many bytes."""
+    """Return a model with layers of so many bytes."""
     n = len(layers)
     return Model(
         id="0" * 64,
@@ -73,10 +73,10 @@ def machine(name: str, lends_mib: float, speed: Speed | None, link: Link | None 
 
 def some_speed(chance: Random) -> Speed:
     layer_s = 10 ** chance.uniform(-3.5, -1.5)
-    one = speed(layer_s, chunk=chance.uniform(5, 50), step_s=10 ** chance.uniform(-4.5, -2))
+    measured = speed(layer_s, chunk=chance.uniform(5, 50), step_s=10 ** chance.uniform(-4.5, -2))
     return Speed(
-        one.layer_s, one.layer_row_s * chance.uniform(0.2, 2.5), one.position_s, one.chunk_s,
-        one.chunk_position_s, one.step_s, one.head_s * chance.uniform(0.2, 2), one.head_row_s,
+        measured.layer_s, measured.layer_row_s * chance.uniform(0.2, 2.5), measured.position_s, measured.chunk_s,
+        measured.chunk_position_s, measured.step_s, measured.head_s * chance.uniform(0.2, 2), measured.head_row_s,
     )  # fmt: skip
 
 
@@ -149,11 +149,11 @@ def fits(stages: tuple[PlannedStage, ...], machines: dict[MachineId, Candidate])
 
 def least_request_s(host: Candidate, lenders: list[Candidate], made: Model, work: Workload) -> float | None:
     """The smallest forecast of all placements that fit, found by trying all; None when none does."""
-    machines = {one.id: one for one in [host, *lenders]}
-    found: list[float] = []
+    machines = {candidate.id: candidate for candidate in [host, *lenders]}
+    times: list[float] = []
     whole = split_stages([host], (0, made.n_layers), made, work)
     if fits(whole, machines):
-        found.append(whole_forecast(host, made, work, work.users).request_s)
+        times.append(whole_forecast(host, made, work, work.users).request_s)
     forecasts: dict[tuple[tuple[MachineId, int], ...], float] = {}  # layers decide, not their order
     for stages in every_split(host, lenders, made, work):
         if fits(stages, machines):
@@ -165,4 +165,4 @@ def least_request_s(host: Candidate, lenders: list[Candidate], made: Model, work
                 known = forecast(stages, machines, made, work)
                 assert known is not None
                 forecasts[key] = known.request_s
-    return min([*found, *forecasts.values()], default=None)
+    return min([*times, *forecasts.values()], default=None)

@@ -20,7 +20,7 @@ CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 class NoNamespaces(RuntimeError):
-    """This computer lets nobody make network namespaces; the text says why."""
+    """Raised if this computer does not let us make network namespaces; the text says why."""
 
 
 class Lan:
@@ -40,13 +40,13 @@ class Lan:
 
     def on(self, computer: int, work: Callable[[], T]) -> T:
         """The result of `work`, whose sockets are made on this computer."""
-        found: list[T] = []
+        results: list[T] = []
         failed: list[BaseException] = []
 
         def run() -> None:
             try:
                 _enter(self.names[computer])
-                found.append(work())
+                results.append(work())
             except BaseException as error:  # noqa: BLE001  handed to the caller
                 failed.append(error)
 
@@ -55,10 +55,10 @@ class Lan:
         thread.join()
         if failed:
             raise failed[0]
-        return found[0]
+        return results[0]
 
     def multicast(self, works: bool, to: int | None = None) -> None:
-        """Whether the switch carries multicast, as some access points do not; `to` one computer alone."""
+        """Set whether the switch carries multicast, as some access points do not; `to` one computer alone."""
         for n in range(len(self.names)) if to is None else (to,):
             flood = "on" if works else "off"
             _run("bridge", "-n", self.switch, "link", "set", "dev", f"p{n}", "mcast_flood", flood)
@@ -87,8 +87,8 @@ def lan(n_computers: int) -> Iterator[Lan]:
         try:
             _build(made)
         except (OSError, subprocess.CalledProcessError) as error:
-            told = getattr(error, "stderr", None) or error
-            raise NoNamespaces(f"network namespaces cannot be made here: {told}") from error
+            reason = getattr(error, "stderr", None) or error
+            raise NoNamespaces(f"network namespaces cannot be made here: {reason}") from error
         yield made
     finally:
         for name in (*made.names, made.switch):

@@ -54,35 +54,35 @@ def loaded(n_machines: int) -> Json:
          "share": 0.05 * (number + 1)}
         for number in range(n_machines)
     ]  # fmt: skip
-    ways = [{"id": key, "machine": key, "token_way_s": 0.001, "chunk_way_s": 0.01} for key in ids]
+    paths = [{"id": key, "machine": key, "token_way_s": 0.001, "chunk_way_s": 0.01} for key in ids]
     return {
         "model": "Llama 3.3 70B Q4_K_M", "shape": "split", "state": "ready", "reason": None, "answering": 1,
         "stages": stages, "progress": {}, "why": [], "advice": [],
         "machines": [{"machine": NAMES[n], "id": ids[n], "needs_bytes": 5 * GIB} for n in range(n_machines)],
         "forecast": {"decode_tok_s": 11.8, "ttft_s": 2.9, "shares": shares},
         "last_answer": {"tok_s": 11.3, "forecast_tok_s": 11.8},
-        "from": {"machines": ways, "batch_rows": 64},
+        "from": {"machines": paths, "batch_rows": 64},
     }  # fmt: skip
 
 
 def between(n_machines: int) -> Json:
-    """What the others measured among themselves: each link told by the first of its ends."""
+    """Return what the others measured among themselves: each link, reported by the first of its ends."""
     ids = [f"{number:064x}" for number in range(n_machines)]
     return {
-        ids[one]: {
+        ids[number]: {
             ids[far]: link(far, interface="eno1", far_interface="wlan0", far_kind="wifi")
-            for far in range(one + 1, n_machines)
+            for far in range(number + 1, n_machines)
         }
-        for one in range(1, n_machines - 1)
+        for number in range(1, n_machines - 1)
     }
 
 
 def household(n_machines: int, *, with_model: bool = True) -> Json:
-    """So many machines; with a model that lies on all of them."""
+    """Return a snapshot of so many machines, with a model that is spread over all of them."""
     machines = [machine(number) for number in range(n_machines)]
     return {
         "node": {"id": machines[0]["id"], "name": "den-pc", "lending": {"used_by": []}},
-        "machines": {one["id"]: one for one in machines},
+        "machines": {entry["id"]: entry for entry in machines},
         "links": {f"{number:064x}": link(number) for number in range(1, n_machines)},
         "links_between": between(n_machines),
         "loaded": loaded(n_machines) if with_model else None,

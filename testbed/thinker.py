@@ -18,5 +18,5 @@ ANSWER = ("\n\nYes,", " it", " is.")
 
 def thinker(path: Path, thought: tuple[str, ...] = HMM, **changes: Any) -> Path:
     """Write the model; each word of the thought must stand in it once, as the one before decides the next."""
-    says = (OPENS, *thought, ENDS, *ANSWER)
-    return tiny.llama(path, vocab=300 + len(says), template=TEMPLATE, says=says, **changes)
+    words = (OPENS, *thought, ENDS, *ANSWER)
+    return tiny.llama(path, vocab=300 + len(words), template=TEMPLATE, says=words, **changes)

@@ -94,22 +94,22 @@ def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
         writer.add_file_type(MIXES[shape.quant])
 
 
-def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, says: tuple[str, ...] = ()) -> None:
+def vocabulary(writer: gguf.GGUFWriter, n_vocab: int, template: str = TEMPLATE, words: tuple[str, ...] = ()) -> None:
     """Bytes, control tokens and a few merges, in the style of GPT-2; `says` come last."""
     letters = [chr(code) for code in _byte_letters()]
     tokens, kinds = [*CONTROL, *letters], [gguf.TokenType.CONTROL] * FIRST_BYTE
     kinds += [gguf.TokenType.NORMAL] * len(letters)
     lower = [chr(code) for code in range(ord("a"), ord("z") + 1)]
     pairs = [(a, b) for b in lower for a in ["\u0120", *lower]]  # U+0120 is a space
-    merges = pairs[: min(n_vocab - len(tokens) - len(says), MAX_MERGES)]
+    merges = pairs[: min(n_vocab - len(tokens) - len(words), MAX_MERGES)]
     tokens += [a + b for a, b in merges]
     kinds += [gguf.TokenType.NORMAL] * len(merges)
-    unused = [f"<unused_{index}>" for index in range(n_vocab - len(tokens) - len(says))]
+    unused = [f"<unused_{index}>" for index in range(n_vocab - len(tokens) - len(words))]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([*tokens, *unused, *says])
+    writer.add_token_list([*tokens, *unused, *words])
     kinds += [gguf.TokenType.UNUSED] * len(unused)
-    writer.add_token_types(kinds + [gguf.TokenType.USER_DEFINED] * len(says))
+    writer.add_token_types(kinds + [gguf.TokenType.USER_DEFINED] * len(words))
     writer.add_token_merges([f"{a} {b}" for a, b in merges])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
@@ -129,15 +129,15 @@ def _matrices(shape: Shape) -> list[tuple[str, int, int, str]]:
     base = "Q4_K" if shape.quant == "Q4_K_M" else shape.quant
     fine = "Q6_K" if shape.quant == "Q4_K_M" else base
     kv = shape.head_dim * shape.kv_heads
-    found = [("token_embd.weight", shape.vocab, shape.width, fine if shape.tied else base)]
+    matrices = [("token_embd.weight", shape.vocab, shape.width, fine if shape.tied else base)]
     if not shape.tied:
-        found.append(("output.weight", shape.vocab, shape.width, fine))
+        matrices.append(("output.weight", shape.vocab, shape.width, fine))
     for layer in range(shape.layers):
         # llama.cpp's rule for Q4_K_M: the first and last eighth, and every third between
         edge = layer < shape.layers // 8 or layer >= 7 * shape.layers // 8
         better = fine if edge or (layer - shape.layers // 8) % 3 == 2 else base
         name = f"blk.{layer}."
-        found += [
+        matrices += [
             (name + "attn_q.weight", shape.width, shape.width, base),
             (name + "attn_k.weight", kv, shape.width, base),
             (name + "attn_v.weight", kv, shape.width, better),
@@ -146,7 +146,7 @@ def _matrices(shape: Shape) -> list[tuple[str, int, int, str]]:
             (name + "ffn_up.weight", shape.ffn, shape.width, base),
             (name + "ffn_down.weight", shape.width, shape.ffn, better),
         ]
-    return found
+    return matrices
 
 
 def _teach(shape: Shape, matrices: dict[str, NDArray[Any]]) -> None:

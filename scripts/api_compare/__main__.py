@@ -31,9 +31,8 @@ def main() -> None:
     program = server(parser.parse_args())
     with tempfile.TemporaryDirectory(prefix="poolhouse-compare-") as folder:
         record = dict(recorded(program, Path(folder)))
-    told = {"engine": engine(), "cases": record}
-    RECORD.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", "utf-8")
-    good = sum(one["status"] == 200 for one in record.values())
+    RECORD.write_text(json.dumps({"engine": engine(), "cases": record}, indent=1, sort_keys=True) + "\n", "utf-8")
+    good = sum(entry["status"] == 200 for entry in record.values())
     print(f"{len(record)} cases, {good} answered, in {RECORD.relative_to(PROJECT)}")
 
 
@@ -50,8 +49,8 @@ def recorded(program: Path, folder: Path) -> Iterator[tuple[str, Any]]:
         yield from told(base, system_cases(ONE_SYSTEM))
 
 
-def told(base: str, wanted: Mapping[str, Case]) -> Iterator[tuple[str, Any]]:
-    for name, case in wanted.items():
+def told(base: str, cases: Mapping[str, Case]) -> Iterator[tuple[str, Any]]:
+    for name, case in cases.items():
         status, headers, body = asked(base, *case)
         shape = shape_of(body, is_sure(case))
         yield name, {"status": status, "headers": headers, "shape": shape}

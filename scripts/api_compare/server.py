@@ -97,6 +97,6 @@ def asked(base: str, method: str, path: str, body: Any) -> tuple[int, dict[str, 
     with closing(HTTPConnection(base, timeout=ANSWER_SECONDS)) as connection:
         connection.request(method, path, data, {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        told = {name.lower(): value.partition(";")[0] for name, value in answer.getheaders()}
-        headers = {name: value for name, value in told.items() if name not in OF_CONNECTION}
+        answered = {name.lower(): value.partition(";")[0] for name, value in answer.getheaders()}
+        headers = {name: value for name, value in answered.items() if name not in OF_CONNECTION}
         return answer.status, headers, answer.read()

@@ -1,1 +1,1 @@
-"""What llama.cpp reads in answers with calls of tools, for each template of its source, and how ours compares."""
+"""Compare how llama.cpp and Poolhouse read answers with tool calls, for each template of llama.cpp's source."""

@@ -23,13 +23,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts.call_compare", description=__doc__)
     add_options(parser)
     parser.add_argument("--page", action="store_true", help="only write the page, from the record")
-    wanted = parser.parse_args()
-    if not wanted.page:
+    options = parser.parse_args()
+    if not options.page:
         source = fetch(WORK, (*PARTS, TEMPLATES))
-        build = server(wanted).parents[1]
+        build = server(options).parents[1]
         RECORD.parent.mkdir(exist_ok=True)
-        told = json.dumps(recorded(source, build), ensure_ascii=False, indent=0, sort_keys=True)
-        RECORD.write_bytes(gzip.compress(told.encode(), mtime=0))
+        text = json.dumps(recorded(source, build), ensure_ascii=False, indent=0, sort_keys=True)
+        RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))
         print(f"{RECORD.relative_to(PROJECT)}: {RECORD.stat().st_size} bytes")
     PAGE.write_text(page(), "utf-8")
     print(f"{PAGE.relative_to(PROJECT)} is written")
@@ -37,16 +37,18 @@ def main() -> None:
 
 def recorded(source: Path, build: Path) -> dict[str, Any]:
     """All that the tests compare with."""
-    given: dict[str, Any] = {}
+    templates: dict[str, Any] = {}
     written: dict[str, dict[str, list[str]]] = {}
     for path in sorted((source / TEMPLATES).glob("*.jinja")):
         text = path.read_text("utf-8")
         written[path.stem] = samples(text)[1]
-        given[path.stem] = {"source": text, "samples": written[path.stem]}
-    found = read(SOURCE, source, build, {"tools": TOOLS, "templates": given})
-    for name, one in given.items():
-        one["samples"] = {key: {"given": several[0], **found[name][key]} for key, several in written[name].items()}
-    return {"engine": engine(), "templates": given}
+        templates[path.stem] = {"source": text, "samples": written[path.stem]}
+    readings = read(SOURCE, source, build, {"tools": TOOLS, "templates": templates})
+    for name, template in templates.items():
+        template["samples"] = {
+            key: {"given": several[0], **readings[name][key]} for key, several in written[name].items()
+        }
+    return {"engine": engine(), "templates": templates}
 
 
 if __name__ == "__main__":

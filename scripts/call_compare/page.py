@@ -41,13 +41,13 @@ refuses tools. SmolLM3's own template is told tools as `xml_tools`; the edition 
 
 
 def page() -> str:
-    """As Markdown."""
+    """Return the page as Markdown."""
     kept = {(name, key): _said(name, key) for name, key, _ in compared()}
     rows = []
     for name in record()["templates"]:
-        one = of_template(name)
-        told = [kept.get((name, key), "–") if one else "–" for key in CALLS]
-        rows.append(f"| {name} | {one.payload if one else 'no calls: refused'} | {' | '.join(told)} |")
+        template = of_template(name)
+        cells = [kept.get((name, key), "–") if template else "–" for key in CALLS]
+        rows.append(f"| {name} | {template.payload if template else 'no calls: refused'} | {' | '.join(cells)} |")
     read = [said for (name, _), said in kept.items() if of_template(name)]
     head = f"| template | form | {' | '.join(HEADS[key] for key in CALLS)} |\n|---|---|{'---|' * len(CALLS)}"
     whys = "\n".join(f"- {name}, {HEADS[key]}: {why}." for (name, key), why in sorted({**DIFFERS, **REFUSED}.items()))
@@ -60,10 +60,10 @@ def page() -> str:
 
 
 def _said(name: str, key: str) -> str:
-    sample, one = record()["templates"][name]["samples"][key], of_template(name)
-    if one is None:
+    sample, template = record()["templates"][name]["samples"][key], of_template(name)
+    if template is None:
         return "–"
-    found = ours(one, sample["given"])
+    calls = ours(template, sample["given"])
     if "error" in sample:
-        return OURS if found == expected(key) else "neither reads it"
-    return EQUAL if found == theirs(sample) else DIFFERENT
+        return OURS if calls == expected(key) else "neither reads it"
+    return EQUAL if calls == theirs(sample) else DIFFERENT

@@ -39,15 +39,15 @@ def main() -> int:
     words.add_argument("--minutes", type=float, default=MINUTES, help="how long the window is used")
     words.add_argument("--to", type=Path, default=Path("build/endurance.md"), help="the table's file")
     words.add_argument("--of", type=Path, help=argparse.SUPPRESS)
-    told = words.parse_args()
-    if told.of is None:
+    options = words.parse_args()
+    if options.of is None:
         try:
-            return asyncio.run(until_ended(run(told.minutes, told.to.absolute())))
+            return asyncio.run(until_ended(run(options.minutes, options.to.absolute())))
         except (KeyboardInterrupt, asyncio.CancelledError):
             return INTERRUPTED
     from scripts.endurance.driver import drive
 
-    return drive(Home.at(told.of), told.minutes * 60, told.to)
+    return drive(Home.at(options.of), options.minutes * 60, options.to)
 
 
 if __name__ == "__main__":

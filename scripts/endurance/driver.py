@@ -37,8 +37,8 @@ Step = tuple[str, Callable[[], object]]
 class Tour:
     """The steps of one round, each made when the one before it is done."""
 
-    def __init__(self, it: Application) -> None:
-        self._it = it
+    def __init__(self, application: Application) -> None:
+        self._it = application
         self.answers = 0
 
     def round(self) -> Iterator[Step]:
@@ -97,7 +97,7 @@ class Tour:
         yield "delete the chat", partial(page.history.delete, [old])
 
     def _palettes(self) -> Iterator[Step]:
-        """Also of what is not seen: it follows when it is shown."""
+        """Include widgets that are not visible: they follow when they are shown."""
         for scheme in (Scheme.DARK, Scheme.LIGHT):
             yield PALETTE, partial(self._it.services.theme.choose, scheme, 1.0)
             yield "away", partial(self._it.window.go, page_names.POOL)
@@ -115,12 +115,12 @@ class Tour:
 class Driver(QObject):
     """One step after another until the time is over; then the window is asked to quit."""
 
-    def __init__(self, app: QApplication, it: Application, said: Said, seconds: float) -> None:
+    def __init__(self, app: QApplication, application: Application, said: Said, seconds: float) -> None:
         super().__init__(app)
-        self._app, self._it, self._said = app, it, said
+        self._app, self._it, self._said = app, application, said
         self._began = time.monotonic()
         self._seconds = seconds
-        self.ledger, self.tour, self.watch = Ledger(), Tour(it), Watch(self)
+        self.ledger, self.tour, self.watch = Ledger(), Tour(application), Watch(self)
         self.is_whole = True  # no step broke
         self._steps = self.tour.round()
         self._timer = QTimer(self)
@@ -199,11 +199,11 @@ def drive(home: Home, seconds: float, table: Path) -> int:
     folder = home.root / "window"
     folder.mkdir(exist_ok=True)
     kept = Preferences(folder)
-    for told in ("first_run/done", NO_TRAY):
-        kept.keep(told, True)
-    it = Application(app, NodeLauncher(home))
-    driver = Driver(app, it, said, seconds)
-    it.run()
+    for key in ("first_run/done", NO_TRAY):
+        kept.keep(key, True)
+    application = Application(app, NodeLauncher(home))
+    driver = Driver(app, application, said, seconds)
+    application.run()
     if not driver.is_whole:
         return 1
     lines, is_well = verdict(driver.ledger, driver.watch.kinds, said.warnings, driver.tour.answers)

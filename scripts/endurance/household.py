@@ -71,7 +71,7 @@ async def _begun(node: DemoNode) -> asyncio.subprocess.Process:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """As a machine that is switched off in order."""
+    """Stop the machine in an orderly way, as when it is switched off."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -94,8 +94,8 @@ def screen() -> Iterator[dict[str, str]]:
         words = ("-displayfd", str(writing), "-screen", "0", SCREEN, "-nolisten", "tcp")
         _started(stack, "Xvfb", *words, environment=environment, passed=(writing,))
         os.close(writing)
-        with os.fdopen(reading) as told:
-            environment |= {"DISPLAY": f":{told.readline().strip()}", "QT_QPA_PLATFORM": "xcb"}
+        with os.fdopen(reading) as pipe:
+            environment |= {"DISPLAY": f":{pipe.readline().strip()}", "QT_QPA_PLATFORM": "xcb"}
         _started(stack, "openbox", "--sm-disable", environment=environment)
         _started(stack, "trayer", *TRAY, environment=environment)
         yield environment
@@ -104,7 +104,7 @@ def screen() -> Iterator[dict[str, str]]:
 def _started(
     stack: ExitStack, name: str, *words: str, environment: dict[str, str], passed: tuple[int, ...] = ()
 ) -> None:
-    """Until the end of `stack`, if it is installed."""
+    """Start a program, if it is installed, until the end of `stack`."""
     if shutil.which(name):
         made = subprocess.Popen(
             [name, *words], env=environment, pass_fds=passed,

@@ -1,4 +1,4 @@
-"""What must stay as it is while the window works: memory, handles, objects, references to None and True."""
+"""Figures that must stay constant while the window works: memory, handles, objects, references to None and True."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS = 12  # of the table
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """After one round."""
+    """The figures after one round."""
 
     second: int
     own_kib: int  # memory that is this process's alone
@@ -26,7 +26,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How far a figure may rise and fall from the middle third of the rounds to the last; None: told only."""
+    """The bounds of a figure's drift from the middle third of the rounds to the last; None: reported only."""
 
     rise: int | None
     fall: int | None
@@ -54,26 +54,26 @@ class Ledger:
     readings: list[Reading] = field(default_factory=list)
 
     def grown(self, name: str) -> float:
-        """From the middle third to the last."""
-        figures = [float(getattr(one, name)) for one in self.readings]
+        """Return the drift from the middle third to the last."""
+        figures = [float(getattr(reading, name)) for reading in self.readings]
         third = len(figures) // 3
         middle, last = figures[third : 2 * third] or figures[:1], figures[2 * third :]
         return statistics.median(last) - statistics.median(middle)
 
     def faults(self) -> list[str]:
-        """What did not stay as it was."""
-        found = []
+        """Return the figures that did not stay constant."""
+        problems = []
         for name, bound in BOUNDS.items():
             by = self.grown(name)
             if bound.rise is not None and by > bound.rise:
-                found.append(f"{name} rose by {by:,.0f}, and {bound.rise:,} is the most")
+                problems.append(f"{name} rose by {by:,.0f}, and {bound.rise:,} is the most")
             if bound.fall is not None and -by > bound.fall:
-                found.append(f"{name} fell by {-by:,.0f}, and {bound.fall:,} is the most")
-        return found
+                problems.append(f"{name} fell by {-by:,.0f}, and {bound.fall:,} is the most")
+        return problems
 
     def table(self) -> list[str]:
         """Some rounds, first and last among them, and how much each figure moved."""
-        names = [one.name for one in fields(Reading)]
+        names = [figure.name for figure in fields(Reading)]
         last = len(self.readings) - 1
         chosen = sorted({round(at * last / (ROWS - 1)) for at in range(ROWS)})
         rows = [(str(at + 1), *(f"{getattr(self.readings[at], name):,}" for name in names)) for at in chosen]
@@ -82,7 +82,7 @@ class Ledger:
 
 
 def lined(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """As Markdown, in columns."""
+    """Return a Markdown table with aligned columns."""
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
 
     def line(row: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ HARMLESS = ("GetApplicationBusAddress", "This plugin does not support")
 
 
 class Said:
-    """What Qt says; also the only way to count its objects without a wrapper for each, which would stay."""
+    """Qt's own report; also the only way to count its objects without a wrapper for each, which would stay."""
 
     def __init__(self) -> None:
         self.warnings: set[str] = set()
@@ -26,20 +26,20 @@ class Said:
     def objects(self, app: QApplication) -> int:
         """All that hang on the program or on one of its windows."""
         self._lines, self._counts = 0, True
-        for one in (app, *app.topLevelWidgets()):
-            one.dumpObjectTree()
+        for top in (app, *app.topLevelWidgets()):
+            top.dumpObjectTree()
         self._counts = False
         return self._lines
 
     def _hear(self, kind: QtMsgType, _: object, text: str) -> None:
         if self._counts and kind is QtMsgType.QtDebugMsg:
             self._lines += 1
-        elif kind is not QtMsgType.QtDebugMsg and not any(one in text for one in HARMLESS):
+        elif kind is not QtMsgType.QtDebugMsg and not any(phrase in text for phrase in HARMLESS):
             self.warnings.add(text)
 
 
 def reading(second: float, said: Said, app: QApplication) -> Reading:
-    """As it is now."""
+    """Read the figures now."""
     gc.collect()
     me = psutil.Process()
     return Reading(
@@ -51,7 +51,7 @@ def reading(second: float, said: Said, app: QApplication) -> Reading:
 
 def n_gone() -> int:
     """Python's objects for those of Qt's that are no more, and that something still holds."""
-    return sum(isinstance(one, QObject) and not Shiboken.isValid(one) for one in gc.get_objects())
+    return sum(isinstance(candidate, QObject) and not Shiboken.isValid(candidate) for candidate in gc.get_objects())
 
 
 def own_memory(process: psutil.Process) -> int:
@@ -61,19 +61,19 @@ def own_memory(process: psutil.Process) -> int:
     27 to 45 MiB come from nowhere when one ends.
     """
     if sys.platform == "win32":
-        found = process.memory_info().private
+        n_bytes = process.memory_info().private
     elif sys.platform == "linux":
-        told = process.memory_info()
-        found = told.rss - told.shared
+        info = process.memory_info()
+        n_bytes = info.rss - info.shared
     else:
-        found = process.memory_full_info().uss
-    return int(found)
+        n_bytes = process.memory_full_info().uss
+    return int(n_bytes)
 
 
 def handles(process: psutil.Process) -> int:
     """Open files, connections and what else the system counts."""
     if sys.platform == "win32":
-        found = process.num_handles()
+        n_handles = process.num_handles()
     else:
-        found = process.num_fds()
-    return int(found)
+        n_handles = process.num_fds()
+    return int(n_handles)

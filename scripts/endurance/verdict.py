@@ -1,4 +1,4 @@
-"""What a long run showed, in words, and whether all stayed as it should."""
+"""The findings of a long run in words, and whether everything stayed as it should."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def verdict(
     head = ("work", "turns", "of 1 ms and more", "half within", "99 % within", "longest", "over 50 ms")
     lines += [*lined(head, [row(kind, passes) for kind, passes in kinds.items()]), ""]
     slow = [
-        (kind, one.step, str(number), ms(one.cpu_s), one.where)
+        (kind, worst.step, str(number), ms(worst.cpu_s), worst.where)
         for kind, passes in kinds.items()
-        for one, number in passes.worst(WORST)
+        for worst, number in passes.worst(WORST)
     ]
     if slow:
         lines += [*lined(("work", "step", "times", "longest", "where"), slow), ""]
@@ -56,14 +56,14 @@ def verdict(
 
 
 def late(kind: str, passes: Passes) -> list[str]:
-    """What took longer than it may."""
+    """Return what took longer than it may."""
     bar, most, longest = BARS[kind], passes.share(0.99), passes.share(1.0)
-    found = []
+    problems = []
     if most > bar.most_s:
-        found.append(f"{kind}: one turn in a hundred takes {ms(most)}, and {ms(bar.most_s)} is the most")
+        problems.append(f"{kind}: one turn in a hundred takes {ms(most)}, and {ms(bar.most_s)} is the most")
     if longest > bar.longest_s:
-        found.append(f"{kind}: a turn took {ms(longest)}, and {ms(bar.longest_s)} is the most")
-    return found
+        problems.append(f"{kind}: a turn took {ms(longest)}, and {ms(bar.longest_s)} is the most")
+    return problems
 
 
 def row(kind: str, passes: Passes) -> tuple[str, ...]:
@@ -72,5 +72,5 @@ def row(kind: str, passes: Passes) -> tuple[str, ...]:
 
 
 def ms(seconds: float) -> str:
-    """As it is said."""
+    """Return a time as text, in milliseconds."""
     return f"{seconds * 1000:.0f} ms"

@@ -1,4 +1,4 @@
-"""How long the window's thread is at work without a rest, by its processor's clock, and at what."""
+"""Measure how long the window's thread works without a rest, by its CPU clock, and on what."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class Passes:
 
     def share(self, part: float) -> float:
         """The length that this part of them stays within."""
-        found = sorted(self.cpu_s)
-        return found[min(len(found) - 1, int(part * len(found)))] if found else 0.0
+        times = sorted(self.cpu_s)
+        return times[min(len(times) - 1, int(part * len(times)))] if times else 0.0
 
     def worst(self, most: int) -> list[tuple[Slow, int]]:
         """The longest of each step, and how many of that step were long."""
         kinds: dict[str, Slow] = {}
-        for one in sorted(self.slow, key=lambda one: one.cpu_s):
-            kinds[one.step] = one
-        number = Counter(one.step for one in self.slow)
-        found = sorted(kinds.values(), key=lambda one: -one.cpu_s)[:most]
-        return [(one, number[one.step]) for one in found]
+        for slow in sorted(self.slow, key=lambda slow: slow.cpu_s):
+            kinds[slow.step] = slow
+        number = Counter(slow.step for slow in self.slow)
+        worst = sorted(kinds.values(), key=lambda slow: -slow.cpu_s)[:most]
+        return [(slow, number[slow.step]) for slow in worst]
 
 
 class Watch(QObject):
@@ -93,7 +93,7 @@ class Watch(QObject):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What the one who measures does itself."""
+        """Exclude what the measurement itself computes."""
         began = time.thread_time()
         yield
         self._cpu += time.thread_time() - began
@@ -105,7 +105,7 @@ class Watch(QObject):
         self.kinds[self.kind].add(cpu_s, self.step, max(seen, key=lambda name: seen[name], default=""))
 
     def _look(self) -> None:
-        """In a thread of its own: where the window's is now."""
+        """Sample, in a thread of its own, where the window's thread is."""
         while not self._ends.wait(LOOK_S):
             name = named(sys._current_frames().get(self._thread))
             if name:
@@ -114,10 +114,10 @@ class Watch(QObject):
 
 def named(frame: FrameType | None) -> str:
     """The innermost functions of the window under way."""
-    found: list[str] = []
-    while frame is not None and len(found) < DEPTH:
+    names: list[str] = []
+    while frame is not None and len(names) < DEPTH:
         code = frame.f_code
         if code.co_filename.startswith(WINDOW):
-            found.append(f"{Path(code.co_filename).name}:{code.co_name}")
+            names.append(f"{Path(code.co_filename).name}:{code.co_name}")
         frame = frame.f_back
-    return " < ".join(found)
+    return " < ".join(names)

@@ -22,22 +22,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m scripts.families", description=__doc__)
     parser.add_argument("names", nargs="*", help="families to make anew; all when none is named")
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the files go")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     known = {recipe.name: recipe for recipe in RECIPES}
-    unknown = sorted(set(asked.names) - known.keys())
+    unknown = sorted(set(options.names) - known.keys())
     if unknown:
         parser.error(f"no recipe for {', '.join(unknown)}")
-    asked.out.mkdir(parents=True, exist_ok=True)
-    for name in asked.names or known:
-        found = make(known[name], asked.out)
-        write(asked.out / TABLE, known, name, found)
-        print(f"{name:20} {found['architecture']:16} {found['n_bytes']:9,} bytes")
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.names or known:
+        expected = make(known[name], options.out)
+        write(options.out / TABLE, known, name, expected)
+        print(f"{name:20} {expected['architecture']:16} {expected['n_bytes']:9,} bytes")
 
 
-def write(path: Path, known: dict[str, Recipe], name: str, found: dict[str, Any]) -> None:
+def write(path: Path, known: dict[str, Recipe], name: str, expected: dict[str, Any]) -> None:
     """Put an entry into the table, a line for each family, and drop those without a recipe."""
     table = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    table = {each: table[each] for each in known if each in table} | {name: found}
+    table = {each: table[each] for each in known if each in table} | {name: expected}
     lines = [f"{json.dumps(each)}: {json.dumps(table[each])}" for each in known if each in table]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8", newline="\n")
 

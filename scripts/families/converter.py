@@ -28,7 +28,7 @@ def load() -> Any:
     return importlib.import_module("conversion")
 
 
-def convert(folder: Path, target: Path, told: Mapping[str, Any], *, mtp: bool) -> str:
+def convert(folder: Path, target: Path, metadata: Mapping[str, Any], *, mtp: bool) -> str:
     """Write `target` in F16; `told` goes over the model's configuration. Returns GGUF's name of the architecture."""
     conversion = load()
     import gguf
@@ -38,7 +38,7 @@ def convert(folder: Path, target: Path, told: Mapping[str, Any], *, mtp: bool) -
     def set_vocab(self: Any) -> None:
         tiny.vocabulary(self.gguf_writer, VOCABULARY)
 
-    settings = conversion.ModelBase.load_hparams(folder, False) | dict(told)
+    settings = conversion.ModelBase.load_hparams(folder, False) | dict(metadata)
     settings = {key: value for key, value in settings.items() if value is not DROP}
     name = conversion.get_model_architecture(settings, conversion.ModelType.TEXT)
     known = conversion.get_model_class(name)

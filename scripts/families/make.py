@@ -29,8 +29,8 @@ def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
         source = Path(work)
         model.save_pretrained(source)
         complete(recipe, source / "model.safetensors")
-        told = {**mtp.told(recipe), **recipe.told}
-        architecture = converter.convert(source, target, told, mtp=bool(recipe.mtp))
+        metadata = {**mtp.told(recipe), **recipe.told}
+        architecture = converter.convert(source, target, metadata, mtp=bool(recipe.mtp))
     return entry(recipe, model, architecture, target, said)
 
 

@@ -23,12 +23,12 @@ def block(recipe: Recipe, tensors: Tensors) -> Tensors:
         inside = f"model.layers.{n_layers}."
         names = (inside + "eh_proj.weight", inside + "enorm.weight", inside + "hnorm.weight")
         final = inside + "shared_head.norm.weight"
-    found = dict(zip((*names, final), (join, norm, norm.clone(), norm.clone()), strict=True))
-    return {**found, **{inside + name: value.clone() for name, value in copied.items()}}
+    weights = dict(zip((*names, final), (join, norm, norm.clone(), norm.clone()), strict=True))
+    return {**weights, **{inside + name: value.clone() for name, value in copied.items()}}
 
 
 def told(recipe: Recipe) -> dict[str, int]:
-    """What the configuration says of the block."""
+    """Return what the configuration says of the block."""
     if not recipe.mtp:
         return {}
     return {"mtp_num_hidden_layers" if recipe.mtp == "mtp." else "num_nextn_predict_layers": 1}

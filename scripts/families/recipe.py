@@ -1,4 +1,4 @@
-"""What one tiny model is made of. The recipes themselves stand in dense.py, windows.py, experts.py and hybrids.py."""
+"""Recipe types of tiny models. The recipes themselves are in dense.py, windows.py, experts.py and hybrids.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIZES: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How to make the model of one family."""
+    """Instructions to make the model of one family."""
 
     name: str  # of the file
     model: str  # transformers' class
@@ -43,8 +43,8 @@ class Recipe:
 
     def sizes(self) -> dict[str, Any]:
         """All settings of the configuration."""
-        found = {**SIZES, **self.config}
-        return {key: value for key, value in found.items() if value is not DROP}
+        values = {**SIZES, **self.config}
+        return {key: value for key, value in values.items() if value is not DROP}
 
 
 DROP: Any = object()  # takes a size away that a configuration does not know

@@ -1,4 +1,4 @@
-"""What transformers says in float32: greedy tokens after a fixed prompt, their margins, and one row of logits."""
+"""Reference results of transformers in float32: greedy tokens after a prompt, their margins, and one row of logits."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ def fresh(name: str, old: torch.Tensor, noise: torch.Tensor, tied: bool) -> torc
 
 
 def gain(name: str, tied: bool) -> float:
-    """Where the head is the embedding, a model of weak layers would only repeat its last token."""
+    """Return the scale of a tensor's noise: a tied model of weak layers would only repeat its last token."""
     return TIED_GAIN if tied and name.endswith(("o_proj.weight", "down_proj.weight", "c_proj.weight")) else 1.0
 
 
 def fan_in(name: str, matrix: torch.Tensor) -> int:
-    """How many inputs an output has. gpt-oss and Llama 4 keep their experts' matrices the other way round."""
+    """Return how many inputs an output has. gpt-oss and Llama 4 keep their experts' matrices the other way round."""
     return matrix.shape[-2] if matrix.dim() == 3 and "experts" in name else matrix.shape[-1]

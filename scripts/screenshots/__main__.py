@@ -22,16 +22,16 @@ def main() -> int:
     words.add_argument("--language", default="en", help="en or de")
     words.add_argument("--only", choices=SCENES, nargs="+", default=SCENES, help="these scenes")
     words.add_argument("--of", type=Path, help=argparse.SUPPRESS)
-    told = words.parse_args()
-    if told.of is None:
+    options = words.parse_args()
+    if options.of is None:
         from scripts.screenshots.household import household
 
-        look = ("--to", str(told.to), "--scale", str(told.scale), "--language", told.language)
-        return asyncio.run(household(look, [one for one in SCENES if one in told.only]))
+        look = ("--to", str(options.to), "--scale", str(options.scale), "--language", options.language)
+        return asyncio.run(household(look, [scene for scene in SCENES if scene in options.only]))
     from scripts.screenshots.camera import application
     from scripts.screenshots.scenes import shoot
 
-    shoot(told.only[0], application(told.language), told.of, told.to, told.scale)
+    shoot(options.only[0], application(options.language), options.of, options.to, options.scale)
     return 0
 
 

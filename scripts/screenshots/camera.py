@@ -63,7 +63,7 @@ class Camera:
         return page
 
     def shoot(self, name: str, of: QWidget | None = None) -> None:
-        """What is there now, light and dark; of the window, or of a dialog over it."""
+        """Take a picture of the window, or of a dialog over it, in light and dark."""
         for scheme in (Scheme.LIGHT, Scheme.DARK):
             self.services.theme.choose(scheme, self._scale)
             wait(PAINT_MS)
@@ -106,7 +106,7 @@ def _parts(page: QWidget) -> Iterator[str]:
         yield from _views(page)
         return
     bars = [bar for bar in page.findChildren(QTabBar) if bar.isVisible() and bar.count() > 1]
-    lists = [one for one in page.findChildren(QListWidget) if one.isVisible() and one.count() > 1]
+    lists = [view for view in page.findChildren(QListWidget) if view.isVisible() and view.count() > 1]
     for at in range(lists[0].count() if lists and isinstance(page, SettingsPage) else 0):
         lists[0].setCurrentRow(at)
         wait(PAINT_MS)

@@ -37,14 +37,14 @@ QUESTIONS = (
 )
 
 
-async def household(words: Sequence[str], wanted: Sequence[str]) -> int:
+async def household(words: Sequence[str], scenes: Sequence[str]) -> int:
     """Start the nodes, and show each wanted scene to a photographer: a process with `words` behind its name."""
     async with DemoNodes(MACHINES) as nodes, AsyncExitStack() as stack:
         homes = [Home.at(node.home) for node in nodes.all]
         clients = [await stack.enter_async_context(NodeClient(home)) for home in homes]
         await paired(clients)
         await _busy_life(clients[0])
-        for scene in wanted:
+        for scene in scenes:
             await _prepared(scene, clients, homes[0].root)
             if code := await _photographed(scene, homes[0].root, words):
                 return code
@@ -59,13 +59,13 @@ async def paired(clients: Sequence[NodeClient]) -> None:
         typed = {"address": window["address"], "code": window["code"]}
         await together([host.work("GET", "/pairing/wait"), lender.post("/pairing/join", typed)])
     await _all_there(host, len(clients))
-    for one in clients:
-        await one.post("/measure", {})
+    for client in clients:
+        await client.post("/measure", {})
 
 
 async def loaded(host: NodeClient, n_machines: int) -> None:
     """The Guide over all of them."""
-    model = next(one for one in (await host.get("/models"))["models"] if one["builtin"])
+    model = next(entry for entry in (await host.get("/models"))["models"] if entry["builtin"])
     await host.work("POST", "/plan", {"model": model["name"]}, lambda _: None)
     body = {"model": model["name"], "split": even_split(model["n_layers"], n_machines)}
     await host.work("POST", "/load", body, lambda _: None)
@@ -74,7 +74,7 @@ async def loaded(host: NodeClient, n_machines: int) -> None:
 async def _all_there(host: NodeClient, n_machines: int) -> None:
     for _ in range(JOINED_TRIES):
         known = (await host.get("/status"))["machines"].values()
-        if sum(one["online"] for one in known) >= n_machines:
+        if sum(machine["online"] for machine in known) >= n_machines:
             return
         await asyncio.sleep(JOINED_S)
     raise SystemExit("the machines did not find each other")
@@ -84,8 +84,8 @@ async def _busy_life(host: NodeClient) -> None:
     """The Guide over all machines, some answers."""
     await loaded(host, MACHINES)
     for question in QUESTIONS:
-        asked = {"prompt": question, "max_tokens": 48, "sampling": {"seed": 1}}
-        async for _ in host.stream("POST", "/ask", asked):
+        request = {"prompt": question, "max_tokens": 48, "sampling": {"seed": 1}}
+        async for _ in host.stream("POST", "/ask", request):
             pass
 
 
@@ -94,8 +94,8 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
     host = clients[0]
     match scene:
         case "limited":
-            for one in clients:
-                await one.post("/lending", {"limit_bytes": LIMIT})
+            for client in clients:
+                await client.post("/lending", {"limit_bytes": LIMIT})
             await loaded(host, MACHINES)
         case "failed-load":
             await _failed_load(host, root.parent)
@@ -103,11 +103,11 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
             await host.post("/unload", {})
             with suppress(AppError):  # only where nothing is on the shelf, a model is recommended
                 await host.delete(f"/models/{ODD}")
-            for one in clients:
-                await one.post("/lending", {"memory_bytes": TOO_LITTLE, "limit_bytes": TOO_LITTLE})
+            for client in clients:
+                await client.post("/lending", {"memory_bytes": TOO_LITTLE, "limit_bytes": TOO_LITTLE})
         case "folder-away":
-            for one in clients:
-                await one.post("/lending", {"memory_bytes": ENOUGH, "limit_bytes": ENOUGH})
+            for client in clients:
+                await client.post("/lending", {"memory_bytes": ENOUGH, "limit_bytes": ENOUGH})
             disk = root.parent / DISK
             disk.mkdir()
             await host.post("/folder", {"path": str(disk), "move": False})
@@ -115,7 +115,7 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
 
 
 async def _failed_load(host: NodeClient, folder: Path) -> None:
-    """Of a file that lacks what its engine needs to know."""
+    """Try to load a file that lacks what its engine needs to know."""
     path = tiny.llama(folder / f"{ODD}.gguf", layers=2)
     path.write_bytes(path.read_bytes().replace(NEEDED, MISSING))
     await host.work("POST", "/models", {"path": str(path), "name": ODD}, lambda _: None)

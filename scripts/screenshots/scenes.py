@@ -1,4 +1,4 @@
-"""What the pictures show: all pages, ten machines, a longer language, troubles."""
+"""The scenes of the pictures: all pages, ten machines, a longer language, troubles."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ def thoughts(camera: Camera) -> None:
         ("whole", WHY, "stop"), ("cut", WHY[:96], "length"), ("full", WHY[:96], tree.FULL),
     ):  # fmt: skip
         chat, now, new = page.history.begin(), page.history.now(), page.history.new_message_id
-        asked = Message(new(), None, Role.USER, QUESTION, now)
+        question = Message(new(), None, Role.USER, QUESTION, now)
         details = {THOUGHT: HMM, THOUGHT_S: 12.4, ENDED: ended, MODEL: "thinker", FIGURES: DID}
-        said = Message(new(), asked.id, Role.ASSISTANT, text, now, details)
-        page.history.keep(tree.add(tree.add(chat, asked), said))
+        said = Message(new(), question.id, Role.ASSISTANT, text, now, details)
+        page.history.keep(tree.add(tree.add(chat, question), said))
         page.open_chat(chat.id)
         wait(SETTLE_MS)
         camera.shoot(f"thoughts-{name}")
@@ -143,7 +143,7 @@ def no_node(camera: Camera) -> None:
 
 
 def lost_node(camera: Camera) -> None:
-    """It ends under a window that shows everything, and does not come again."""
+    """Take pictures while the node ends under a full window and does not return."""
     for entry in pages.ENTRIES:
         camera.page(entry.name)
     services = camera.services
@@ -169,7 +169,7 @@ SCENES: dict[str, Callable[[Camera], None]] = {
 
 
 class Unstartable(NodeLauncher):
-    """Of a node that ends whenever it is started; `hidden`: and that does not run now."""
+    """A launcher whose node ends whenever it is started; `hidden`: and is not running now."""
 
     def __init__(self, home: Home, *, hidden: bool) -> None:
         super().__init__(home)

@@ -1,1 +1,1 @@
-"""What llama.cpp's own server makes of a few chats with each chat template that its source ships, and what we make."""
+"""Compare a few chats as llama.cpp's own server and Poolhouse render them, with each template it ships."""

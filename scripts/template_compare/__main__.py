@@ -30,9 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts.template_compare", description=__doc__)
     add_options(parser)
     parser.add_argument("--page", action="store_true", help="only write the page, from the record")
-    wanted = parser.parse_args()
-    if not wanted.page:
-        program = server(wanted)
+    options = parser.parse_args()
+    if not options.page:
+        program = server(options)
         keep(recorded(program))
         print(f"{RECORD.relative_to(PROJECT)}: {RECORD.stat().st_size} bytes")
     PAGE.write_text(page(), "utf-8")
@@ -60,11 +60,11 @@ def rendered(program: Path, model: Path, folder: Path) -> Iterator[tuple[str, Js
             with serving(program, model, "tiny", *OPTIONS, "--chat-template-file", str(path)) as base:
                 for name, chat in CHATS.items():
                     status, _, body = asked(base, "POST", "/apply-template", chat)
-                    told = json.loads(body)
-                    made[name] = {"prompt": told["prompt"]} if status == 200 else {"error": told["error"]["message"]}
+                    reply = json.loads(body)
+                    made[name] = {"prompt": reply["prompt"]} if status == 200 else {"error": reply["error"]["message"]}
         except NotStarted:
             made = {name: {"error": "the server does not start with it"} for name in CHATS}
-        print(path.stem, {name: len(one.get("prompt", "")) for name, one in made.items()})
+        print(path.stem, {name: len(rendering.get("prompt", "")) for name, rendering in made.items()})
         yield path.stem, {"source": path.read_text("utf-8"), "chats": made}
 
 

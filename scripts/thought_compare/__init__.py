@@ -1,1 +1,1 @@
-"""What llama.cpp reads in answers with thoughts, for each template of its source."""
+"""Record what llama.cpp reads in answers with thoughts, for each template of its source."""

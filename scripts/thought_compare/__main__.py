@@ -20,25 +20,25 @@ def main() -> None:
     """Write the record."""
     parser = argparse.ArgumentParser(prog="scripts.thought_compare", description=__doc__)
     add_options(parser)
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     source = fetch(WORK, PARTS)
-    build = server(wanted).parents[1]
+    build = server(options).parents[1]
     RECORD.parent.mkdir(exist_ok=True)
-    told = json.dumps(recorded(source, build), ensure_ascii=False, indent=0, sort_keys=True)
-    RECORD.write_bytes(gzip.compress(told.encode(), mtime=0))
+    text = json.dumps(recorded(source, build), ensure_ascii=False, indent=0, sort_keys=True)
+    RECORD.write_bytes(gzip.compress(text.encode(), mtime=0))
     print(f"{RECORD.relative_to(PROJECT)}: {RECORD.stat().st_size} bytes")
 
 
 def recorded(source: Path, build: Path) -> dict[str, Any]:
     """All that the tests compare with."""
-    given: dict[str, Any] = {}
+    templates: dict[str, Any] = {}
     for name, text in sources().items():
         form = form_of(text)
-        given[name] = {"source": text, "samples": samples(form, where(text, form))}
-    found = read(SOURCE, source, build, given)
+        templates[name] = {"source": text, "samples": samples(form, where(text, form))}
+    readings = read(SOURCE, source, build, templates)
     kept = {
-        name: {key: sample | {"read": found[name][key]} for key, sample in one["samples"].items()}
-        for name, one in given.items()
+        name: {key: sample | {"read": readings[name][key]} for key, sample in template["samples"].items()}
+        for name, template in templates.items()
     }
     return {"engine": engine(), "templates": kept}
 
