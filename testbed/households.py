@@ -9,8 +9,7 @@ from random import Random
 
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
-from app.core.model import Model
-from app.core.planner.cuts import RunRules, reachable
+from app.core.model import Model, RunRules, reachable
 from app.core.planner.forecast import forecast, whole_forecast
 from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, PlannedStage, Workload

@@ -12,9 +12,8 @@ import msgspec
 
 from app.cli.conversation import together
 from app.cli.shapes import Answer, Model, Plan, Snapshot, read
-from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, question
+from app.core.bench import WARM_UP_TOKENS, Round, Timed, figures, is_same, is_still, question, same_orders
 from app.core.errors import AppError, BadInput, Unreachable
-from app.core.recovery.reload_order import is_same, is_still, same_orders
 
 if TYPE_CHECKING:
     from app.client import NodeClient

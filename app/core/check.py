@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 # The likeliest first. What is not named here comes after, in the order of the checks.
 LIKELIEST = (
@@ -90,3 +91,33 @@ def _rank(check: Check) -> tuple[bool, int]:
     """Of equal ones `min` keeps the first."""
     known = LIKELIEST.index(check.code) if check.code in LIKELIEST else len(LIKELIEST)
     return check.ok is not False, known
+
+
+MDNS_PORT = 5353
+
+
+class Wall(StrEnum):
+    """Firewalls that people have."""
+
+    WINDOWS = "Windows"
+    UFW = "ufw"
+    FIREWALLD = "firewalld"
+
+
+def command(wall: Wall, port: int) -> str:
+    """For the household's port, and for finding each other. Private networks only where that can be said."""
+    match wall:
+        case Wall.WINDOWS:
+            return (
+                "New-NetFirewallRule -DisplayName Poolhouse -Direction Inbound -Action Allow "
+                f"-Profile Private -Protocol TCP -LocalPort {port}; "
+                "New-NetFirewallRule -DisplayName 'Poolhouse discovery' -Direction Inbound "
+                f"-Action Allow -Profile Private -Protocol UDP -LocalPort {MDNS_PORT}"
+            )
+        case Wall.UFW:
+            return f"sudo ufw allow {port}/tcp && sudo ufw allow {MDNS_PORT}/udp"
+        case Wall.FIREWALLD:
+            return (
+                f"sudo firewall-cmd --permanent --add-port={port}/tcp --add-port={MDNS_PORT}/udp "
+                "&& sudo firewall-cmd --reload"
+            )

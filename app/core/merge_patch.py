@@ -2,7 +2,87 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+import msgspec
+
+from app.core.errors import KINDS, AppError
+from app.core.reasons import said
+
+
+class TooLongLine(ValueError):
+    """A line without an end."""
+
+
+class LineCutter:
+    """No line may be longer than `most_bytes`."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held = bytearray()
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that are whole by now, without their ends. Raises TooLongLine."""
+        head, end, tail = piece.rpartition(b"\n")
+        if end:
+            self._held += head
+            lines = bytes(self._held).split(b"\n")
+            self._held = bytearray(tail)
+        else:
+            self._held += tail
+            lines = []
+        if len(self._held) > self._most_bytes or any(len(line) > self._most_bytes for line in lines):
+            raise TooLongLine
+        return lines
+
+
+_MAY_BE = re.compile(rb"\\u[dD][89a-fA-F]")
+# Two backslashes are one character of the text, so that a `u` behind them begins no escape.
+_ESCAPE = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+_REPLACEMENT = rb"\ufffd"
+_HALF_BYTES = len(_REPLACEMENT)
+
+
+def replaced(data: bytes) -> bytes:
+    """The same JSON with U+FFFD for each half of a pair that stands alone."""
+    if not _MAY_BE.search(data):
+        return data
+    return _ESCAPE.sub(lambda found: _whole(found[0]), data)
+
+
+def _whole(escape: bytes) -> bytes:
+    return _REPLACEMENT if len(escape) == _HALF_BYTES else escape
+
+
+class WireError(msgspec.Struct, frozen=True):
+    """An error as the node sends it."""
+
+    kind: str
+    code: str = ""
+    facts: dict[str, str | int | float] = {}
+    message: str = ""
+
+
+def error_of(payload: object) -> AppError:
+    """The error a node sent, as the kind it was, with a sentence `said()` can find."""
+    try:
+        sent = msgspec.convert(payload, WireError)
+    except msgspec.ValidationError:
+        return AppError("node_fault", detail="its answer was not understood")
+    facts = {name: fact for name, fact in sent.facts.items() if name not in ("self", "code")}
+    kind = KINDS.get(sent.kind, AppError)
+    error = kind(sent.code, **facts)
+    try:
+        said(error)
+    except (LookupError, ValueError, TypeError, ArithmeticError):  # a code this version has no sentence for
+        if sent.message:
+            return kind("said_by_node", sentence=sent.message)
+        return AppError("node_fault", detail=sent.code or sent.kind)
+    return error
+
 
 Json = dict[str, Any]
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.core import lone_surrogates
+from app.core import merge_patch
 from app.core.errors import BadInput
-from app.core.json_schema.json_kinds import is_deeper
-from app.core.json_schema.json_references import localised
+from app.core.json_schema.json_kinds import is_deeper, localised
 from app.core.json_schema.partial_json import MAX_DEPTH, json_of, whole_of
 from app.core.tools.reasoning import AS_IT_IS, Thinking
 from app.decoding import decode
@@ -234,7 +233,7 @@ def arguments_of(text: str) -> Json | None:
 def object_of(text: str) -> Json | None:
     """The object that a JSON text is, if it is one."""
     try:
-        data = lone_surrogates.replaced((text or "{}").encode())
+        data = merge_patch.replaced((text or "{}").encode())
         return decode(data, Json)
     except (ValueError, RecursionError):
         return None

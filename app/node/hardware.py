@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from app.core.scheduler.threads import Threads
 from app.machine.hardware import devices, engines
+from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.node.planning.speed_cache import Setup
 

@@ -20,11 +20,11 @@ from app.core.household.link import End
 from app.core.household.machine_names import unless_taken
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id
-from app.core.planner.plan import Candidate
-from app.core.scheduler.threads import Threads
+from app.core.planner.placement import Candidate
 from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.hardware import cores, devices
+from app.machine.hardware.cores import Threads
 from app.machine.settings import Choices, Settings
 from app.network import identity, messages
 from app.network.handlers import Offer

@@ -15,7 +15,7 @@ from app.core.household.link import LinkKind
 from app.core.model import Model
 from app.core.planner.placement import ONE_PIPELINE, SHAPES, Candidate, Part, Plan, Shape, Workload
 from app.core.planner.plan import plan
-from app.core.planner.replicas import forecast_of, with_part
+from app.core.planner.topologies import forecast_of, with_part
 from app.core.reasons import said
 from testbed.households import MIB, fits, link, machine, model, some_household, speed
 

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from app.core.scheduler.threads import Threads, beside_others
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker.trial_run import TrialRun, Watched, silent
 from app.inference.worker.worker import Worker, threads_now
+from app.machine.hardware.cores import Threads, beside_others
 from app.machine.sensors import cpu_load
 from app.machine.sensors.cpu_load import OthersCores
 from backends.contract import Layers, Number, Role, StageConfig

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.core.ids import PipelineId
-from app.core.rate import BYTES_OF_MBIT
+from app.network.limits.link_pace import BYTES_OF_MBIT
 from app.network.peer.peer_link import PeerLink, Work
 from tests.network.nodes import QUICK, Node, Nodes, measured, until
 

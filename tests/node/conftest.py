@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.stages.cut import Cut
-from app.core.scheduler.threads import Threads
+from app.machine.hardware.cores import Threads
 from app.node.lending.lending_service import LendingService
 from backends.contract import Layers, Role
 from testbed import tiny

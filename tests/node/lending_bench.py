@@ -14,9 +14,9 @@ from app.core.errors import Refused
 from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId
-from app.core.scheduler.threads import Threads
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.worker.worker import ONE_THREAD
+from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.lending_service import LendingService
 from app.node.verification.spare_memory import SpareMemory

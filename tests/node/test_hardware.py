@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.core.scheduler.threads import Threads
 from app.machine.hardware import devices, engines
+from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Device, Engine
 from app.node.hardware import MAX_DEVICE_TEXT, Hardware
 from app.node.planning.speed_cache import Setup

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.core.planner.plan import Candidate, Plan
+from app.core.planner.placement import Candidate, Plan
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
 from app.node.control import requests as asked

@@ -30,8 +30,8 @@ from app.core.household.operations import (
 )
 from app.core.ids import MachineId, PipelineId
 from app.core.recovery.recovery import Loss
-from app.core.scheduler.threads import Threads
 from app.inference.stages.stage_host import StageHost, Wanted
+from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.network.peer.channel import MemoryChannel
 from app.node.lending.lending_service import LendingService, _Run

@@ -9,7 +9,7 @@ from app.catalog.families.per_layer import strange_lists, varying
 from app.catalog.families.variants import all_full, n_blocks, n_layers
 from app.catalog.gguf.gguf_header import Header
 from app.core.errors import Reason
-from app.core.planner.cuts import RunRules, reachable
+from app.core.model import RunRules, reachable
 
 LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; GigaChat 3, Kanana 2
 

@@ -14,8 +14,8 @@ from itertools import islice, permutations
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import Candidate, Forecast, PlannedStage
-from app.core.planner.plan import Plan, Shape, plan
+from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage, Shape
+from app.core.planner.plan import plan
 
 MOST_TRIES = 24  # ways to give the lost runs to machines that hold none: four of them in every order
 MARGIN = 0.85  # of the present request's time: what a better placement must stay below (hysteresis)

@@ -10,14 +10,12 @@ Machines that were not measured are placed by memory alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from app.core.errors import BadInput, DoesNotFit, Fact, Reason
-from app.core.model import Model
-from app.core.planner.cuts import nearest
+from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason
+from app.core.model import Model, nearest
 from app.core.planner.forecast import forecast, way
-from app.core.planner.memory_only_plan import plan_by_memory
 from app.core.planner.placement import (
     ONE_PIPELINE,
     PLENTY_BYTES,
@@ -27,98 +25,17 @@ from app.core.planner.placement import (
     Candidate,
     Part,
     Plan,
-    PlannedStage,
     Shape,
     Workload,
 )
-from app.core.planner.replicas import also_whole, replicas_by_memory, several_reason
-from app.core.planner.stage_memory import split_stages, work_bytes
-from app.core.planner.topologies import Household, Option
-from backends.contract import Layers, Number
+from app.core.planner.shortage import plan_by_memory
+from app.core.planner.stage_memory import split_stages
+from app.core.planner.topologies import Household, Option, also_whole, replicas_by_memory, several_reason
+from app.core.reasons import said
+from backends.contract import PROVED_ENGINES, Layers, Number
 
 # Why a placement was chosen: its shape, what sets its pace, and who was left out. Pure.
 
-SAME = 0.01  # a smaller difference is none
-
-
-def reasons_for(
-    best: Option, found: Sequence[Option], household: Household, lenders: Sequence[Candidate]
-) -> tuple[Reason, ...]:
-    """All that there is to say about the choice of `best` out of `found`. `lenders`: measured or not."""
-    reasons = [_why_shape(best, found, household)]
-    pace = best.forecast.bottleneck
-    # one machine alone computes all the time anyway
-    if len(best.machines) > 1 or pace.part is not Part.MACHINE:
-        reasons.append(_pace(pace))
-    if household.search is not None and best.shape is not Shape.REPLICAS:
-        left_out = (lender for lender in lenders if lender.id not in best.machines)
-        reasons += [_left_out(lender, best, household) for lender in left_out]
-    return tuple(reasons)
-
-
-def _why_shape(best: Option, found: Sequence[Option], household: Household) -> Reason:
-    known = {option.shape: option.forecast.request_s for option in found}
-    alone_s, split_s = known.get(Shape.ONE_MACHINE), known.get(Shape.SPLIT)
-    host, n_machines = household.host.name, len(best.machines)
-    if best.shape is Shape.REPLICAS:
-        users, request_s = household.workload.users, best.forecast.request_s
-        codes = "plan_replicas", "plan_replicas_mixed"
-        return several_reason(best.stages, *codes, users=users, request_s=request_s)
-    if best.shape is Shape.SPLIT and alone_s is None:
-        return Reason("plan_split", {"machine": host, "machines": n_machines})
-    if alone_s is None or split_s is None:
-        return Reason("plan_fits_host", {"machine": host})
-    if best.shape is Shape.SPLIT:
-        return Reason(
-            "plan_split_faster", {"machines": n_machines, "machine": host, "split_s": split_s, "alone_s": alone_s}
-        )
-    return Reason("plan_alone_faster", {"machine": host, "split_s": split_s, "alone_s": alone_s})
-
-
-def _pace(bottleneck: Bottleneck) -> Reason:
-    """Return the reason that names what sets the pace."""
-    name, percent = bottleneck.name, 100 * bottleneck.share
-    match bottleneck.part:
-        case Part.MACHINE:
-            return Reason("pace_machine", {"machine": name, "percent": percent})
-        case Part.LINK:
-            return Reason("pace_link", {"machine": name, "percent": percent})
-        case Part.MEMORY:
-            return Reason("pace_memory", {"machine": name, "percent": percent})
-
-
-def _left_out(lender: Candidate, best: Option, household: Household) -> Reason:
-    """Why this machine holds nothing: what the same placement would do with it, at its best."""
-    if not lender.is_lending:
-        return Reason("left_out_lends_nothing", {"machine": lender.name})
-    if lender.speed is None or lender.link is None:
-        return Reason("left_out_unmeasured", {"machine": lender.name})
-    with_it, without = household.with_also(best, lender.id), best.forecast
-    if with_it is None:
-        return Reason("left_out_room", {"machine": lender.name, "lent_bytes": lender.lends_bytes})
-    if with_it.request_s < (1 + SAME) * without.request_s:
-        return Reason("left_out_same", {"machine": lender.name})
-    several = household.workload.users > 1
-    fast, slow = ((one.together_tok_s if several else one.decode_tok_s) for one in (without, with_it))
-    if slow * (1 + SAME) < fast:
-        return Reason("left_out_slower", {"machine": lender.name, "with_tok_s": slow, "without_tok_s": fast})
-    return Reason(
-        "left_out_longer", {"machine": lender.name, "with_s": with_it.request_s, "without_s": without.request_s}
-    )
-
-
-__all__ = [
-    "ONE_PIPELINE",
-    "SHAPES",
-    "Candidate",
-    "Plan",
-    "PlannedStage",
-    "Shape",
-    "Workload",
-    "plan",
-    "plan_with_wire",
-    "work_bytes",
-]
 
 NARROW_PAYS = 0.9  # 8 bits on the wire: when a typical request takes at most so much of its time
 MATTERS = 0.9  # memory sets the pace when more of it would make requests at least so much shorter
@@ -299,3 +216,121 @@ def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
         if before < edge < after and model.runs.allow(Layers(before, edge)) and model.runs.allow(Layers(edge, after))
     ]
     return legal or list(model.boundaries)
+
+
+SAME = 0.01  # a smaller difference is none
+
+
+def reasons_for(
+    best: Option, found: Sequence[Option], household: Household, lenders: Sequence[Candidate]
+) -> tuple[Reason, ...]:
+    """All that there is to say about the choice of `best` out of `found`. `lenders`: measured or not."""
+    reasons = [_why_shape(best, found, household)]
+    pace = best.forecast.bottleneck
+    # one machine alone computes all the time anyway
+    if len(best.machines) > 1 or pace.part is not Part.MACHINE:
+        reasons.append(_pace(pace))
+    if household.search is not None and best.shape is not Shape.REPLICAS:
+        left_out = (lender for lender in lenders if lender.id not in best.machines)
+        reasons += [_left_out(lender, best, household) for lender in left_out]
+    return tuple(reasons)
+
+
+def _why_shape(best: Option, found: Sequence[Option], household: Household) -> Reason:
+    known = {option.shape: option.forecast.request_s for option in found}
+    alone_s, split_s = known.get(Shape.ONE_MACHINE), known.get(Shape.SPLIT)
+    host, n_machines = household.host.name, len(best.machines)
+    if best.shape is Shape.REPLICAS:
+        users, request_s = household.workload.users, best.forecast.request_s
+        codes = "plan_replicas", "plan_replicas_mixed"
+        return several_reason(best.stages, *codes, users=users, request_s=request_s)
+    if best.shape is Shape.SPLIT and alone_s is None:
+        return Reason("plan_split", {"machine": host, "machines": n_machines})
+    if alone_s is None or split_s is None:
+        return Reason("plan_fits_host", {"machine": host})
+    if best.shape is Shape.SPLIT:
+        return Reason(
+            "plan_split_faster", {"machines": n_machines, "machine": host, "split_s": split_s, "alone_s": alone_s}
+        )
+    return Reason("plan_alone_faster", {"machine": host, "split_s": split_s, "alone_s": alone_s})
+
+
+def _pace(bottleneck: Bottleneck) -> Reason:
+    """Return the reason that names what sets the pace."""
+    name, percent = bottleneck.name, 100 * bottleneck.share
+    match bottleneck.part:
+        case Part.MACHINE:
+            return Reason("pace_machine", {"machine": name, "percent": percent})
+        case Part.LINK:
+            return Reason("pace_link", {"machine": name, "percent": percent})
+        case Part.MEMORY:
+            return Reason("pace_memory", {"machine": name, "percent": percent})
+
+
+def _left_out(lender: Candidate, best: Option, household: Household) -> Reason:
+    """Why this machine holds nothing: what the same placement would do with it, at its best."""
+    if not lender.is_lending:
+        return Reason("left_out_lends_nothing", {"machine": lender.name})
+    if lender.speed is None or lender.link is None:
+        return Reason("left_out_unmeasured", {"machine": lender.name})
+    with_it, without = household.with_also(best, lender.id), best.forecast
+    if with_it is None:
+        return Reason("left_out_room", {"machine": lender.name, "lent_bytes": lender.lends_bytes})
+    if with_it.request_s < (1 + SAME) * without.request_s:
+        return Reason("left_out_same", {"machine": lender.name})
+    several = household.workload.users > 1
+    fast, slow = ((one.together_tok_s if several else one.decode_tok_s) for one in (without, with_it))
+    if slow * (1 + SAME) < fast:
+        return Reason("left_out_slower", {"machine": lender.name, "with_tok_s": slow, "without_tok_s": fast})
+    return Reason(
+        "left_out_longer", {"machine": lender.name, "with_s": with_it.request_s, "without_s": without.request_s}
+    )
+
+
+PROVED = " or ".join(PROVED_ENGINES)
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The lenders that may take part, and the machines in whose way their engine stands."""
+
+    lenders: tuple[Candidate, ...]
+    unproved: tuple[Candidate, ...]
+    host_is: bool  # else nothing is shared at all: the host holds a part of whatever is
+    doubted: tuple[Candidate, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """One sentence for each machine that was left out for it."""
+        doubted = [Reason("left_out_doubted", {"machine": one.name}) for one in self.doubted]
+        unproved = [
+            Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine)) for machine in self.unproved
+        ]
+        return (*unproved, *doubted)
+
+    def told(self, error: AppError) -> AppError:
+        """The error of a plan that the machines left out would perhaps have saved."""
+        if not isinstance(error, BadInput | DoesNotFit):
+            return error
+        if self.doubted and not self.unproved:
+            name = self.doubted[0].name
+            return type(error)("doubt_in_the_way", machine=name, what=said(error))
+        if not self.unproved:
+            return error
+        facts = _facts(self.unproved[0])
+        return type(error)("engine_in_the_way", **facts, what=said(error))
+
+
+def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
+    """Who of these may hold a part of a model."""
+    if host.unproved:
+        return Proved((), (host,), host_is=False)
+    apart = tuple(lender for lender in lenders if lender.unproved)
+    doubted = tuple(lender for lender in lenders if lender.doubted and not lender.unproved)
+    used = tuple(one for one in lenders if not (one.unproved or one.doubted))
+    return Proved(used, apart, host_is=True, doubted=doubted)
+
+
+def _facts(machine: Candidate) -> dict[str, str | int | float]:
+    _, _, version = machine.engine.partition(" ")
+    return {"machine": machine.name, "engine": version, "proved": PROVED}

@@ -6,13 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import gcd
+from math import ceil, gcd
 
 from app.core.ids import MachineId
-from app.core.model import Model
-from app.core.planner.cuts import ANY_RUN
-from app.core.planner.placement import Candidate, PlannedStage, Workload
-from backends.contract import Layers, Role
+from app.core.model import ANY_RUN, Model
+from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
+from backends.contract import KEPT_STATES, Keep, Layers, Role
 
 STAGE_HEADER_BYTES = 1 << 20  # metadata and names of tensors in a stage's file, with some to spare
 WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
@@ -146,3 +145,61 @@ def host_starts(grid: Grid, room_bytes: int) -> list[int]:
             if lasts >> last_begins & 1:
                 starts[first + grid.n_blocks - last_begins] |= 1 << first
     return starts
+
+
+USES = 4  # turns, for one that needs the state of the prompt before it: what a guess of ours is worth
+
+
+MOST_ROWS = 1 << 20  # a prompt that is never so long
+
+
+@dataclass(frozen=True, slots=True)
+class StateCosts:
+    """What is known of a placement."""
+
+    state_bytes: int  # of one conversation, on all machines
+    byte_s: float  # to copy a byte of it, as it was measured
+    row_s: float | None  # to read a token of a prompt again; None: nobody measured it
+    room: int  # states for each conversation that memory holds beside the living ones
+
+    @property
+    def copy_s(self) -> float:
+        """To keep a state, or to put it back."""
+        return self.state_bytes * self.byte_s
+
+    @property
+    def least_rows(self) -> int:
+        """The shortest prompt after which keeping it is worth while."""
+        if not self.row_s:
+            return 1
+        return min(MOST_ROWS, max(1, ceil((USES + 1) * self.copy_s / self.row_s)))
+
+
+def keep_rule(costs: StateCosts) -> Keep:
+    """How many states of a conversation are kept, and after prompts of how many tokens."""
+    return Keep(max(0, min(KEPT_STATES, costs.room)), costs.least_rows)
+
+
+def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int]:
+    """Bytes of one conversation's living state on each machine of a plan that has any."""
+    found: dict[MachineId, int] = {}
+    for stage in plan.stages:
+        n_bytes = _of(state_bytes, stage.layers)
+        if n_bytes:
+            found[stage.machine] = found.get(stage.machine, 0) + n_bytes
+    return found
+
+
+def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
+    """How many states of each conversation fit on every machine, beside what it needs anyway."""
+    slots, rooms = plan.workload.slots, []
+    lends = {machine.id: machine.lends_bytes for machine in plan.machines}
+    for machine, one in states_held(plan, state_bytes).items():
+        needs = sum(stage.total_bytes for stage in plan.stages if stage.machine == machine)
+        free = lends[machine] - needs + KEPT_STATES * slots * one  # which the plan counted already
+        rooms.append(free // (slots * one))
+    return min(rooms, default=0)
+
+
+def _of(state_bytes: tuple[int, ...], layers: Layers) -> int:
+    return sum(state_bytes[layers.first : layers.last])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
+from app.core.ids import MachineId
+from app.core.planner.placement import Forecast, Part
 from app.core.recovery import blame
 from app.core.recovery.blame import Fault
 from app.core.recovery.recovery import Loss
@@ -47,3 +50,33 @@ class Failures:
         """Machines that failed so often that the next placement does without them, where it can."""
         since_s = self._clock() - KEPT_S
         return frozenset(machine for machine, times in self._at_s.items() if len(times) >= MOST and times[0] > since_s)
+
+
+SLOWER = 5.0  # times as long as at its best, beside the others (SAFETY.md 6)
+
+
+LEAST_S = 0.005  # a step that is shorter than this: what else the computer does weighs as much
+
+
+SLOW_FOR_S = 600.0  # nothing is placed there again before: a processor cools, a game ends
+
+
+def best(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
+    """The shortest step of each machine that computes now."""
+    return {machine: min(step_s, known.get(machine, step_s)) for machine, step_s in now.items()}
+
+
+def degraded(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
+    """How many times as long each of these takes for a step, beside the one that changed least."""
+    grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
+    if len(grown) < 2:
+        return {}  # nothing to compare with
+    least = max(1.0, min(grown.values()))
+    times = {key: growth / least for key, growth in grown.items()}
+    return {key: one for key, one in times.items() if one >= SLOWER and now[key] >= LEAST_S}
+
+
+def slowed(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
+    """What was forecast of a placement, with one machine that takes so many times as long."""
+    busy_s = sum(one.busy_s for one in forecast.shares if one.machine == machine and one.part is Part.MACHINE)
+    return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)

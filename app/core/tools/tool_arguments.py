@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from app.core.json_schema.json_kinds import kinds_of, referred
-from app.core.json_schema.partial_json import value_of_json
+from app.core.json_schema.partial_json import MAX_DEPTH, value_at, value_of_json
 
 KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
 MAX_STEPS = 8  # of references and choices within each other
@@ -79,3 +80,161 @@ def value_of(text: str, what: Wanted) -> Any:
     if isinstance(value, str):  # quoted, where no quotes belong
         return value if value in what.texts else text
     return value if what.kinds.intersection(kinds_of(value)) else text
+
+
+QUOTE = '<|"|>'  # Gemma's, around texts and some keys
+
+
+WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+
+
+PLAIN = re.compile(r"[^,\]\[{}()\s\"'=:][^,\]\[{}()\n]*")
+
+
+KEY = re.compile(r"[^\s:=,{}()\[\]\"'<>]+")
+
+
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
+
+
+CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+
+
+class Cut(Exception):
+    """The text ends here."""
+
+
+class Literals:
+    """Reads a text from `at` on."""
+
+    def __init__(self, text: str, at: int = 0) -> None:
+        self.text, self.at = text, at
+
+    def pairs(self, sign: str, end: str, into: dict[str, Any], depth: int = 0) -> None:
+        """key, sign, value, parted by commas, up to `end`, which is passed. Raises Cut, ValueError."""
+        while not self.takes(end):
+            if into:
+                self.wants(",")
+                if self.takes(end):
+                    return
+            key = self._key()
+            self.wants(sign)
+            into[key] = self.value(depth)
+
+    def value(self, depth: int = 0) -> Any:
+        """The next one. Raises Cut, ValueError."""
+        if depth > MAX_DEPTH:
+            raise ValueError("it is nested too deeply")
+        if self.takes(QUOTE):
+            return self._until(QUOTE)
+        if self.takes("{"):
+            found: dict[str, Any] = {}
+            self.pairs(":", "}", found, depth + 1)
+            return found
+        for begin, end in (("[", "]"), ("(", ")")):
+            if self.takes(begin):
+                return self._values(end, depth + 1)
+        if self.stands() in "\"'":
+            return self._quoted()
+        return self._word()
+
+    def takes(self, sign: str) -> bool:
+        """Whether it stands behind the blanks here; then it is passed. Raises Cut where it may still come."""
+        self._blanks()
+        rest = self.text[self.at : self.at + len(sign)]
+        if rest == sign:
+            self.at += len(sign)
+            return True
+        if len(rest) < len(sign) and sign.startswith(rest):
+            raise Cut
+        return False
+
+    def wants(self, sign: str) -> None:
+        """As `takes`. Raises ValueError where another one stands."""
+        if not self.takes(sign):
+            raise ValueError(f"{sign} is missing")
+
+    def stands(self) -> str:
+        self._blanks()
+        if self.at >= len(self.text):
+            raise Cut
+        return self.text[self.at]
+
+    def _blanks(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def _until(self, sign: str) -> str:
+        end = self.text.find(sign, self.at)
+        if end < 0:
+            raise Cut
+        found, self.at = self.text[self.at : end], end + len(sign)
+        return found
+
+    def _key(self) -> str:
+        if self.takes(QUOTE):
+            return self._until(QUOTE)
+        if self.stands() in "\"'":
+            return self._quoted()
+        if not (found := KEY.match(self.text, self.at)):
+            raise ValueError("no name stands here")
+        if found.end() == len(self.text):
+            raise Cut
+        self.at = found.end()
+        return found[0]
+
+    def _values(self, end: str, depth: int) -> list[Any]:
+        found: list[Any] = []
+        while not self.takes(end):
+            if found:
+                self.wants(",")
+                if self.takes(end):
+                    break
+            found.append(self.value(depth))
+        return found
+
+    def _quoted(self) -> str:
+        sign = self.text[self.at]
+        if self.text.startswith(sign * 3, self.at):
+            sign *= 3
+        self.at += len(sign)
+        found: list[str] = []
+        while True:
+            if self.at >= len(self.text):
+                raise Cut
+            if self.text.startswith(sign, self.at):
+                self.at += len(sign)
+                return "".join(found)
+            if self.text[self.at] == "\\":
+                found.append(self._escaped())
+            else:
+                ends = [at for one in (sign, "\\") if (at := self.text.find(one, self.at)) >= 0]
+                end = min(ends, default=len(self.text))
+                found.append(self.text[self.at : end])
+                self.at = end
+
+    def _escaped(self) -> str:
+        if len(self.text) < self.at + 2:
+            raise Cut
+        if code := CODE.match(self.text, self.at + 1):
+            self.at = code.end()
+            number = int(code[1] or code[2] or code[3], 16)
+            return chr(number) if number < 0x110000 else "\ufffd"
+        sign = self.text[self.at + 1]
+        self.at += 2
+        return ESCAPES.get(sign, sign)
+
+    def _word(self) -> Any:
+        if not (found := PLAIN.match(self.text, self.at)):
+            raise ValueError("no value stands here")
+        if found.end() == len(self.text):
+            raise Cut
+        self.at = found.end()
+        word = found[0].strip()
+        if word in WORDS:
+            return WORDS[word]
+        try:
+            value, end = value_at(word)
+        except ValueError:
+            return word
+        return value if end == len(word) else word

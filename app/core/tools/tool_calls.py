@@ -7,11 +7,18 @@ from contextlib import suppress
 from typing import Any
 
 from app.core.json_schema.partial_json import value_at, whole_of
-from app.core.tools.tool_arguments import value_of
+from app.core.tools.tool_arguments import Cut, Literals, value_of
 from app.core.tools.tool_formats import Begun, Call, Cursor, Marked, More, News, Reading, Tools, called
-from app.core.tools.tool_literals import Cut, Literals
-from app.core.tools.tool_objects import BETWEEN, ObjectPeek, json_calls, name_and_arguments
-from app.core.tools.tool_readers import head_tool, python_calls, reader_of, wanted_for
+from app.core.tools.tool_readers import (
+    BETWEEN,
+    ObjectPeek,
+    head_tool,
+    json_calls,
+    name_and_arguments,
+    python_calls,
+    reader_of,
+    wanted_for,
+)
 from app.core.tools.tool_signs import MISTRAL, Signs, begun, signs_of
 from backends.templates.call_format import CallFormat, Payload
 

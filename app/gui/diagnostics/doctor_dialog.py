@@ -10,9 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from app.core.check import Check, likeliest
+from app.core.check import Check, Wall, command, likeliest
 from app.core.errors import AppError
-from app.core.firewall import Wall, command
 from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link
 from app.gui.api.restart import restart

@@ -15,13 +15,13 @@ from typing import Self
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import in_words
 from app.core.recovery import blame
-from app.core.scheduler.threads import Threads
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.pipeline.step import Run
 from app.inference.stages.channel_link import close_channel
 from app.inference.stages.stage_client import CREDIT, FrameChannel
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
+from app.machine.hardware.cores import Threads
 from backends import orders
 from backends.contract import Number, StageConfig
 from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step, decode, encode

@@ -12,8 +12,8 @@ import msgspec
 
 from app.catalog.gguf.gguf_check import part_paths
 from app.core.errors import BadInput, Reason, StageLost
-from app.core.scheduler.threads import Threads
 from app.inference.worker.worker import HERE, Worker
+from app.machine.hardware.cores import Threads
 from backends import orders
 
 LOAD_S = 600.0

@@ -17,12 +17,12 @@ from app.core.errors import DoesNotFit, StageLost
 from app.core.model import Model
 from app.core.model_shape import LayerRun, ModelShape
 from app.core.planner.layer_effort import Speed
-from app.core.planner.plan import work_bytes
-from app.core.scheduler.threads import Threads
+from app.core.planner.stage_memory import work_bytes
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.trial_run import Report, TrialRun, Watched, silent
 from app.inference.worker.worker import HERE, Worker
+from app.machine.hardware.cores import Threads
 from backends.contract import USUAL, Layers, Number, Role, StageConfig, Traits
 
 SLOTS = 8  # rows of the wide decode step

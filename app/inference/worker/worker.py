@@ -25,9 +25,9 @@ import psutil
 import backends
 from app.core.errors import Reason, StageLost
 from app.core.recovery import blame
-from app.core.scheduler.threads import Threads, beside_others
 from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_of, ended, refused, telling
+from app.machine.hardware.cores import Threads, beside_others
 from app.machine.sensors.cpu_load import OthersCores
 from backends import orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head

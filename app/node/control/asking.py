@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput, Reason
-from app.core.planner.placement import Forecast
-from app.core.planner.plan import PlannedStage
+from app.core.planner.placement import Forecast, PlannedStage
 from app.core.reasons import in_words, with_reason, with_reasons
 from app.core.tools.reasoning import Thinking
 from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary

@@ -36,8 +36,17 @@ from app.core.lending.lending import (
     step,
     word,
 )
-from app.core.lending.pause_figures import in_figures
-from app.core.lending.policy import LINK_LEAST_MBIT, PROCESSOR, Allowed, Denied, Rules, Senses, Verdict, may_lend
+from app.core.lending.policy import (
+    LINK_LEAST_MBIT,
+    PROCESSOR,
+    Allowed,
+    Denied,
+    Rules,
+    Senses,
+    Verdict,
+    in_figures,
+    may_lend,
+)
 from app.core.reasons import with_reason
 from app.machine import settings
 from app.machine.hardware import devices

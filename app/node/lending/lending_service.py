@@ -23,12 +23,12 @@ from app.core.errors import AppError, BadInput, Busy, Reason, Refused, StageLost
 from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId, pipeline_id
-from app.core.planner.plan import work_bytes
+from app.core.planner.stage_memory import work_bytes
 from app.core.reasons import said
-from app.core.scheduler.threads import Threads
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import KEEP_S, Passed, StageHost, Wanted
+from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.bounded_executor import BoundedExecutor
 from app.node.lending.stage_uploads import Offer, Offers, no_paths_leave, without_paths

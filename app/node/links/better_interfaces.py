@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from app.core.errors import AppError, Busy, Reason
-from app.core.household.link import End, Link
-from app.core.household.link_advice import better_ends, wrong_interface
+from app.core.household.link import End, Link, better_ends, wrong_interface
 from app.core.ids import MachineId
 from app.core.reasons import with_reason
 from app.machine.interfaces import Interface

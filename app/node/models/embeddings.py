@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
 from app.core.model import Model
-from app.core.planner.placement import Candidate
-from app.core.planner.plan import Plan, Workload
+from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.stage_memory import reading_bytes, stage
 from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector

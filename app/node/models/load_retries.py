@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageFailed, StageLost, Unreachable
 from app.core.ids import MachineId
-from app.core.planner.plan import Plan
+from app.core.planner.placement import Plan
 from app.core.reasons import said
 from app.core.recovery import blame
 from app.core.recovery.blame import Fault, Retry

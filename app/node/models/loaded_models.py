@@ -8,7 +8,7 @@ from dataclasses import replace
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import Reason
 from app.core.ids import MachineId
-from app.core.planner.plan import Plan
+from app.core.planner.placement import Plan
 from app.node.control import requests as asked
 from app.node.placement.placement import Placement
 from app.node.snapshot import Json

@@ -17,13 +17,12 @@ from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
 from app.core.household.household import Told
 from app.core.ids import MachineId
 from app.core.planner.advice import advise
-from app.core.planner.placement import ONE_PIPELINE
+from app.core.planner.placement import ONE_PIPELINE, Plan
 from app.core.planner.placement_change import kept_runs
-from app.core.planner.plan import Plan
 from app.core.reasons import said
 from app.core.recovery.recovery import Notice
-from app.core.scheduler.threads import Threads
 from app.inference.pipeline.completion import Delta, GenerationRequest
+from app.machine.hardware.cores import Threads
 from app.node.cancellation import in_thread
 from app.node.control import requests as asked
 from app.node.control.asking import always, by_another, delta_json, question_of

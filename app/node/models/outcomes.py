@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.errors import Reason, StageLost
-from app.core.planner.plan import Plan
+from app.core.planner.placement import Plan
 from app.core.reasons import said
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary

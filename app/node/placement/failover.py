@@ -11,8 +11,8 @@ from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
 from app.core.ids import MachineId
+from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.placement_change import moving_s, soonest
-from app.core.planner.plan import Plan, PlannedStage
 from app.core.reasons import said, with_reason
 from app.core.recovery import recovery
 from app.core.recovery.recent_failures import Failures

@@ -8,8 +8,7 @@ from functools import partial
 
 from app.core.errors import DoesNotFit
 from app.core.ids import MachineId
-from app.core.planner.placement import Candidate
-from app.core.planner.plan import Plan
+from app.core.planner.placement import Candidate, Plan
 from app.node.models.loaded_models import LoadedModels, alive, releases, spares
 from app.node.placement.idle import IdleTracker
 from app.node.placement.placement import Placement

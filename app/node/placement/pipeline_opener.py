@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 
 from app.catalog.shelf import Entry
 from app.core.errors import AppError
-from app.core.planner.plan import Plan
+from app.core.planner.placement import Plan
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.known_answer import Proof, is_asked_whole, prove
 from app.inference.pipeline.pipeline import Pipeline

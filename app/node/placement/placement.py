@@ -16,8 +16,8 @@ import msgspec
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
-from app.core.planner.plan import Plan, PlannedStage
-from app.core.planner.replicas import forecast_of
+from app.core.planner.placement import Plan, PlannedStage
+from app.core.planner.topologies import forecast_of
 from app.core.recovery.placement_life import (
     Blamed,
     Broke,

@@ -12,7 +12,7 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Plan, Shape
-from app.core.planner.replicas import with_part
+from app.core.planner.topologies import with_part
 from app.inference.pipeline.replica_set import Replicas
 from app.node.placement.idle import IdleTracker
 from app.node.planning.planning import lends

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
-from app.core.planner.plan import Plan
+from app.core.planner.placement import Plan
 from app.core.recovery import blame
 from app.core.recovery.blame import Fault, Retry
 from app.inference.pipeline.pipeline import Pipeline

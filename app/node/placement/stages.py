@@ -18,7 +18,7 @@ from app.catalog.stages.manifest import Want
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, Damaged, StageLost
 from app.core.ids import MachineId, PipelineId
-from app.core.planner.plan import Plan, PlannedStage
+from app.core.planner.placement import Plan, PlannedStage
 from app.core.reasons import said
 from app.core.recovery.blame import RUN_STAYS
 from app.inference.pipeline.step import Run, Step

@@ -12,10 +12,10 @@ from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId
+from app.core.planner.placement import Plan
 from app.core.planner.placement_change import QUIET_S, is_clearly_better, may_load_ahead, may_move
-from app.core.planner.plan import Plan
+from app.core.recovery.recent_failures import SLOW_FOR_S, best, degraded, slowed
 from app.core.recovery.recovery import Loss
-from app.core.recovery.slow_machines import SLOW_FOR_S, best, degraded, slowed
 from app.inference.pipeline.pipeline import Pipeline
 from app.node.cancellation import run_until
 from app.node.placement.failover import Failover, Option

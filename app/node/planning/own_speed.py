@@ -13,10 +13,10 @@ from typing import Protocol
 from app.core.errors import Busy
 from app.core.model_shape import ModelShape
 from app.core.planner.layer_effort import Speed
-from app.core.scheduler.threads import Threads
 from app.inference.worker.layer_benchmark import Gauge, measure
 from app.inference.worker.trial_run import Report, silent
 from app.machine.hardware import devices
+from app.machine.hardware.cores import Threads
 from app.machine.sensors.cpu_load import others_share
 from app.node.cooldown import WHILE_S, Cooldown
 from app.node.hardware import Hardware

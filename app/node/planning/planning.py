@@ -9,20 +9,19 @@ from dataclasses import replace
 from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.eligibility import with_proved
-from app.core.planner.placement import LEAST_SLOTS, SHAPES, Forecast, Plan, Shape
-from app.core.planner.plan import Workload, plan, plan_with_wire
+from app.core.planner.placement import LEAST_SLOTS, SHAPES, Forecast, Plan, Shape, Workload
+from app.core.planner.plan import plan, plan_with_wire, with_proved
+from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.core.reasons import said
-from app.core.scheduler.recurrent_state_policy import StateCosts, keep_rule, room_for_states
-from app.core.scheduler.threads import Threads
 from app.machine.hardware import devices
+from app.machine.hardware.cores import Threads
 from app.machine.hardware.memory_copy_speed import seconds_per_byte
 from app.node.control import requests as asked
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.sizes import Sizes
 from backends.contract import CELLS_STEP, KEEP_ALL, Keep, KvType, Number
 
-# Which states of recurrent layers a placement keeps: app/core/scheduler/recurrent_state_policy.py decides by what
+# Which states of recurrent layers a placement keeps: app/core/planner/stage_memory.py decides by what
 # copying them and reading again would cost.
 #
 # Reading a prompt again takes what the forecast says; once prompts of the model were read, as much more or less as

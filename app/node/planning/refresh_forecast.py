@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from app.core.planner.placement import Candidate
-from app.core.planner.replicas import forecast_of
+from app.core.planner.topologies import forecast_of
 from app.node.placement.placement import Placement
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS

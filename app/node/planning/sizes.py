@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from app.catalog.shelf import Entry
 from app.core.model import Model
-from app.core.planner.plan import PlannedStage
-from app.core.scheduler.threads import Threads
+from app.core.planner.placement import PlannedStage
 from app.inference.pipeline.step import Run
+from app.machine.hardware.cores import Threads
 from app.network import messages
 from backends.contract import KEEP_ALL, Keep, KvType, Number, StageConfig, keeps_apart
 

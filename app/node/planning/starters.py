@@ -8,8 +8,7 @@ from typing import Any
 
 from app.catalog.catalogue import Offer, OfferedFile, shipped
 from app.core.ids import MachineId
-from app.core.planner.starter_model import Option, choose
-from app.core.planner.verdict import Word
+from app.core.planner.verdict import Option, Word, choose
 from app.node.control import requests as asked
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.verdicts import verdicts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.household.link import End, LinkKind
-from app.core.household.link_advice import CODES, better_ends, wrong_interface
+from app.core.household.link import CODES, End, LinkKind, better_ends, wrong_interface
 from app.core.reasons import said
 
 CABLE = End(LinkKind.ETHERNET, "eth0", 10**9)

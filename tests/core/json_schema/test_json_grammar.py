@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.json_schema.json_grammar import MAX_DEPTH, MAX_GRAMMAR_BYTES, json_grammar, literal
-from app.core.json_schema.json_ranges import BOUNDS
+from app.core.json_schema.json_patterns import BOUNDS
 
 PERSON = {
     "type": "object",

@@ -8,8 +8,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.json_schema.json_grammar import json_grammar
-from app.core.json_schema.json_kinds import referred
-from app.core.json_schema.json_references import localised
+from app.core.json_schema.json_kinds import localised, referred
 from app.core.tools.tool_grammar import calls_grammar
 from tests.core.call_formats import FORMATS
 

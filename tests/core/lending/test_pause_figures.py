@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import Reason
-from app.core.lending.pause_figures import in_figures
-from app.core.lending.policy import Battery, Senses
+from app.core.lending.policy import Battery, Senses, in_figures
 from app.core.reasons import said
 
 NOW = Senses(0.0)

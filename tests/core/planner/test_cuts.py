@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from app.core.planner.cuts import ANY_RUN, RunRules, fewest, nearest, reachable
+from app.core.model import ANY_RUN, RunRules, fewest, nearest, reachable
 from backends.contract import Layers
 
 HYBRID = RunRules(every_run=((0, 1, 2, 4, 5, 6), (3, 7)))

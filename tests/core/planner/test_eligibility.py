@@ -8,8 +8,8 @@ import pytest
 
 from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
 from app.core.ids import MachineId
-from app.core.planner.eligibility import with_proved
 from app.core.planner.placement import Candidate
+from app.core.planner.plan import with_proved
 from app.core.reasons import said
 from backends.contract import PROVED_ENGINES, is_proved
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from random import Random
 
-from app.core.planner.lender_order import Arrangement, arrange, furthest
+from app.core.planner.split_search import Arrangement, arrange, furthest
 
 
 def stands(found: Arrangement, firsts: int, starts: list[int], lengths: list[int]) -> bool:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from app.core.errors import BadInput, DoesNotFit
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.plan import Candidate, Plan, Workload, plan
+from app.core.planner.placement import Candidate, Plan, Workload
+from app.core.planner.plan import plan
 from backends.contract import Layers, Role
 
 MIB = 1 << 20

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.planner.starter_model import READ_BYTES, Option, choose
-from app.core.planner.verdict import Word
+from app.core.planner.verdict import READ_BYTES, Option, Word, choose
 
 GIB = 1 << 30
 SLOW = Option("slow", Word.FITS, 2 * GIB, tok_s=2.0)

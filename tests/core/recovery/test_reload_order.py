@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.core.recovery.reload_order import is_same, is_still, order_on, same_orders
+from app.core.bench import is_same, is_still, order_on, same_orders
 
 Json = dict[str, Any]
 

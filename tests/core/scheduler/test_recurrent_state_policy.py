@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from app.core.scheduler.recurrent_state_policy import (
-    MOST_ROWS,
-    USES,
-    StateCosts,
-    keep_rule,
-    room_for_states,
-    states_held,
-)
+from app.core.planner.stage_memory import MOST_ROWS, USES, StateCosts, keep_rule, room_for_states, states_held
 from backends.contract import KEPT_STATES, Keep, Layers, Role
 
 MIB = 1 << 20

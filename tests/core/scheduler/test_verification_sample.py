@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.scheduler.hidden_rows import apart, as_f32, rows_of
 from app.core.scheduler.verification_sample import (
     CHANCE,
     FACTOR,
@@ -21,11 +20,14 @@ from app.core.scheduler.verification_sample import (
     REST_S,
     SAME_KIND,
     Finding,
+    apart,
+    as_f32,
     distance_of,
     found,
     is_wanted,
     limit,
     noise_of,
+    rows_of,
     verdict,
 )
 from backends.contract import Number

@@ -23,13 +23,13 @@ from app.catalog.gguf.model_shape_reader import shape_of
 from app.core.errors import Busy, DoesNotFit, StageLost
 from app.core.model_shape import ModelShape, Setting
 from app.core.planner.layer_effort import Speed
-from app.core.scheduler.threads import Threads
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker import layer_benchmark, trial_run
 from app.inference.worker.layer_benchmark import Gauge, longest_run, measure, needed_bytes
 from app.inference.worker.trial_run import TrialRun, Watched
 from app.inference.worker.worker import Worker
+from app.machine.hardware.cores import Threads
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
 from backends.wire_numbers import to_wire
 from testbed import tiny

@@ -17,8 +17,8 @@ import pytest
 import app
 from app.core.errors import BadInput, Reason, StageLost
 from app.core.reasons import said
-from app.core.scheduler.threads import Threads
 from app.inference.worker.worker import LAST_LINES, FrameCutter, Worker, environment
+from app.machine.hardware.cores import Threads
 from backends import orders
 from backends.frames import BadFrame, Frame, Kind, encode
 from backends.worker import confine

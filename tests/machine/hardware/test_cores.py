@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.scheduler.threads import Threads
 from app.machine.hardware import cores
-from app.machine.hardware.cores import Cores, on_linux, on_windows
+from app.machine.hardware.cores import Cores, Threads, on_linux, on_windows
 
 
 def write(folder: Path, cpu: int, **files: str) -> None:

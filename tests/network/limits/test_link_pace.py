@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.core.rate import BURST_S, BYTES_OF_MBIT, SLICE_S
-from app.network.limits.link_pace import HELD_SECONDS, LinkPace, PacedChannel
+from app.network.limits.link_pace import BURST_S, BYTES_OF_MBIT, HELD_SECONDS, SLICE_S, LinkPace, PacedChannel
 from app.network.peer.channel import MemoryChannel
 
 MBIT = 8

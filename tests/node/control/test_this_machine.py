@@ -11,8 +11,8 @@ import pytest
 
 from app.client import NodeClient
 from app.core.errors import BadInput
-from app.core.scheduler.threads import Threads
 from app.machine.hardware import engines, graphics
+from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Device, Engine
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home

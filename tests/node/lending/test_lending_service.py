@@ -19,8 +19,8 @@ from app.core.household.household import About
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId
 from app.core.reasons import said
-from app.core.scheduler.threads import Threads
 from app.inference.stages.stage_host import StageHost
+from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.network.peer.channel import MemoryChannel
 from app.node import status_broadcaster

@@ -6,8 +6,8 @@ import pytest
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId
-from app.core.planner.placement import Candidate
-from app.core.planner.plan import Plan, plan
+from app.core.planner.placement import Candidate, Plan
+from app.core.planner.plan import plan
 from app.core.recovery import blame
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.node.models.load_retries import LoadRetries

@@ -17,13 +17,13 @@ from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
 from app.core.household.household import About, Told
 from app.core.ids import MachineId
-from app.core.planner.plan import Candidate
+from app.core.planner.placement import Candidate
 from app.core.reasons import said
 from app.core.recovery.blame import lost
 from app.core.recovery.placement_life import Broke, Closed, Opened
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
-from app.core.scheduler.threads import Threads
 from app.inference.pipeline.completion import Delta, GenerationRequest
+from app.machine.hardware.cores import Threads
 from app.node.control import requests as asked
 from app.node.journal import Journal
 from app.node.models import model_manager as hosting_module

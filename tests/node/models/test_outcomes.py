@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.core.errors import Reason
-from app.core.planner.plan import Workload, plan
+from app.core.planner.placement import Workload
+from app.core.planner.plan import plan
 from app.core.recovery.recovery import Recovered
 from app.inference.pipeline.completion import Summary
 from app.inference.pipeline.speed_measurement import StageMeter

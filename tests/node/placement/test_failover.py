@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
-from app.core.planner.plan import Plan, PlannedStage
+from app.core.planner.placement import Plan, PlannedStage
 from app.core.recovery.recovery import Loss
 from app.node.placement import failover
 from app.node.placement.failover import Failover

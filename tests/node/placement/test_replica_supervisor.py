@@ -13,9 +13,9 @@ import pytest
 
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId
-from app.core.planner.placement import Candidate, PlannedStage
+from app.core.planner.placement import Candidate, Plan, PlannedStage, Shape, Workload
 from app.core.planner.placement_change import kept_runs
-from app.core.planner.plan import Plan, Shape, Workload, plan
+from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.replica_set import Replicas

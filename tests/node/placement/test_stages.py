@@ -20,9 +20,10 @@ from app.catalog.stages.cut import read_pieces
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.core.planner.plan import Candidate, Plan, PlannedStage, Workload, plan
-from app.core.scheduler.threads import Threads
+from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
+from app.core.planner.plan import plan
 from app.inference.stages.stage_client import FrameChannel
+from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.placement import stage_sender
 from app.node.placement.lenders import StageAnswers

@@ -22,8 +22,8 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
 from app.core.planner.layer_effort import Speed
-from app.core.scheduler.threads import Threads
 from app.inference.worker import layer_benchmark, trial_run
+from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
 from app.network.messages import MeasureSpeed, SpeedMeasured, SpeedRefused

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from app.core.planner.plan import Workload, plan
+from app.core.planner.placement import Workload
+from app.core.planner.plan import plan
 from app.node.planning.refresh_forecast import measure_again, refresh_forecast
 from testbed.households import MIB, link, machine, model, speed
 from tests.node.pool import BUSY, node

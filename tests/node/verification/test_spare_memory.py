@@ -15,11 +15,12 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, DoesNotFit
 from app.core.ids import MachineId
-from app.core.planner.plan import Candidate, Plan, Workload, plan
-from app.core.scheduler.threads import Threads
+from app.core.planner.placement import Candidate, Plan, Workload
+from app.core.planner.plan import plan
 from app.inference.pipeline.step import Run
 from app.inference.stages.verification_samples import Sample
 from app.inference.worker.worker import Worker
+from app.machine.hardware.cores import Threads
 from app.node.planning.sizes import Sizes
 from app.node.verification.recompute import FOLDER, Recompute
 from app.node.verification.spare_memory import SpareMemory

@@ -18,14 +18,14 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
-from app.core.planner.plan import Candidate, Plan, PlannedStage, Workload, plan
-from app.core.scheduler.hidden_rows import apart, rows_of
-from app.core.scheduler.threads import Threads
-from app.core.scheduler.verification_sample import Finding
+from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
+from app.core.planner.plan import plan
+from app.core.scheduler.verification_sample import Finding, apart, rows_of
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.stages.verification_samples import Sample, Samples
 from app.inference.worker.worker import Worker
+from app.machine.hardware.cores import Threads
 from app.node.cancellation import run_until
 from app.node.planning.sizes import Sizes
 from app.node.verification import recompute

@@ -10,8 +10,8 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app import __version__
+from app.core.bench import is_same, order_on, same_orders
 from app.core.errors import AppError
-from app.core.recovery.reload_order import is_same, order_on, same_orders
 from app.gui.activity.bench.bench_run import BenchRun, Extent
 from app.gui.activity.bench.bench_store import Bench
 from app.gui.api.node_client import Call, NodeClient
