@@ -14,7 +14,7 @@ from yarl import URL
 
 from app import __version__
 from app.core.errors import AppError, BadInput, Unreachable
-from app.core.merge_patch import LineCutter, TooLongLine, error_of
+from app.core.wire_json import LineCutter, TooLongLine, error_of
 from app.decoding import decode
 from app.machine import runtime_file
 from app.machine.paths import Home

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from app.core.reasons import SENTENCES
-from app.core.recovery.blame import TABLE, Fault, Retry
+from app.core.recovery.fault_table import TABLE, Fault, Retry
 from scripts.engine_source import PROJECT
 
 PAGE = PROJECT / "docs" / "causes.md"
 HEAD = """# Whose fault it is
 
 Everything that Poolhouse refuses, and everything that can end a load or an answer, has a code.
-`app/core/recovery/blame.py` says
+`app/core/recovery/fault_table.py` says
 of each code where the cause lies and what is tried again by itself; recovery, loads and the planner look there, and the
 sentence is made from the code and its facts where somebody reads it. `python -m scripts.causes` writes this page, and a
 test holds it to the code.

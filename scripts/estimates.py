@@ -17,7 +17,7 @@ from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.model_shape_reader import alike
 from app.catalog.stages import synthetic_stage
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
-from app.core.planner.layer_effort import Measured, Speed, estimated
+from app.core.planner.speed_estimates import Measured, Speed, estimated
 from app.inference.worker.layer_benchmark import Gauge, measure
 from app.machine.hardware.cores import Threads
 from backends.contract import Role

@@ -11,8 +11,8 @@ from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model, RunRules, reachable
 from app.core.planner.forecast import forecast, whole_forecast
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, PlannedStage, Workload
+from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import split_stages
 from backends.contract import Layers
 

@@ -37,7 +37,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.inference.pipeline.sequence", {"MAX_UNREAD": 256, "UNREAD_S": 30.0}),
     ("app.inference.stages.stage_host", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),
     ("app.core.recovery.recovery", {"RECONNECT_S": 5.0, "MAX_RECOVERIES": 3, "WAIT_S": 600.0}),
-    ("app.core.recovery.recent_failures", {"SLOWER": 5.0}),
+    ("app.core.recovery.machine_health", {"SLOWER": 5.0}),
     ("app.machine.secrets.keystore", {"KEYRING_SECONDS": 10.0}),
     ("app.node.control.guard", {"MAX_BODY_BYTES": 8 * MIB, "MAX_OPEN": 32}),
     ("app.gateway.writing", {"UNREAD_SECONDS": 30.0}),

@@ -13,7 +13,7 @@ import pytest
 
 from app.core.errors import KINDS, Reason
 from app.core.reasons import SENTENCES, said, size
-from app.core.recovery.blame import TABLE
+from app.core.recovery.fault_table import TABLE
 
 PROJECT = Path(__file__).resolve().parent.parent
 NAMES = {*KINDS, "AppError", "Reason", "in_words"}
@@ -117,7 +117,7 @@ def test_no_sentence_is_idle() -> None:
 def test_every_reason_says_whose_fault_it_is() -> None:
     """Recovery and loads look there before they try again."""
     missing = sorted(set(SENTENCES) - set(TABLE))
-    assert not missing, f"add these to a group of app/core/recovery/blame.py: {' '.join(missing)}"
+    assert not missing, f"add these to a group of app/core/recovery/fault_table.py: {' '.join(missing)}"
 
 
 def test_every_sentence_is_one_that_can_be_said() -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from app import __version__
 from app.client import NodeClient
-from app.core.check import Check, in_order
+from app.core.diagnostics import Check, in_order
 from app.core.errors import AppError
 from app.core.reasons import STOPPED_BY, said
 from app.machine import settings

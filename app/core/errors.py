@@ -67,7 +67,7 @@ class StageLost(AppError):
 
 
 class StageFailed(StageLost):
-    """Computing ended for a reason that would end it again: app/core/recovery/blame.py says for which codes."""
+    """Computing ended for a reason that would end it again: app/core/recovery/fault_table.py says for which codes."""
 
 
 class Busy(AppError):

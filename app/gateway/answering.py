@@ -17,14 +17,14 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
-from app.core.json_schema.json_kinds import localised
+from app.core.json_schema.schema_types import localised
 from app.core.log_line import about
 from app.core.scheduler.requester import KEYLESS, Requester
-from app.core.tools.tool_calls import CallFinder
-from app.core.tools.tool_formats import Begun, Call, More, News
-from app.core.tools.tool_grammar import calls_grammar, calls_or_json
-from app.core.tools.tool_messages import as_told, one_system
-from app.core.tools.tool_signs import signs_of
+from app.core.tools.call_cursor import Begun, Call, More, News
+from app.core.tools.call_finder import CallFinder
+from app.core.tools.call_grammar import calls_grammar, calls_or_json
+from app.core.tools.call_markers import signs_of
+from app.core.tools.template_messages import as_told, one_system
 from app.gateway.access.token_budget import Budget
 from app.gateway.api_request import (
     MAX_SEED,

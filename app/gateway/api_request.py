@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.core import merge_patch
+from app.core import wire_json
 from app.core.errors import BadInput
-from app.core.json_schema.json_kinds import is_deeper, localised
 from app.core.json_schema.partial_json import MAX_DEPTH, json_of, whole_of
+from app.core.json_schema.schema_types import is_deeper, localised
 from app.core.tools.reasoning import AS_IT_IS, Thinking
 from app.decoding import decode
 from app.node.control.requests import SamplingValues
@@ -233,7 +233,7 @@ def arguments_of(text: str) -> Json | None:
 def object_of(text: str) -> Json | None:
     """The object that a JSON text is, if it is one."""
     try:
-        data = merge_patch.replaced((text or "{}").encode())
+        data = wire_json.replaced((text or "{}").encode())
         return decode(data, Json)
     except (ValueError, RecursionError):
         return None

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.core.errors import AppError, Damaged, DoesNotFit
 from app.core.reasons import GIB, in_words, said
 from app.machine.hardware import graphics, sandbox_probe

@@ -248,7 +248,7 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
 
 
 class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
-    """The answer: the fields of app/core/planner/layer_effort.py, without the head's, which runs on the host."""
+    """The answer: the fields of app/core/planner/speed_estimates.py, without the head's, which runs on the host."""
 
     request: Count
     layer_s: SomeSeconds

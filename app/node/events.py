@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.merge_patch import merge_patch
+from app.core.wire_json import merge_patch
 
 Json = dict[str, Any]
 

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tools.tool_calls import CallFinder
-from app.core.tools.tool_formats import Begun, Call, More
-from app.core.tools.tool_messages import as_told
+from app.core.tools.call_cursor import Begun, Call, More
+from app.core.tools.call_finder import CallFinder
+from app.core.tools.template_messages import as_told
 from backends.templates.call_format import CallFormat, Payload
 from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
 from backends.templates.template_errors import TemplateFailed

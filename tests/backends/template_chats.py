@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tools.tool_messages import as_told
+from app.core.tools.template_messages import as_told
 from backends.contract import LocalTime
 from backends.templates.call_format import CallFormat
 from backends.templates.chat_template import ChatTemplate, Rendered

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.tools.call_grammar import calls_grammar
+from app.core.tools.call_markers import signs_of
 from app.core.tools.reasoning import Begins, Kind, ThoughtSplitter
-from app.core.tools.tool_grammar import calls_grammar
-from app.core.tools.tool_signs import signs_of
 from scripts.call_compare.page import PAGE, page
 from scripts.engine_source import engine
 from tests.backends.call_samples import DIFFERS, REFUSED, TOOLS, compared, expected, of_template, ours, record, theirs

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.tools.tool_arguments import QUOTE
-from app.core.tools.tool_grammar import calls_grammar
-from app.core.tools.tool_signs import signs_of
+from app.core.tools.argument_values import QUOTE
+from app.core.tools.call_grammar import calls_grammar
+from app.core.tools.call_markers import signs_of
 from backends.contract import Layers, Role, Sampling, Segment, Tokens
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import sampler_for

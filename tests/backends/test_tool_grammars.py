@@ -10,9 +10,9 @@ from contextlib import closing
 import pytest
 
 from app.core.json_schema.json_grammar import Rules, literal
-from app.core.tools.tool_calls import CallFinder
-from app.core.tools.tool_formats import calls_of
-from app.core.tools.tool_grammar import calls_grammar, calls_or_json
+from app.core.tools.call_cursor import calls_of
+from app.core.tools.call_finder import CallFinder
+from app.core.tools.call_grammar import calls_grammar, calls_or_json
 from backends.contract import Layers, Role
 from backends.llamacpp.stage import LlamaStage
 from backends.templates.call_format import CallFormat, Payload

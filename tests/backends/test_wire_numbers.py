@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.scheduler.verification_sample import rows_of
+from app.core.verification import rows_of
 from backends.contract import Number, StageError, n_blocks, n_outliers
 from backends.wire_numbers import Rows, from_wire, ids_from_wire, ids_to_wire, to_wire
 

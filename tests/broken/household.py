@@ -18,8 +18,8 @@ from app.catalog.gguf.model_reader import model_of
 from app.client import NodeClient
 from app.core.errors import AppError, Reason
 from app.core.reasons import said
-from app.core.recovery import blame
-from app.core.recovery.blame import Fault
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault
 from tests.broken.files import KINDS, broken
 from tests.families import proof
 from tests.families.fixtures import families
@@ -151,9 +151,9 @@ class Household:
     def _judge(self, told: Told, error: AppError) -> None:
         reason = error.reason
         told.sentence = said(error)
-        fault = blame.of(reason).fault
+        fault = fault_table.of(reason).fault
         if reason.code == "lender_said":
-            fault = blame.of(Reason(str(reason.facts.get("cause")))).fault
+            fault = fault_table.of(Reason(str(reason.facts.get("cause")))).fault
             told.end += f": {reason.facts.get('cause')} there"
         else:
             told.end += f": {reason.code}"

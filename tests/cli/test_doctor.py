@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.machine import checks
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore

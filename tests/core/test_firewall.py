@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.check import Wall, command
+from app.core.diagnostics import Wall, command
 
 
 @pytest.mark.parametrize("wall", list(Wall))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from app.core.merge_patch import LineCutter, TooLongLine
+from app.core.wire_json import LineCutter, TooLongLine
 
 
 def test_lines_are_the_same_however_they_come() -> None:

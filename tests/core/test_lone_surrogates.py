@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.merge_patch import replaced
+from app.core.wire_json import replaced
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.merge_patch import Json, merge_patch, patched
+from app.core.wire_json import Json, merge_patch, patched
 
 KEYS = st.text("abc", min_size=1, max_size=2)
 VALUES = st.recursive(

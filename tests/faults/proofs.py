@@ -75,7 +75,7 @@ PROOFS = (
     Proof("S2", "a lender that computes, and gives other numbers than the model", (
         "tests/node/test_samples.py",
         "tests/node/verification/test_verifier.py",
-        "tests/core/scheduler/test_verification_sample.py",
+        "tests/core/test_verification.py",
         "tests/inference/stages/test_verification_samples.py",
     )),
     Proof("S3", "any bytes as frame, message, order, log, announcement, GGUF, chat; what `make fuzz` has kept", (

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
 from app.gui.app.application import QuitSheet

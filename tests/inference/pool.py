@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
-from app.core.recovery.recent_failures import Failures
+from app.core.recovery.machine_health import Failures
 from app.core.recovery.recovery import Loss, Misfit, Planned
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.pipeline_config import PipelineConfig

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.core.check import likeliest
+from app.core.diagnostics import likeliest
 from app.core.lending.policy import Battery
 from app.machine import checks, settings
 from app.machine.hardware import graphics

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from app.core.merge_patch import patched
+from app.core.wire_json import patched
 from app.node.control import state_routes
 from app.node.events import KEPT, MAX_WAITING, Event, Events, Json
 

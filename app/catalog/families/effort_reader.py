@@ -18,7 +18,7 @@ from app.catalog.stages.synthetic_stage import can_be_made
 from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.model_shape import LayerKind, ModelShape, Setting, Tensor
-from app.core.planner.layer_effort import Effort, Experts
+from app.core.planner.speed_estimates import Effort, Experts
 
 BIAS = ".bias"  # added, not multiplied; that of experts is a row for each
 INDEXER = "attention.indexer.top_k"  # attention looks at positions that it chooses by itself

@@ -14,7 +14,7 @@ from app.cli.output import Face
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.core.check import Check
+    from app.core.diagnostics import Check
 
 WORDS = {True: ("fine", "green"), False: ("problem", "red"), None: ("note", "yellow")}
 

@@ -12,7 +12,7 @@ from app.cli import hints, safe_text
 from app.cli.shapes import Forecast, Plan, Replica, Stage
 from app.cli.views.amounts import memory_bar, rate, seconds, size
 from app.cli.views.layer_strip import COLOURS, Strip, in_words, joined
-from app.core.planner.layer_effort import is_rough
+from app.core.planner.speed_estimates import is_rough
 
 
 def plan_view(plan: Plan) -> RenderableType:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import BadInput
-from app.core.json_schema.json_kinds import fitting, is_deeper, kept_to, referred
-from app.core.json_schema.json_patterns import BOUNDS, integers, numbers, text_of
+from app.core.json_schema.json_constraints import BOUNDS, integers, numbers, text_of
+from app.core.json_schema.schema_types import fitting, is_deeper, kept_to, referred
 
 MAX_SCHEMA_BYTES = 64 << 10  # this and the next: SAFETY.md 7
 MAX_DEPTH = 32

@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from app.core.json_schema.json_kinds import is_deeper
+from app.core.json_schema.schema_types import is_deeper
 
 MAX_DEPTH = 64  # of what can be told again as JSON anywhere: readers and writers go only so deep
 # At the end of a text: half a string, half a word, or nothing.

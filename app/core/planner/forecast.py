@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, PlannedStage, Share, Workload, pipelines
+from app.core.planner.speed_estimates import Speed
 from backends.contract import Role
 
 FEW_ROWS = 32  # of a step that is computed like an answer's, not like a prompt's (measured on processors)

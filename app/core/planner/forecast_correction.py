@@ -12,8 +12,8 @@ from math import exp, log
 
 from app.core.household.link import Link
 from app.core.ids import MachineId
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Forecast, Part
+from app.core.planner.speed_estimates import Speed
 
 LEAST_WEIGHT = 0.15  # of a new answer, however many were seen: about the last ten decide
 MOST_RATIO = 3.0  # an answer that was further off than this says something else happened

@@ -9,7 +9,7 @@ from enum import StrEnum
 from app.core.errors import Reason
 from app.core.household.link import Link
 from app.core.ids import MachineId
-from app.core.planner.layer_effort import Speed
+from app.core.planner.speed_estimates import Speed
 from backends.contract import KvType, Layers, Number, Role, is_proved
 
 

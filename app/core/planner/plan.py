@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason
 from app.core.model import Model, nearest
 from app.core.planner.forecast import forecast, way
+from app.core.planner.memory_plan import plan_by_memory
 from app.core.planner.placement import (
     ONE_PIPELINE,
     PLENTY_BYTES,
@@ -28,7 +29,6 @@ from app.core.planner.placement import (
     Shape,
     Workload,
 )
-from app.core.planner.shortage import plan_by_memory
 from app.core.planner.stage_memory import split_stages
 from app.core.planner.topologies import Household, Option, also_whole, replicas_by_memory, several_reason
 from app.core.reasons import said

@@ -9,8 +9,8 @@ from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import forecast, spread, whole_forecast
+from app.core.planner.memory_plan import plan_by_memory
 from app.core.planner.placement import ONE_PIPELINE, Candidate, Forecast, Plan, PlannedStage, Shape, Workload, pipelines
-from app.core.planner.shortage import plan_by_memory
 from app.core.planner.split_search import INFINITE, Search
 from app.core.planner.stage_memory import stage
 from backends.contract import Layers, Role

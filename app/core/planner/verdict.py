@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from app.core.model import Model
+from app.core.planner.memory_plan import can_hold, longest_context
 from app.core.planner.placement import Candidate, Workload
-from app.core.planner.shortage import can_hold, longest_context
 from app.core.planner.stage_memory import stage
 from backends.contract import Layers, Role
 

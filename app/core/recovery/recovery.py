@@ -5,7 +5,7 @@ SAFETY.md 6 in short: a broken
 connection is made again within RECONNECT_S; else the layers are placed anew and the recorded tokens replayed; where
 memory is short the text is kept and the machine awaited; three times at most, and once more where the host can do
 without all others; then a clear error. What would only
-end the same way again (app/core/recovery/blame.py) ends at once, with its own sentence.
+end the same way again (app/core/recovery/fault_table.py) ends at once, with its own sentence.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from app.core.errors import Fact, Reason
 from app.core.reasons import said
-from app.core.recovery import blame
-from app.core.recovery.blame import Fault, Retry
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault, Retry
 
 RECONNECT_S = 5.0  # from the last sign of life of a stage that is waited for
 MAX_RECOVERIES = 3  # of one request
@@ -232,17 +232,17 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
     token since."""
     if loss.is_shared:
         return False
-    found = blame.of(loss.why)
+    found = fault_table.of(loss.why)
     match found.retry:
         case Retry.NEVER:
             return True
         case Retry.ONCE:
-            return before is not None and blame.of(before.why).retry is Retry.ONCE
+            return before is not None and fault_table.of(before.why).retry is Retry.ONCE
         case Retry.ELSEWHERE:
             # this machine cannot be left out; or another one's engine says the same
             if found.fault is Fault.MEMORY:
                 return not loss.machine
-            again = before is not None and blame.of(before.why) == found
+            again = before is not None and fault_table.of(before.why) == found
             return found.fault is Fault.ENGINE and again
     return False
 
@@ -254,12 +254,12 @@ def beside(loss: Loss) -> Loss:
 
 def has_ended_in_step(loss: Loss) -> bool:
     """Whether a process ended while it computed a step of known answers."""
-    return bool(loss.slots) and blame.cause(loss.why) in blame.ENDED_BY_A_STEP
+    return bool(loss.slots) and fault_table.cause(loss.why) in fault_table.ENDED_BY_A_STEP
 
 
 def is_by_model(loss: Loss) -> bool:
     """Whether a model that nobody asked yet may be why."""
-    return has_ended_in_step(loss) or blame.of(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
+    return has_ended_in_step(loss) or fault_table.of(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
 
 
 def ends_process(loss: Loss) -> Reason:
@@ -270,7 +270,7 @@ def ends_process(loss: Loss) -> Reason:
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
     """Whose process ended last and how, in words without a cure of their own: what is told has one."""
     whose = why.facts.get("worker") or why.facts.get("machine") or name
-    how = why.facts.get("how") or ENDS.get(blame.cause(why), "it vanished")
+    how = why.facts.get("how") or ENDS.get(fault_table.cause(why), "it vanished")
     return {"times": MOST_DEATHS, "worker": whose, "how": how}
 
 
@@ -345,7 +345,7 @@ class Interruption:
     def took_part(self, loss: Loss, is_special: bool) -> None:
         """A process ended in a step of it. is_special: more was computed for it than what any answer takes; else a
         process that only vanished or hung is no sign of anything."""
-        if is_special or blame.of(loss.why).fault is not Fault.MACHINE:
+        if is_special or fault_table.of(loss.why).fault is not Fault.MACHINE:
             self.deaths.append(loss.machine)
             self.calm = 0
 
@@ -354,7 +354,7 @@ class Interruption:
         ended again and again is left out first: it may be that machine."""
         if len(self.deaths) < MOST_DEATHS:
             return False
-        if blame.of(loss.why).fault is not Fault.MACHINE:
+        if fault_table.of(loss.why).fault is not Fault.MACHINE:
             return True
         return not loss.machine or len(set(self.deaths)) > 1
 

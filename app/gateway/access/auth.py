@@ -13,7 +13,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from app.core import merge_patch
+from app.core import wire_json
 from app.core.errors import AppError, Busy
 from app.core.log_line import about
 from app.core.scheduler.requester import KEYLESS, Requester
@@ -174,7 +174,7 @@ class Auth:
                 if request.method == "POST":
                     await _bid_go_on(request)
                     body = await unpacked_body(request, MAX_BODY_BYTES)
-                    request[BODY] = merge_patch.replaced(body)
+                    request[BODY] = wire_json.replaced(body)
                 answer = await handler(request)
             return answer if answer.prepared else await in_pieces(request, _named(request, answer))
         except (web.RequestPayloadError, BadPacking):

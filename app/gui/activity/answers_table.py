@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
-from app.core.planner.layer_effort import is_rough
+from app.core.planner.speed_estimates import is_rough
 from app.core.scheduler.requester import OWNER
 from app.gui.activity.entries import Answer
 from app.gui.activity.moments import clock, exact

@@ -12,7 +12,7 @@ from PySide6.QtCore import QByteArray, QObject, QUrl, Signal
 from PySide6.QtNetwork import QHttp1Configuration, QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
 from app.core.errors import AppError, Unreachable
-from app.core.merge_patch import error_of, replaced
+from app.core.wire_json import error_of, replaced
 from app.decoding import decode
 from app.gui.api.launch import Endpoint
 

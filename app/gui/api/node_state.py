@@ -11,7 +11,7 @@ from PySide6.QtNetwork import QNetworkReply
 
 from app import __version__
 from app.core.errors import AppError
-from app.core.merge_patch import patched, replaced
+from app.core.wire_json import patched, replaced
 from app.decoding import decode
 from app.gui.api.launch import Endpoint, Launcher
 from app.gui.api.node_client import NodeClient

@@ -47,7 +47,7 @@ FIRST = (  # what modules of these parts need and that takes long to read, a pie
     "importlib.metadata",
     "app.core.model",
     "app.core.planner.placement",
-    "app.core.planner.shortage",
+    "app.core.planner.memory_plan",
     "app.core.planner.verdict",
 )
 BEFORE_MS, BETWEEN_MS = 400, 25  # a person's first click comes first, and any other between two

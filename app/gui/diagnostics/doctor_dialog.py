@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from app.core.check import Check, Wall, command, likeliest
+from app.core.diagnostics import Check, Wall, command, likeliest
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, Json
 from app.gui.api.node_state import Link

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.gui.app.mending_places import PLACES
 from app.gui.look.sentences import here
 

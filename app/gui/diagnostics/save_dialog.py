@@ -11,7 +11,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QListWidget, QListWidgetItem, QPlainTextEdit, QSplitter, QWidget
 
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import standing

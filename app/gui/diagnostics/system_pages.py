@@ -11,7 +11,7 @@ from typing import Any
 from PySide6.QtCore import QProcess, QStandardPaths, QUrl
 from PySide6.QtGui import QDesktopServices
 
-from app.core.check import Wall
+from app.core.diagnostics import Wall
 
 GNOME_LIKE = ("gnome", "unity", "ubuntu")  # where GNOME's settings open at all
 KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"

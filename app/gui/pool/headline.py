@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
-from app.core.planner.layer_effort import is_rough
+from app.core.planner.speed_estimates import is_rough
 from app.gui.api.node_state import under_way
 from app.gui.app.mending_places import inner_of
 from app.gui.look import formats

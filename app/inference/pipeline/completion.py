@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from app.core.errors import BadInput
 from app.core.recovery.recovery import Notice, Recovered
 from app.core.scheduler.requester import OWNER, Requester
+from app.core.tools.call_markers import signs_of
 from app.core.tools.reasoning import (
     AS_IT_IS,
     Begins,
@@ -27,7 +28,6 @@ from app.core.tools.reasoning import (
     marks,
     template_options,
 )
-from app.core.tools.tool_signs import signs_of
 from app.inference.pipeline.detokenizer import Detokenizer, StopFinder
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures

@@ -13,8 +13,8 @@ from typing import Self
 
 from app.core.errors import Reason, StageLost
 from app.core.reasons import said
-from app.core.recovery import blame
-from app.core.recovery.blame import OF_ONE_MACHINE, RUN_STAYS, Retry
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import OF_ONE_MACHINE, RUN_STAYS, Retry
 from app.core.recovery.recovery import BESIDE, Loss, Notice, beside, doubted, eased, ends_process, is_by_model, is_final
 from app.core.scheduler.queue_eta import InLine
 from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
@@ -196,7 +196,7 @@ class Pipeline:
         """One round for each set of stages, until one is lost that cannot be replaced."""
         while self.lost is None:
             loss = await self._round()
-            why, begins_anew = blame.lost(loss.why), False
+            why, begins_anew = fault_table.lost(loss.why), False
             if self.is_tried and is_by_model(loss):
                 if self._rebuilder is not None:
                     self._rebuilder.failed(loss)
@@ -226,7 +226,7 @@ class Pipeline:
     def _end_cause(self, cause: Asking, loss: Loss) -> None:
         """Processes ended whenever they computed this answer: it ends alone, and no machine is at fault."""
         log.warning("slot %d ended a process again and is over: %s", cause.slot, loss.why)
-        self._work.end_cause(cause, blame.lost(ends_process(loss)))
+        self._work.end_cause(cause, fault_table.lost(ends_process(loss)))
         if self._rebuilder is not None:
             self._rebuilder.forgive(cause.interruption.deaths[:-1])
 
@@ -272,7 +272,7 @@ class Pipeline:
         alone = self._work.is_tired and loss.why.code != BESIDE and await rebuilder.alone()
         self._work.interrupt(loss, alone=alone)
         if ended is None and not self._wanted(rebuilder):  # they were recovered too often
-            self._end(blame.lost(loss.why))
+            self._end(fault_table.lost(loss.why))
             return
         for stage in self._stages:
             stage.fail(StageLost("pipeline_closed"))
@@ -332,7 +332,7 @@ class Pipeline:
             stage, reason = self._who_sent_odd(stage, reason)
         if stage.is_elsewhere:
             reason = _as_its_word(reason, stage.machine)
-        is_gone = blame.of(reason).retry is Retry.ELSEWHERE
+        is_gone = fault_table.of(reason).retry is Retry.ELSEWHERE
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
@@ -457,7 +457,7 @@ class Pipeline:
 
 def _as_its_word(reason: Reason, machine: str) -> Reason:
     """What a machine says of itself is no other one's, and another one may do better."""
-    found = blame.of(reason)
+    found = fault_table.of(reason)
     if found.retry is not Retry.NEVER or found.fault not in OF_ONE_MACHINE:
         return reason
     return Reason("lender_said", {"machine": machine, "what": said(reason), "cause": reason.code})

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol, assert_never
 
 from app.core.errors import AppError, DoesNotFit
-from app.core.recovery import blame, recovery
+from app.core.recovery import fault_table, recovery
 from app.core.recovery.recovery import Loss, Notice
 from app.inference.stages.stage_client import StageClient
 
@@ -104,7 +104,7 @@ async def recovered(
                     log.info("all of it is there again")
                     return stages
                 case recovery.GiveUp(why):
-                    raise blame.lost(why)
+                    raise fault_table.lost(why)
                 case _:
                     assert_never(command)
         assert event is not None, state

@@ -15,7 +15,7 @@ from math import isfinite
 
 from app.core.errors import AppError, BadInput, Busy
 from app.core.log_line import about
-from app.core.recovery import blame
+from app.core.recovery import fault_table
 from app.core.recovery.recovery import Loss, Notice, gave_up, has_ended_in_step, may_recover
 from app.core.scheduler.queue_eta import InLine, Usual, line, line_up
 from app.core.scheduler.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
@@ -160,7 +160,7 @@ class Scheduler:
             if not sequence.begun_at:  # it only waits the longer: nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
             elif not sequence.over and not sequence.interruption.lose(loss, alone=alone):
-                sequence.end(blame.lost(gave_up(loss)))
+                sequence.end(fault_table.lost(gave_up(loss)))
         self._waiting = [sequence for sequence in self._waiting if not sequence.over]
         self._running = {s.slot: s for s in self._running.values() if not s.leaving}
         for sequence in self._running.values():

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, StageLost
 from app.core.scheduler.routing import Pace
-from app.core.scheduler.verification_sample import are_usable
+from app.core.verification import are_usable
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.slot_ops import SlotOp, SlotOpCursor, SlotOpLog

@@ -14,7 +14,7 @@ from typing import Self
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import in_words
-from app.core.recovery import blame
+from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.pipeline.step import Run
 from app.inference.stages.channel_link import close_channel
@@ -309,7 +309,7 @@ class StageHost:
             log.warning("a frame that breaks the agreement ends the link: %s", error)
             bad = Reason("stage_bad_step", {"machine": self.machine, "cause": str(error)})
             with suppress(AppError, OSError):
-                await _last_word(channel, _lost(lent.wanted.run, self.machine, blame.lost(bad)))
+                await _last_word(channel, _lost(lent.wanted.run, self.machine, fault_table.lost(bad)))
         except (AppError, OSError):
             pass  # the channel has ended
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.core.scheduler.verification_sample import is_wanted
+from app.core.verification import is_wanted
 from app.inference.pipeline.step import Run, Step
 from backends.contract import Role
 from backends.frames import SEGMENT

@@ -16,7 +16,7 @@ from app.catalog.stages import synthetic_stage
 from app.core.errors import DoesNotFit, StageLost
 from app.core.model import Model
 from app.core.model_shape import LayerRun, ModelShape
-from app.core.planner.layer_effort import Speed
+from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import work_bytes
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import close_run, open_run, own_stage

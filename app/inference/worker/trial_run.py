@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from app.core.errors import Busy
-from app.core.scheduler.verification_sample import as_f16
+from app.core.verification import as_f16
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_client import StageClient
 from backends.contract import EXPONENT_BYTES, GREEDY, Segment

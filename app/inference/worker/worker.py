@@ -24,7 +24,7 @@ import psutil
 
 import backends
 from app.core.errors import Reason, StageLost
-from app.core.recovery import blame
+from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_of, ended, refused, telling
 from app.machine.hardware.cores import Threads, beside_others
@@ -538,7 +538,7 @@ class Worker(asyncio.SubprocessProtocol):
             self._job.close()
         code = self._transport.get_returncode() if self._transport else None
         death = death_of(self.name, code, self._last_lines())
-        self.died = death if self._why is None else blame.lost(self._why)
+        self.died = death if self._why is None else fault_table.lost(self._why)
         log.info("worker %s (%d) is gone (%s): %s", self.name, self.pid, ended(code), self.died)
         if self._why is None:
             log.info("its last words: %s", telling(self._last_lines()))

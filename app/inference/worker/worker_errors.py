@@ -10,7 +10,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
 from app.core.reasons import SENTENCES, in_words
-from app.core.recovery import blame
+from app.core.recovery import fault_table
 from app.decoding import decode
 from backends import orders
 from backends.contract import NO_MEMORY
@@ -70,9 +70,9 @@ def lost_of(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
         SENTENCES[told.code].format(**facts)
     except (LookupError, ValueError, TypeError, ArithmeticError):
         return StageLost("stage_lost", machine=name)
-    if not blame.is_said_of_layers(told.code):
+    if not fault_table.is_said_of_layers(told.code):
         return StageLost("stage_garbled", machine=name, cause="it gave a reason that is none")
-    return blame.lost(Reason(told.code, facts))
+    return fault_table.lost(Reason(told.code, facts))
 
 
 def _plain(fact: Fact) -> Fact:
@@ -112,7 +112,7 @@ def death_of(name: str, code: int | None, lines: Sequence[str]) -> StageLost:
         reason = Reason("worker_crashed", {"worker": name, "how": how, "words": words})
     else:
         reason = Reason("worker_died", {"worker": name, "how": how, "words": words})
-    return blame.lost(reason)
+    return fault_table.lost(reason)
 
 
 def telling(lines: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from aiohttp import ClientTimeout, ClientWSTimeout
 from app.core.errors import KINDS, AppError, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId
-from app.core.recovery import blame
+from app.core.recovery import fault_table
 from app.decoding import decode
 from app.network.limits.link_pace import LinkPace, PacedChannel
 from app.network.messages import MAX_MESSAGE_BYTES, Refuse, understood
@@ -324,5 +324,5 @@ def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
         return Refused("peer_refused")
     facts = {key: fact[:MOST_FACT_CHARS] if isinstance(fact, str) else fact for key, fact in told.facts.items()}
     given = understood(Refuse(code=told.code, facts=facts))
-    reason = (blame.of_who_asks if of_its_pool else blame.of_itself)(given, name)
+    reason = (fault_table.of_who_asks if of_its_pool else fault_table.of_itself)(given, name)
     return kind(reason.code, **reason.facts)

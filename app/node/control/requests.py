@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from app.core import merge_patch
+from app.core import wire_json
 from app.core.errors import BadInput
 from app.core.lending.policy import LINK_MOST_MBIT
 from app.decoding import decode
@@ -297,6 +297,6 @@ async def body(request: web.Request, kind: type[R]) -> R:
     """The request's body as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
-        return decode(merge_patch.replaced(raw) or b"{}", kind)
+        return decode(wire_json.replaced(raw) or b"{}", kind)
     except ValueError as error:
         raise BadInput("bad_request", why=explain(str(error))) from None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from app.core.check import Check, in_order
+from app.core.diagnostics import Check, in_order
 from app.core.errors import AppError, Fact, Reason
 from app.core.household.household import Machine
 from app.core.household.link import Link, LinkKind

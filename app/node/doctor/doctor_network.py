@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.core.household.household import Household
 from app.core.household.link import LinkKind
 from app.core.ids import MachineId

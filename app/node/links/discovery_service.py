@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.core.errors import BadInput, Reason
 from app.core.household import household as facts
 from app.core.household.household import Gone, Machine, Seen

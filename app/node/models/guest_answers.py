@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.household.operations import Role
-from app.core.merge_patch import LineCutter
+from app.core.wire_json import LineCutter
 from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body

@@ -8,8 +8,8 @@ from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageFa
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
 from app.core.reasons import said
-from app.core.recovery import blame
-from app.core.recovery.blame import Fault, Retry
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault, Retry
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 
 ENOUGH_MACHINES = 2  # say that the model does them harm: then it is the model
@@ -79,7 +79,7 @@ class LoadRetries:
         """
         if self._no_memory is not None and isinstance(error, DoesNotFit):
             return self._no_memory
-        code, other = blame.cause(error.reason), self._other(error)
+        code, other = fault_table.cause(error.reason), self._other(error)
         if code not in OF_THE_FILE or len(self._harmed) >= ENOUGH_MACHINES:
             return of_model(error, self._model)
         if other is not None:
@@ -104,7 +104,7 @@ class LoadRetries:
         if len(self._harmed) >= ENOUGH_MACHINES:  # then it is the model
             self._may_repeat = False
             return False
-        if is_by_model or blame.of(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
+        if is_by_model or fault_table.of(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
             words = error.reason.facts.get("what") if error.reason.code == "lender_said" else None
             facts: dict[str, Fact] = {"machine": other.name, "why": words or said(error)}
             self._failed[MachineId(other.machine)] = Reason("left_out_failed", facts)
@@ -126,27 +126,27 @@ class LoadRetries:
 
 def of_model(error: AppError, model: str) -> AppError:
     """Return why this model could not be loaded here: what its file did to an engine is told of the file."""
-    code = OF_THE_FILE.get(blame.cause(error.reason))
+    code = OF_THE_FILE.get(fault_table.cause(error.reason))
     return StageFailed(code, model=model) if code else error
 
 
 def may_be_by_model(error: AppError) -> bool:
     """Tell whether the model may be why it failed: nobody asked for anything yet."""
-    return blame.of(Reason(blame.cause(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
+    return fault_table.of(Reason(fault_table.cause(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
 def worth_again(error: AppError, before: AppError | None = None) -> bool:
     """Tell whether loading again, on the machines that are there, may mend it. before: how the last try ended."""
     if _may_be_chance(error):
         return before is None or not _may_be_chance(before)
-    found = blame.of(error.reason)
+    found = fault_table.of(error.reason)
     return found.fault in (Fault.MACHINE, Fault.LINK) and found.retry is not Retry.NEVER
 
 
 def _may_be_chance(error: AppError) -> bool:
     """Once, and not twice. What hung took minutes to be noticed."""
-    is_hung = blame.cause(error.reason) == "worker_hung"
-    return is_hung or blame.of(error.reason).retry is Retry.ONCE
+    is_hung = fault_table.cause(error.reason) == "worker_hung"
+    return is_hung or fault_table.of(error.reason).retry is Retry.ONCE
 
 
 def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:

@@ -11,8 +11,8 @@ from typing import Protocol
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, StageLost
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.reasons import said
-from app.core.recovery import blame
-from app.core.recovery.blame import Fault
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import KEEP_S
 from app.network import messages
@@ -116,11 +116,11 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
     """The lender's own reason, as far as this version has a sentence for it, and who gave it: it names no other one."""
-    reason = blame.of_itself(messages.understood(message), name)
+    reason = fault_table.of_itself(messages.understood(message), name)
     what = said(reason)
     facts: dict[str, Fact] = {"machine": name, "what": what, "cause": reason.code}
-    if blame.of(reason).fault is not Fault.MEMORY:
-        return blame.lost(Reason("lender_said", facts))
+    if fault_table.of(reason).fault is not Fault.MEMORY:
+        return fault_table.lost(Reason("lender_said", facts))
     facts["machine_id"] = machine
     if reason.code == "lend_too_large" and isinstance(reason.facts.get("free_bytes"), int):
         facts["free_bytes"] = reason.facts["free_bytes"]

@@ -18,7 +18,7 @@ from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.topologies import forecast_of
-from app.core.recovery.placement_life import (
+from app.core.recovery.placement_lifecycle import (
     Blamed,
     Broke,
     Closed,

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
-from app.core.recovery import blame
-from app.core.recovery.blame import Fault, Retry
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault, Retry
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.replica_set import Replica
 from app.node.placement import failover as rebuilding
@@ -112,7 +112,7 @@ class ReplicaSupervisor:
                     opened.exception()  # its waiter may be gone
                     return
                 log.info("a replica is not there yet: %s", error.reason)
-                found = blame.of(error.reason)
+                found = fault_table.of(error.reason)
                 if found.retry is Retry.NEVER and found.fault in (Fault.MODEL, Fault.ENGINE):
                     self._lost.add(place)  # it would not be there the next time either
                     self._replicas.drop_if_over()

@@ -20,7 +20,7 @@ from app.core.errors import AppError, Damaged, StageLost
 from app.core.ids import MachineId, PipelineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.reasons import said
-from app.core.recovery.blame import RUN_STAYS
+from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.channel_link import ChannelLink
 from app.inference.stages.stage_client import StageClient

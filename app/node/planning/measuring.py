@@ -18,8 +18,8 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
 from app.core.model_shape import ModelShape
-from app.core.planner.layer_effort import Speed
-from app.core.recovery import blame
+from app.core.planner.speed_estimates import Speed
+from app.core.recovery import fault_table
 from app.network import messages
 from app.node.control.ndjson import Progress
 from app.node.control.requests import MeasureModel
@@ -285,7 +285,7 @@ class Measuring:
             answer = await self._asked(machine, question, again=key in self._doubted)
             if isinstance(answer, messages.SpeedMeasured):
                 break
-            reason = blame.of_itself(messages.understood(answer), name)
+            reason = fault_table.of_itself(messages.understood(answer), name)
             if reason.code != "speed_busy":
                 raise Refused(reason.code, **reason.facts)
             await asyncio.sleep(RETRY_S)

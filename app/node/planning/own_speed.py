@@ -12,7 +12,7 @@ from typing import Protocol
 
 from app.core.errors import Busy
 from app.core.model_shape import ModelShape
-from app.core.planner.layer_effort import Speed
+from app.core.planner.speed_estimates import Speed
 from app.inference.worker.layer_benchmark import Gauge, measure
 from app.inference.worker.trial_run import Report, silent
 from app.machine.hardware import devices

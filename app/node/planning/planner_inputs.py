@@ -13,9 +13,9 @@ from app.core.household.household import Household
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate
-from app.core.recovery.recent_failures import Failures
+from app.core.planner.speed_estimates import Speed
+from app.core.recovery.machine_health import Failures
 from app.node.control.ndjson import Progress
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.speed_basis import Basis

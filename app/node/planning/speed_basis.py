@@ -13,7 +13,7 @@ from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.model_shape import ModelShape
-from app.core.planner.layer_effort import Effort, Measured, Speed, estimated
+from app.core.planner.speed_estimates import Effort, Measured, Speed, estimated
 from app.inference.worker.trial_run import DEPTH
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.model_shape import ModelShape
-from app.core.planner.layer_effort import Speed
+from app.core.planner.speed_estimates import Speed
 from app.machine.json_state import read_or
 from app.machine.paths import write_atomically
 

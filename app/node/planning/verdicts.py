@@ -13,9 +13,9 @@ from app.catalog.gguf import tensor_types
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.layer_effort import sketched, sketched_effort
 from app.core.planner.placement import Candidate, Workload
 from app.core.planner.plan import plan
+from app.core.planner.speed_estimates import sketched, sketched_effort
 from app.core.planner.verdict import judge
 from app.core.reasons import with_reason
 from app.node.control import requests as asked

@@ -20,7 +20,7 @@ from app.core.errors import AppError, DoesNotFit, Reason, StageLost
 from app.core.model import fewest
 from app.core.planner.placement import PlannedStage
 from app.core.planner.stage_memory import work_bytes
-from app.core.scheduler.verification_sample import as_f32, rows_of
+from app.core.verification import as_f32, rows_of
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_links import close_run, open_run, own_stage

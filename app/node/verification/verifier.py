@@ -9,16 +9,7 @@ from dataclasses import dataclass
 from app.core.errors import AppError, DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
-from app.core.scheduler.verification_sample import (
-    Finding,
-    distance_of,
-    distances,
-    found,
-    limit,
-    noise_of,
-    rows_of,
-    verdict,
-)
+from app.core.verification import Finding, distance_of, distances, found, limit, noise_of, rows_of, verdict
 from app.inference.pipeline.step import Step
 from app.inference.stages.verification_samples import Sample, Samples
 from app.node.placement.stages import StageSet

@@ -12,7 +12,7 @@ from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput
-from app.core.planner.layer_effort import Effort
+from app.core.planner.speed_estimates import Effort
 from backends.contract import Role
 
 FAMILIES = Path(__file__).parents[2] / "families"

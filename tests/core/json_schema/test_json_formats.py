@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from app.core.json_schema.json_constraints import FORMATS, text_of
 from app.core.json_schema.json_grammar import json_grammar
-from app.core.json_schema.json_patterns import FORMATS, text_of
-from app.core.tools.tool_grammar import calls_grammar
+from app.core.tools.call_grammar import calls_grammar
 from tests.core.call_formats import FORMATS as CALL_FORMATS
 from tests.core.json_schema.test_json_ranges import pattern
 

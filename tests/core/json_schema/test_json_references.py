@@ -8,8 +8,8 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.json_schema.json_grammar import json_grammar
-from app.core.json_schema.json_kinds import localised, referred
-from app.core.tools.tool_grammar import calls_grammar
+from app.core.json_schema.schema_types import localised, referred
+from app.core.tools.call_grammar import calls_grammar
 from tests.core.call_formats import FORMATS
 
 ITEM: dict[str, Any] = {"type": "object", "properties": {"a": {"const": "of the item"}}}

@@ -8,8 +8,8 @@ import pytest
 
 from app.core.household.link import LinkKind
 from app.core.planner.forecast import UNSEEN, Step, forecast, spread, step_layer_s, whole_forecast
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Forecast, Part, Workload
+from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import split_stages
 from backends.contract import Number
 from testbed.households import MIB, link, machine, model

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.core.errors import DoesNotFit
-from app.core.planner.layer_effort import sketched
 from app.core.planner.placement import Workload
 from app.core.planner.plan import plan
+from app.core.planner.speed_estimates import sketched
 from app.core.planner.verdict import Parts, Verdict, Word, judge, keeps_bytes, verdict_of
 from testbed.households import MIB, machine, model, some_household
 

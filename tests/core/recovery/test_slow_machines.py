@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core.ids import MachineId
 from app.core.planner.placement import Part, Workload
 from app.core.planner.plan import plan
-from app.core.recovery.recent_failures import LEAST_S, SLOWER, best, degraded, slowed
+from app.core.recovery.machine_health import LEAST_S, SLOWER, best, degraded, slowed
 from testbed.households import MIB, link, machine, model, speed
 
 DEN, ATTIC, KITCHEN = map(MachineId, ("den", "attic", "kitchen"))

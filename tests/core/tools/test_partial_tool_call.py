@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.json_schema.partial_json import whole_of
-from app.core.tools.tool_calls import CallFinder, begun_calls
-from app.core.tools.tool_formats import Call, calls_of
-from app.core.tools.tool_signs import signs_of
+from app.core.tools.call_cursor import Call, calls_of
+from app.core.tools.call_finder import CallFinder, begun_calls
+from app.core.tools.call_markers import signs_of
 from tests.core.call_formats import FORMATS
 
 TOOLS: dict[str, object] = {"clock": {"properties": {"n": {"type": "integer"}}}}

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.core.tools.tool_messages import Message, one_system
+from app.core.tools.template_messages import Message, one_system
 
 
 def said(*parts: str) -> list[Message]:

@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.core.check import LIKELIEST, Check
+from app.core.diagnostics import LIKELIEST, Check
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.doctor_dialog import CommandButton, DoctorDialog, port_of
 from app.gui.diagnostics.finding_words import Cure, advice, cure_of, headline, word

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.core.check import Check
+from app.core.diagnostics import Check
 from app.core.reasons import in_words
 from app.gui.diagnostics.doctor_dialog import CheckList
 from app.gui.diagnostics.finding_words import NAMES, advice, cause, headline, name_of

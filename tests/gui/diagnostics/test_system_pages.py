@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.core.check import Check, Wall
+from app.core.diagnostics import Check, Wall
 from app.gui.diagnostics import doctor_dialog
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.diagnostics.system_pages import SystemPage, firewall_page, network_page

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from app.core.errors import BadInput, Reason
-from app.core.recovery.recent_failures import Failures
+from app.core.recovery.machine_health import Failures
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.queue_eta import line_up
 from app.core.scheduler.schedule import Batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.scheduler.verification_sample import REST_S, apart, rows_of
+from app.core.verification import REST_S, apart, rows_of
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.verification_samples import MOST_RUNS, REST_EACH_S, Samples

@@ -22,7 +22,7 @@ from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import shape_of
 from app.core.errors import Busy, DoesNotFit, StageLost
 from app.core.model_shape import ModelShape, Setting
-from app.core.planner.layer_effort import Speed
+from app.core.planner.speed_estimates import Speed
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker import layer_benchmark, trial_run

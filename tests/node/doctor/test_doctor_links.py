@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.check import likeliest
+from app.core.diagnostics import likeliest
 from app.core.errors import Busy
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId

@@ -8,7 +8,7 @@ from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageL
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan
 from app.core.planner.plan import plan
-from app.core.recovery import blame
+from app.core.recovery import fault_table
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.node.models.load_retries import LoadRetries
 from tests.core.test_plan_measured import LAYERS, WORK
@@ -19,7 +19,7 @@ SPLIT: Plan = plan(Candidate(HOST, "host", 1 << 40), [Candidate(ATTIC, "attic", 
 
 def says(name: str, cause: str) -> AppError:
     facts: dict[str, Fact] = {"machine": name, "what": "It is so.", "cause": cause}
-    return blame.lost(Reason("lender_said", facts))
+    return fault_table.lost(Reason("lender_said", facts))
 
 
 def failed(tries: LoadRetries, error: AppError, machine: MachineId | None, name: str = "") -> bool:

@@ -19,8 +19,8 @@ from app.core.household.household import About, Told
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.reasons import said
-from app.core.recovery.blame import lost
-from app.core.recovery.placement_life import Broke, Closed, Opened
+from app.core.recovery.fault_table import lost
+from app.core.recovery.placement_lifecycle import Broke, Closed, Opened
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from app.core.ids import MachineId
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
+from app.core.planner.speed_estimates import Speed
 from app.inference.pipeline.completion import Summary
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.node.models.outcomes import ConcurrentAnswers

@@ -21,7 +21,7 @@ from app.core.household import household
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
-from app.core.planner.layer_effort import Speed
+from app.core.planner.speed_estimates import Speed
 from app.inference.worker import layer_benchmark, trial_run
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine

@@ -12,8 +12,8 @@ from app.catalog.gguf.model_reader import model_of
 from app.catalog.stages import synthetic_stage
 from app.core.errors import BadInput, Reason
 from app.core.ids import MachineId
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Plan, Workload
+from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
 from app.inference.worker.trial_run import DEPTH
 from app.node.planning.planning import said_why, why_unmeasured

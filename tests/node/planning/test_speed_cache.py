@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from app.core.model_shape import LayerKind, LayerRun, ModelShape, Tensor
-from app.core.planner.layer_effort import Speed
+from app.core.planner.speed_estimates import Speed
 from app.node.planning import speed_cache
 from app.node.planning.speed_cache import FORMAT, Setup, SpeedCache, far_off, key_of
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from app.catalog.catalogue import shipped
 from app.core.ids import MachineId
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate
+from app.core.planner.speed_estimates import Speed
 from app.node.planning.starters import starter
 from testbed.households import machine
 from tests.node.pool import node

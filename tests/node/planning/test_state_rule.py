@@ -11,9 +11,9 @@ from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.layer_effort import Speed
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.plan import plan
+from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
 from app.machine.hardware.memory_copy_speed import seconds_per_byte
 from app.node.planning.planning import StateRule

@@ -20,7 +20,7 @@ from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
-from app.core.scheduler.verification_sample import Finding, apart, rows_of
+from app.core.verification import Finding, apart, rows_of
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.stages.verification_samples import Sample, Samples

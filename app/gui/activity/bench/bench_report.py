@@ -11,7 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
-from app.core.planner.layer_effort import is_rough
+from app.core.planner.speed_estimates import is_rough
 from app.gui.activity.bench.bench_store import Bench
 from app.gui.activity.moments import exact
 from app.gui.look import formats

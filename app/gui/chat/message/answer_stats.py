@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
-from app.core.planner.layer_effort import is_rough
+from app.core.planner.speed_estimates import is_rough
 from app.gui.look import formats
 from app.gui.look.sentences import here
 from app.gui.pool.machine_words import layers

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.core.planner.layer_effort import is_rough
+from app.core.planner.speed_estimates import is_rough
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.json_schema.json_kinds import kinds_of, referred
 from app.core.json_schema.partial_json import MAX_DEPTH, value_at, value_of_json
+from app.core.json_schema.schema_types import kinds_of, referred
 
 KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
 MAX_STEPS = 8  # of references and choices within each other

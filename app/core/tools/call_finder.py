@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from app.core.json_schema.partial_json import value_at, whole_of
-from app.core.tools.tool_arguments import Cut, Literals, value_of
-from app.core.tools.tool_formats import Begun, Call, Cursor, Marked, More, News, Reading, Tools, called
-from app.core.tools.tool_readers import (
+from app.core.tools.argument_values import Cut, Literals, value_of
+from app.core.tools.call_cursor import Begun, Call, Cursor, Marked, More, News, Reading, Tools, called
+from app.core.tools.call_markers import MISTRAL, Signs, begun, signs_of
+from app.core.tools.call_parsers import (
     BETWEEN,
     ObjectPeek,
     head_tool,
@@ -19,7 +20,6 @@ from app.core.tools.tool_readers import (
     reader_of,
     wanted_for,
 )
-from app.core.tools.tool_signs import MISTRAL, Signs, begun, signs_of
 from backends.templates.call_format import CallFormat, Payload
 
 # The call that a model was writing when its answer was cut short: which tool, and which arguments are whole. Pure.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import Reason
-from app.core.recovery.placement_life import (
+from app.core.recovery.placement_lifecycle import (
     BLAME_SECONDS,
     Blamed,
     Broke,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.check import LIKELIEST, ORDER, Check, in_order, likeliest
+from app.core.diagnostics import LIKELIEST, ORDER, Check, in_order, likeliest
 
 FINE = Check("Listening", True, "Reached at 10.0.0.2:4242.")
 NOTE = Check("IPv6", None, "IPv6 is off.", code="ipv6_off")

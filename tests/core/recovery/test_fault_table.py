@@ -8,8 +8,8 @@ import pytest
 
 from app.core.errors import Reason, StageFailed, StageLost
 from app.core.reasons import SENTENCES
-from app.core.recovery import blame
-from app.core.recovery.blame import GROUPS, RUN_STAYS, Blame, Fault, Retry
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import GROUPS, RUN_STAYS, Blame, Fault, Retry
 
 
 def test_no_entry_is_idle_or_there_twice() -> None:
@@ -27,9 +27,9 @@ def test_no_entry_is_idle_or_there_twice() -> None:
     ],
 )  # fmt: skip
 def test_what_would_come_again_is_not_tried_again(code: str) -> None:
-    assert blame.comes_again(Reason(code))
-    assert type(blame.lost(Reason(code))) is StageFailed
-    assert blame.of(Reason(code)).fault not in (Fault.MACHINE, Fault.LINK)
+    assert fault_table.comes_again(Reason(code))
+    assert type(fault_table.lost(Reason(code))) is StageFailed
+    assert fault_table.of(Reason(code)).fault not in (Fault.MACHINE, Fault.LINK)
 
 
 def test_what_a_machine_gives_as_its_reason_names_no_other_one() -> None:
@@ -40,20 +40,20 @@ def test_what_a_machine_gives_as_its_reason_names_no_other_one() -> None:
         ("version_differs", "older"),
         ("machine_removed", "name"),
     ):
-        told = blame.of_itself(Reason(code, {fact: "kitchen", "seconds": 3}), "attic")
+        told = fault_table.of_itself(Reason(code, {fact: "kitchen", "seconds": 3}), "attic")
         assert told == Reason(code, {fact: "attic", "seconds": 3})
     of_a_model = Reason("model_gone", {"name": "guide", "path": "x"})
-    assert blame.of_itself(of_a_model, "attic") == of_a_model
+    assert fault_table.of_itself(of_a_model, "attic") == of_a_model
     of_who_asks = Reason("role_missing", {"name": "kitchen"})
-    assert blame.of_itself(of_who_asks, "attic") == Reason("role_missing_here", {"name": "attic"})
-    assert blame.of_who_asks(of_who_asks, "attic") == blame.of_itself(of_who_asks, "attic")
-    assert blame.of_who_asks(of_a_model, "attic") == of_a_model
+    assert fault_table.of_itself(of_who_asks, "attic") == Reason("role_missing_here", {"name": "attic"})
+    assert fault_table.of_who_asks(of_who_asks, "attic") == fault_table.of_itself(of_who_asks, "attic")
+    assert fault_table.of_who_asks(of_a_model, "attic") == of_a_model
 
 
 @pytest.mark.parametrize("code", ["worker_died", "worker_hung", "stage_silent", "stage_unreachable", "lend_taken_back"])
 def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
-    assert not blame.comes_again(Reason(code))
-    assert type(blame.lost(Reason(code))) is StageLost
+    assert not fault_table.comes_again(Reason(code))
+    assert type(fault_table.lost(Reason(code))) is StageLost
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_machine_that_is_gone_is_made_up_for(code: str) -> None:
 )
 def test_what_a_lender_says_is_judged_by_its_own_reason(cause: str, found: Blame) -> None:
     facts = {"machine": "attic", "what": "It said so.", "cause": cause}
-    assert blame.of(Reason("lender_said", dict(facts))) == found
+    assert fault_table.of(Reason("lender_said", dict(facts))) == found
 
 
 PLACED = {"machine", "worker", "name"}  # who says it is put there
@@ -78,16 +78,16 @@ OF_A_PAUSE = {"percent", "program", "degrees"}
 
 
 def test_what_ends_layers_names_nobody_but_who_says_it() -> None:
-    for code in (code for code in SENTENCES if blame.is_said_of_layers(code)):
+    for code in (code for code in SENTENCES if fault_table.is_said_of_layers(code)):
         facts = {name for _, name, _, _ in Formatter().parse(SENTENCES[code]) if name}
         assert facts <= PLACED | OF_ITS_LAYERS | OF_A_PAUSE, code
-        assert blame.of(Reason(code)).fault not in (Fault.NEWS, Fault.SOURCE), code
+        assert fault_table.of(Reason(code)).fault not in (Fault.NEWS, Fault.SOURCE), code
 
 
 @pytest.mark.parametrize("code", ["stage_sent_odd", "grammar_refused", "form_too_heavy", "bug", "of another version"])
 def test_nobody_else_gives_these_reasons(code: str) -> None:
-    assert not blame.is_said_of_layers(code)
+    assert not fault_table.is_said_of_layers(code)
 
 
 def test_a_code_of_another_version_is_not_tried_again() -> None:
-    assert blame.comes_again(Reason("of another version"))
+    assert fault_table.comes_again(Reason("of another version"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.core.tools.tool_messages import as_told, counted_ids, one_by_one, short_ids
+from app.core.tools.template_messages import as_told, counted_ids, one_by_one, short_ids
 from backends.templates.call_format import CallFormat, Ids, Payload
 from tests.core.call_formats import FORMATS
 

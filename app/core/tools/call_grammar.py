@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.errors import BadInput
+from app.core.json_schema.json_constraints import text_of
 from app.core.json_schema.json_grammar import Rules, check_size, json_grammar, literal
-from app.core.json_schema.json_kinds import referred
-from app.core.json_schema.json_patterns import text_of
-from app.core.tools.tool_arguments import QUOTE, wanted
-from app.core.tools.tool_formats import Tools
+from app.core.json_schema.schema_types import referred
+from app.core.tools.argument_values import QUOTE, wanted
+from app.core.tools.call_cursor import Tools
 from backends.templates.call_format import ID, NAME, NUMBER, CallFormat, Payload
 
 MAX_CALLS = 8  # of one answer

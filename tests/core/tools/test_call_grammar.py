@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.json_schema.json_grammar import MAX_GRAMMAR_BYTES, json_grammar
-from app.core.tools.tool_grammar import calls_grammar, calls_or_json
+from app.core.tools.call_grammar import calls_grammar, calls_or_json
 from tests.core.call_formats import FORMATS
 
 SCHEMA = {"type": "object", "properties": {"zone": {"enum": ["UTC"]}}, "required": ["zone"]}

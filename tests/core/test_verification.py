@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.scheduler.verification_sample import (
+from app.core.verification import (
     CHANCE,
     FACTOR,
     LEAST_ROWS,

@@ -9,9 +9,9 @@ import pytest
 
 from app.core.errors import DoesNotFit
 from app.core.model import Model
+from app.core.planner.memory_plan import _smaller, what_helps
 from app.core.planner.placement import Candidate, Workload
 from app.core.planner.plan import plan
-from app.core.planner.shortage import _smaller, what_helps
 from app.core.reasons import said
 from testbed.households import MIB, machine, model, some_household, speed
 

@@ -25,7 +25,7 @@ from app.core.model import Model
 @dataclass(frozen=True, slots=True)
 class Speed:
     """Seconds that one machine's engine takes for a model's layers, measured on layers of the model's
-    own shape and quantisation; or estimated from other layers (app/core/planner/layer_effort.py).
+    own shape and quantisation; or estimated from other layers (app/core/planner/speed_estimates.py).
 
     A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), and on top
     k * position_s for each position that its sequences hold already. A prefill chunk of the

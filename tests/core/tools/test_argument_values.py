@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.tools.tool_arguments import ANY, value_of, wanted
-from app.core.tools.tool_calls import CallFinder
-from app.core.tools.tool_formats import Call, calls_of
+from app.core.tools.argument_values import ANY, value_of, wanted
+from app.core.tools.call_cursor import Call, calls_of
+from app.core.tools.call_finder import CallFinder
 from tests.core.call_formats import FORMATS
 
 ROOT = {"$defs": {

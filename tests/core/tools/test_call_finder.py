@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.tools.tool_calls import CallFinder
-from app.core.tools.tool_formats import Begun, Call, More, called, calls_of
+from app.core.tools.call_cursor import Begun, Call, More, called, calls_of
+from app.core.tools.call_finder import CallFinder
 from tests.core.call_formats import FORMATS
 
 CLOCK = '{"name": "clock", "arguments": {"zone": "UTC"}}'

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.planner.forecast import Step, step_layer_s
-from app.core.planner.layer_effort import WIDE, Effort, Experts, Measured, Speed, estimated
+from app.core.planner.speed_estimates import WIDE, Effort, Experts, Measured, Speed, estimated
 
 LAYER = Effort(30e6, 60e6, 4096, 50e6, 60e6)
 SPEED = Speed(0.003, 0.001, 1e-6, 0.06, 2e-5, 0.0002, 0.005, 0.002)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from app.core.ids import MachineId
 from app.core.planner.placement import Forecast, Part
-from app.core.recovery import blame
-from app.core.recovery.blame import Fault
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault
 from app.core.recovery.recovery import Loss
 
 KEPT_S = 600.0  # how long a failure is remembered
@@ -29,7 +29,7 @@ class Failures:
 
     def note(self, loss: Loss) -> None:
         """A machine was lost under what it computed, or ended it."""
-        if not loss.machine or loss.leaves or blame.of(loss.why).fault in _NOT_COUNTED:
+        if not loss.machine or loss.leaves or fault_table.of(loss.why).fault in _NOT_COUNTED:
             return
         times = self._at_s.pop(loss.machine, [])
         self._at_s[loss.machine] = [*times, self._clock()][-MOST:]

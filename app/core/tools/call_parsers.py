@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.core.json_schema.partial_json import JsonScan, json_of, value_at, value_of_json
-from app.core.tools.tool_arguments import Cut, Literals, Wanted, value_of, wanted
-from app.core.tools.tool_formats import (
+from app.core.tools.argument_values import Cut, Literals, Wanted, value_of, wanted
+from app.core.tools.call_cursor import (
     MOST_ENDS,
     Begun,
     Call,
@@ -26,7 +26,7 @@ from app.core.tools.tool_formats import (
     called,
     ends_in_text,
 )
-from app.core.tools.tool_signs import KIMI, MISTRAL, MISTRAL_ID, SLOT, Signs, signs_of
+from app.core.tools.call_markers import KIMI, MISTRAL, MISTRAL_ID, SLOT, Signs, signs_of
 from backends.templates.call_format import ID, CallFormat, Payload
 
 BETWEEN = " \t\r\n;,"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import Reason
-from app.core.recovery.recent_failures import KEPT_S, MOST_MACHINES, Failures
+from app.core.recovery.machine_health import KEPT_S, MOST_MACHINES, Failures
 from app.core.recovery.recovery import Loss
 
 DIED = Reason("worker_died")
