@@ -3,7 +3,7 @@
 What a placement costs depends on how many layers each machine holds, not on which; which ones matters only for
 memory. So every set of lenders gets a lower bound; the sets are searched from the lowest on
 (app/core/planner/layer_allocation.py), until a bound is no better than what was found. Whether counts fit in some order
-is for app/core/planner/lender_order.py.
+is for app/core/planner/split_search.py.
 """
 
 from __future__ import annotations
