@@ -10,26 +10,25 @@ PAGE = PROJECT / "docs" / "causes.md"
 HEAD = """# Whose fault it is
 
 Everything that Poolhouse refuses, and everything that can end a load or an answer, has a code.
-`app/core/recovery/fault_table.py` says
-of each code where the cause lies and what is tried again by itself; recovery, loads and the planner look there, and the
-sentence is made from the code and its facts where somebody reads it. `python -m scripts.causes` writes this page, and a
-test holds it to the code.
+`app/core/recovery/fault_table.py` gives the cause of each code and says what is retried automatically; recovery, loads and
+the planner follow it. The sentence is made from the code and its facts where somebody reads it. `python -m
+scripts.causes` writes this page, and a test compares it with the code.
 
-What is tried again: *never*, as the same bytes would fail in the same way; *once*, as it may have been chance; *again*,
-on the machines that are there; *elsewhere*, without the machine that it is about.
+Retried: *never*, because the same bytes would fail in the same way; *once*, because it may have been chance; *again*,
+on the machines that are there; *elsewhere*, without the machine in question.
 """
 TOLD = {
-    Fault.REQUEST: "The request: what was asked, typed or chosen",
+    Fault.REQUEST: "The request: what somebody asked for, typed or chose",
     Fault.MODEL: "The model: its file, or the numbers it computes",
     Fault.ENGINE: "The engine: llama.cpp, or how it is installed",
     Fault.MEMORY: "Memory, or room on a disk",
     Fault.MACHINE: "A machine, or a process on it",
     Fault.LINK: "The link between machines",
-    Fault.OWNER: "A person, or a rule that a person set",
+    Fault.OWNER: "A person, or a rule that somebody set",
     Fault.HOUSEHOLD: "The household: its log, pairing, identities",
     Fault.SOURCE: "A source of models, or another server that answers",
-    Fault.APP: "This installation: its files and settings, its own mistakes",
-    Fault.NEWS: "Nothing is wrong: something is told",
+    Fault.APP: "This installation: its files, its settings, its own bugs",
+    Fault.NEWS: "Nothing is wrong: news",
 }
 
 

@@ -8,33 +8,32 @@ from tests.backends.template_chats import CHATS, DIFFERS, TOLD, ours, record, th
 PAGE = PROJECT / "docs" / "templates.md"
 HEAD = """# Chat templates
 
-A model's file says in a small program, its chat template, how a chat is written for it. llama.cpp's source ships
-{n} such templates of well-known models. `make templates` has llama.cpp's own server ({engine},
-`/apply-template`) render {chats} chats with each, keeps what it made in `tests/backends/recorded/templates.json.gz`,
-and writes this page. The tests compare ours, told as a node tells it, with it text for text. The templates in that
-file come with llama.cpp (MIT) and belong to their authors.
+A model's file contains a small program, its chat template, that writes a chat in the model's own format. llama.cpp's
+source ships {n} templates of well-known models. `make templates` has llama.cpp's own server ({engine},
+`/apply-template`) render {chats} chats with each of them, keeps the results in
+`tests/backends/recorded/templates.json.gz`, and writes this page. The tests compare our rendering with them, text for
+text. The templates in that file come with llama.cpp (MIT) and belong to their authors.
 
 **{equal} of {all} are equal.** {by_chat}
 
-## How a chat is told
+## How a chat is adapted to a template
 
-What a template takes is found out by rendering a few marked words with it, never by a model's name:
+Poolhouse renders a few marked words to find out what a template accepts; it never goes by a model's name.
 
-- A system message that a template refuses or leaves out (Gemma 2, Mistral 7B 0.1 and 0.2) stands before the first
+- If a template refuses or drops system messages (Gemma 2, Mistral 7B 0.1 and 0.2), the message goes before the first
   words of the user.
-- Calls of tools and what came of them are told in words where a template refuses or leaves out the results.
-- Turns of one side in a row are joined where a template refuses them.
-- Arguments of calls are an object or JSON text, thoughts stand under the name that the template reads, content is a
-  text or a list of parts: as the template wants it.
-- A begun answer goes on behind what the template itself writes before an answer, with an empty thought where it would
-  think, as llama.cpp has it.
-- An answer that was cut within its thought goes on behind that thought, which is opened by the template's own sign, or
-  by the model's usual one where the template writes none.
-- Where a template takes either a thought or words before a call (gpt-oss), both are told as the thought.
-- A model without a template is asked as ChatML, which is llama.cpp's rule too, and its answers say so. `--raw` asks it
-  without any.
-- The date is that of the chat's beginning, in this computer's local time. `enable_thinking` is on unless told
-  otherwise.
+- If a template refuses or drops the results of tools, calls and results are written as text.
+- If a template refuses two turns of the same side in a row, they are joined.
+- Arguments of calls are an object or JSON text, thoughts have the name that the template reads, and content is a text
+  or a list of parts, whichever the template expects.
+- An answer to be continued follows what the template writes before an answer, with an empty thought if the model
+  would think, as in llama.cpp.
+- An answer that was cut in the middle of its thought continues after that thought. The thought is opened by the
+  template's own marker, or by the model's usual one if the template writes none.
+- If a template accepts either a thought or text before a call (gpt-oss), both are passed as the thought.
+- A model without a template is asked in ChatML, as llama.cpp does, and its answers say so. `--raw` uses no template.
+- The date is that of the chat's beginning, in this computer's local time. `enable_thinking` is on unless the request
+  says otherwise.
 
 ## Template by template
 

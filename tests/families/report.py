@@ -36,26 +36,28 @@ ONE_S = 120
 MOST_WORDS = 160
 HEAD = """# Which model families split
 
-Written by `make families-proof`, which cuts a tiny random model of each family at every legal place into two stages
-and at three random ones into three (seed {seed}; a model with too few layers for these gets {more} more, each a copy of
-one that stands alike). The stages compute in worker processes, and the app's own driver carries two answers at once
-through them, each from a prompt in several chunks and 16 greedy tokens beyond its first; a worker with the whole model
-computes the same steps, and every score is compared. A family that is not listed runs whole on one computer, and so
-does a model whose metadata is outside what was proved of its family: see `app/catalog/families/family_table.py`. All
-of it holds for the engine named below: a computer with another version of it is given no part of a model. What another
-version changes, `make families-proof ENGINE=VERSION` finds out: [the last time](families-engines.md).
+`make families-proof` writes this page. It cuts a tiny random model of each family at every legal place into two
+stages, and at three random places into three (seed {seed}; a model with too few layers for that gets {more} more,
+each a copy of a layer of the same kind). The stages compute in worker processes, and the app's own driver carries two
+answers at once through them, each with a prompt in several chunks and 16 greedy tokens beyond its first. A worker
+with the whole model computes the same steps, and every score is compared. A family that is not listed runs whole on
+one computer, and so does a model whose metadata is outside what was proved for its family: see
+`app/catalog/families/family_table.py`. The proof holds for the engine named below, so a computer with another version
+gets no part of a model. `make families-proof ENGINE=VERSION` finds out what another version changes ([the last
+time](families-engines.md)).
 
-*Exact*: bit for bit the whole model. *Within noise*: the cut scales what the engine scales in the whole, which rounds
+*Exact*: equal to the whole model, bit for bit. *Within noise*: the cut repeats a scaling of the engine, which rounds
 once more; scores differ by no more than they do when a prompt comes in other chunks, and the tokens are the same.
 
-*When slots share cells* (fewer than four people at once) and one is emptied while another answers, the other's next
-tokens come to lie in the freed cells, and llama.cpp adds up in another order: in the whole model as in the cut one,
-which say the same bit for bit if the slot was emptied between the same two steps. With several answers under way, a
-later stage may empty it a step earlier than the first. Scores then differ by some hundredths at most, as they do when
-a prompt comes in other chunks. Slots with cells of their own hear nothing (`tests/families/test_shared_cells.py`).
+*When slots share cells* (fewer than four people at once) and one slot is emptied while another answers, the other's
+next tokens fill the freed cells, and llama.cpp adds up in another order. That happens in the whole model and in the
+cut one, and both agree bit for bit if the slot was emptied between the same two steps. With several answers under
+way, a later stage may empty it a step earlier than the first; scores then differ by some hundredths at most, as they
+do when a prompt comes in other chunks. Slots with cells of their own are not affected
+(`tests/families/test_shared_cells.py`).
 
 *A context kept as q8_0* changes the scores of the whole model and of the cut one alike; for one family of each kind
-`tests/families/test_quantised_kv.py` says so bit for bit.
+`tests/families/test_quantised_kv.py` shows this bit for bit.
 
 Engine: llama-cpp-python {version}, on the processor. {exact} exact, {noise} within noise, {whole} whole only.
 
@@ -66,8 +68,8 @@ Engine: llama-cpp-python {version}, on the processor. {exact} exact, {noise} wit
 
 OTHER = """# What another engine changes
 
-Written by `make families-proof ENGINE=VERSION`, which runs the proof of [families.md](families.md) with the engine in
-use and with another version of it, and lists what is not the same.
+`make families-proof ENGINE=VERSION` writes this page. It runs the proof of [families.md](families.md) with the engine
+in use and with another version of it, and lists the differences.
 
 {counts}
 
@@ -79,16 +81,17 @@ UNKNOWN = "Why was not looked into."
 # By version, what reading its source and computing whole models with it showed.
 WHY = {
     "0.3.35": """\
-Whole, each model that both load comes as near to transformers with 0.3.35 as with 0.3.36. What differs is what an
-engine makes of a stage's metadata:
+Whole, every model that both versions load comes as close to transformers with 0.3.35 as with 0.3.36. The differences
+come from how an engine reads a stage's metadata:
 
-- gemma2, gemma3, gpt-oss, olmo2, cohere2, exaone-moe: 0.3.35 reads `attention.sliding_window_pattern` as a period only
-  and passes over a list, as a cut writes it (F3); a stage then counts its windows from its own first layer.
+- gemma2, gemma3, gpt-oss, olmo2, cohere2, exaone-moe: 0.3.35 reads `attention.sliding_window_pattern` only as a
+  period and ignores a list, which a cut writes (F3); a stage then counts its windows from its own first layer.
 - granite_swa: 0.3.35 does not know the family.
-- nemotron_h, nemotron_h_moe: 0.3.35 wants `attention.layer_norm_rms_epsilon`, which today's converter names otherwise.
+- nemotron_h, nemotron_h_moe: 0.3.35 expects `attention.layer_norm_rms_epsilon`, which today's converter calls
+  something else.
 
-So a cut is right for the engine it was proved with and may be silently wrong with another: a node computes parts of
-models with a proved version only (`PROVED_ENGINES` in `backends/contract.py`) and refuses in a sentence else."""
+So a cut is right for the engine it was proved with, and may be silently wrong with another. A node computes parts of
+models only with a proved version (`PROVED_ENGINES` in `backends/contract.py`), and otherwise refuses with a reason."""
 }
 
 

@@ -40,7 +40,6 @@ from tests.simulation import soak as simulation
 
 ROOT = Path(__file__).parents[2]
 TABLE, BOOK = ROOT / PAGE, ROOT / "docs" / "faults.jsonl"
-BEFORE = ROOT / "docs" / "faults-before.md"  # runs that no book has
 SEEDS = 1 << 31
 FULL = wanted.FULL
 PROCESSES = ("kills", "stops", "twos", "host", "slowed")  # one household serves them all
@@ -77,8 +76,7 @@ class Matrix:
     def write(self) -> None:
         """The page, of all that the book has."""
         simulated = page.section(simulation.written())
-        before = BEFORE.name if BEFORE.exists() else ""
-        text = written(self._book.outcomes, N_TOKENS, wanted.every_kind(), simulated, before)
+        text = written(self._book.outcomes, N_TOKENS, wanted.every_kind(), simulated)
         TABLE.write_text(text, "utf-8")
 
     async def all_of(self, chosen: set[str]) -> None:

@@ -10,30 +10,30 @@ from tests.faults.outcome import Kind, Outcome, quantile
 
 HEAD = """# Faults and attacks
 
-Made by `make faults` ({n} runs, {failed} of them failed; {late} more ended well, outside the times of their rows); not
-edited. Each run is a line of [faults.jsonl](faults.jsonl), with its commit, its figures, its seed and the kind of
-machine that made it; `make faults ARGS=--resume` makes those that it lacks. {before}
+`make faults` writes this page: {n} runs, of which {failed} failed; {late} more succeeded, but took longer than their
+row allows. Each run is a line of [faults.jsonl](faults.jsonl), with its commit, its figures, its seed and the kind of
+machine that made it; `make faults ARGS=--resume` makes the runs that are missing.
 
-Real nodes on one computer, the Guide in the split 2, 2, 2, 2 over a host and two lenders, one more machine spare, f32
-between them. An answer of {tokens} tokens is asked for, something is done to it, and every token that its reader gets
-is compared with the undisturbed greedy answer: none may be lost, doubled or changed.
+Real nodes run on one computer, with the Guide in the split 2, 2, 2, 2 over a host and two lenders, a spare machine,
+and f32 between them. A reader asks for an answer of {tokens} tokens, a fault strikes, and every token that the reader
+gets is compared with the undisturbed greedy answer: none may be lost, repeated or changed.
 
-{machines}0 failures in n runs bound the rate at 3/n (95 %). A quantile stands only where there are runs enough for
-it: p50 from 2 on, p90 from 10, p99 from 100. {missing}{missed}
+{machines}0 failures in n runs bound the rate at 3/n (95 %). A quantile is given only if there are enough runs for it:
+p50 from 2 runs, p90 from 10, p99 from 100. {missing}{missed}
 """
-MISSING = "**{n} of {all} kinds of runs were not made for this page; the last section names them.** "
-BEFORE = """Earlier runs, made before there was a book, stand in [{name}]({name})."""
-MISSED = "{n} more runs struck nobody, as the layers had gone to others, and do not count."
+MISSING = "**{n} of {all} kinds of runs are missing; the last section names them.** "
+MISSED = "{n} more runs do not count: their fault struck no layers, because these had already moved."
 TOLD = """
 *Told*: from the fault until the reader's stream says what happened. *Goes on*: from the fault to the first token
-after the longest gap. *In time*: both within the bars of SAFETY.md 9 (a death: told in 1 s, gone on in 10 s; who is
-silent or stands still for ever: told in 5 s, gone on in 15 s; who comes back in time: gone on 1 s later). A row
-without a recovery went on with what its stages had kept. *F8*: what a node's program is told by its clocks; one that is
-set may not be noticed at all, and a machine that believes it slept goes on in 15 s. *Put to sleep*, *shut down*: logind
-says so first (its part is played on a bus of the machine's own) and waits, 5 s at most, as the node asked it to;
-*signed out*: all processes, workers too, get SIGTERM and SIGHUP. Told in 1 s, gone on in 10 s, and left once.
+after the longest gap. *In time*: both within these limits. A death: told in 1 s, goes on in 10 s. A machine that is
+silent or stopped for good: told in 5 s, goes on in 15 s. A machine that returns in time: goes on 1 s later. A row
+without a recovery went on with what its stages had kept. *F8*: the clocks that a node's program reads are changed; a
+clock that is set must not be noticed at all, and a machine that believes it slept goes on in 15 s. *Put to sleep*,
+*shut down*: logind announces it (played on a bus of the machine's own) and waits for up to 5 s, as the node asked it
+to. *Signed out*: all processes, workers too, get SIGTERM and SIGHUP. Told in 1 s, goes on in 10 s, and the machine
+leaves once.
 """
-PROCESSES = "\n## Processes that die or stand still\n" + TOLD
+PROCESSES = "\n## Processes that die or stop\n" + TOLD
 SPREAD = """
 | | N | Passed | In time | Told p50 / p90 / p99 / worst | Goes on p50 / p90 / p99 / worst |
 |---|---|---|---|---|---|
@@ -45,8 +45,8 @@ ROWS = """
 HOST = """
 ## The host's node is killed and started again
 
-Its reader is told, its lenders stop computing (*quiet*: after the death), and what they held is given back (*free*:
-after the new start). Then the same is asked again, and the same answer comes.
+Its reader is told, its lenders stop computing (*quiet*: time after the death) and free what they held (*free*: time
+after the new start). Then the same question gets the same answer.
 
 | N | Passed | In time | Told worst | Quiet p50 / worst | Free p50 / worst |
 |---|---|---|---|---|---|
@@ -54,18 +54,19 @@ after the new start). Then the same is asked again, and the same answer comes.
 SLOWED = """
 ## Machines that become slow
 
-A share of one processor is left to the first lender, by a quota in periods of 0.1 s. It may not be taken for dead, and
-no token may take longer than a second. *Replaced*: at rest, after the answer, when layers have lain for a minute.
+A quota in periods of 0.1 s leaves the first lender a share of one processor. It must not be taken for dead, and no
+token may take longer than a second. *Replaced*: after the answer, while nothing runs, once layers have been there for
+a minute.
 
-| Row | What | N | Passed | In time | Gap p50, longest / clean | Replaced p50 / worst |
+| Row | Fault | N | Passed | In time | Gap p50, longest / clean | Replaced p50 / worst |
 |---|---|---|---|---|---|---|
 """
 NETWORK = """
 ## The network
 
-Each lender is in a network namespace of its own, at the end of a cable whose faults are those of the row, both ways
-and for real packets (testbed/fault_link.py). *Gap*: between two tokens at the 95th percentile, beside the undisturbed
-one; the bar is three times that and 250 ms. *Back*: until every machine is counted as there, once all is well again.
+Each lender is in a network namespace of its own, at the end of a cable that has the row's fault in both directions,
+for real packets (testbed/fault_link.py). *Gap*: between two tokens at the 95th percentile, beside the undisturbed
+one; the limit is three times that plus 250 ms. *Back*: from the end of the fault until every machine is online again.
 
 | Row | Fault | Phase | N | Passed | In time | Anew | Told worst | Goes on p50 / worst | Gap p50 / clean | Back worst |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -73,9 +74,9 @@ one; the bar is three times that and 250 ms. *Back*: until every machine is coun
 SIEGES = """
 ## Attacks while an answer runs
 
-A host and a lender answer without a pause, and another process, at the lowest priority, attacks one of their ports.
-*Stall*: between two tokens at the 99th percentile, before and during the attack; the bar is 50 ms more. *Memory*: of
-both nodes before, after a tenth, and at the end.
+A host and a lender answer without a pause while another process, at the lowest priority, attacks one of their ports.
+*Stall*: the gap between two tokens at the 99th percentile, before and during the attack; it may grow by 50 ms.
+*Memory*: that of both nodes before, after a tenth, and at the end.
 
 | Row | Attack | Tries | Sieges withstood | Stall before / during / worst | Memory, MiB | Tries a second |
 |---|---|---|---|---|---|---|
@@ -83,46 +84,43 @@ both nodes before, after a tenth, and at the end.
 SLOW = """
 ## Slow connections
 
-All places are visited at once, while a host and a lender answer without a pause. At each place one kind comes after the
+All ports are visited at once while a host and a lender answer without a pause. Each port gets one kind after the
 other.
 
-| Row | What they do, where | Connections | Passed | Open at most |
+| Row | Kind of connection, and port | Connections | Passed | Open at most |
 |---|---|---|---|---|
 """
 SOAK = """
 ## Faults for hours
 
-One random fault of those above every 30 s, or as fast as they can follow; each is judged as there. Then how the host's
-node has grown, for each hour of 120 faults, since its caches were full: after a third of the faults and not before
-240. Fewer than 120 after that say nothing of a slope: the first run ended before its caches were full, and was judged
-by how they filled.
+A random fault of the kinds above every 30 s, or as fast as they can follow; each is judged as above. The memory
+column is the growth of the host's node for each hour of 120 faults since its caches were full, which is after a third
+of the faults and at least 240. Fewer than 120 faults after that say nothing about a slope: the first run ended before
+its caches were full, and was judged by how they filled.
 
-| Row | What | Commit | Hours | Faults | Passed | MB in 120 faults | More open files and sockets |
+| Row | Faults, and pace | Commit | Hours | Faults | Passed | MB in 120 faults | More open files and sockets |
 |---|---|---|---|---|---|---|---|
 """
 PROOFS = """
 ## Rows that other tests prove
 
-They need no household of processes and are part of `make test` and `make long`; several cases of a row are often one
-test. A test that is skipped where this was made is not counted.
+These need no household of processes and are part of `make test` and `make long`; several cases of a row are often one
+test. Tests that were skipped on this computer are not counted.
 
-| Row | What | Tests | Passed | Seconds | Where |
+| Row | Case | Tests | Passed | Seconds | Where |
 |---|---|---|---|---|---|
 """
 
 
-def written(
-    outcomes: Sequence[Outcome], n_tokens: int, wanted: Set[Kind], simulated: str = "", before: str = ""
-) -> str:
-    """The page. `wanted`: all kinds that the whole matrix has; `simulated`: its part on the simulation; `before`: a
-    page of runs that no book has."""
+def written(outcomes: Sequence[Outcome], n_tokens: int, wanted: Set[Kind], simulated: str = "") -> str:
+    """Return the page. `wanted`: all kinds that the whole matrix has; `simulated`: its part on the simulation."""
     every, outcomes = outcomes, [one for one in outcomes if one.struck or not one.passed]
     failed = [one for one in outcomes if not one.passed]
     absent = wanted - {one.kind for one in outcomes}
     text = HEAD.format(
         n=len(outcomes), failed=len(failed), tokens=n_tokens,
         late=sum(one.passed and not one.in_time for one in outcomes),
-        machines=_machines(outcomes), before=BEFORE.format(name=before) if before else "",
+        machines=_machines(outcomes),
         missing=MISSING.format(n=len(absent), all=len(wanted)) if absent else "",
         missed=MISSED.format(n=len(every) - len(outcomes)) if len(every) > len(outcomes) else "",
     )  # fmt: skip

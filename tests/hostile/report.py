@@ -15,15 +15,15 @@ WHO = {
 }
 HEAD = """# Hostile members and strangers
 
-Written by `make hostile` (tests/hostile), from the runs in `hostile.jsonl`. Each run has a seed. Lenders are real nodes
-with lies patched in; hosts, guests and strangers are programs beside them, while a host and an honest lender answer
-without a pause and an honest member comes back. After every tenth run of these one of the nodes is stopped and must
-start again. Each admin has a household of its own, which is started again after it.
+`make hostile` (tests/hostile) writes this page from the runs in `hostile.jsonl`. Each run has a seed. Hostile lenders
+are real nodes with lies patched in; hosts, guests and strangers are programs beside the household. Meanwhile a host
+and an honest lender answer without a pause, and an honest member returns. After every tenth run one of the nodes is
+stopped and must start again. Each admin has a household of its own, which is started again after its run.
 
-*Not started*: nodes that did not start again. *Named*: honest machines that were told to be at fault. *Lost*: answers
-of others that ended with an error or said something else. *Back*: until a member that came back meanwhile was linked
-(for the pairing window: until a newcomer was paired), median and longest. *Memory*: the most by which all nodes
-together had grown since the first run; one that was started again begins anew.
+*Not started*: nodes that did not start again. *Named*: honest machines that were blamed. *Lost*: answers of others
+that ended with an error or differed. *Back*: time until a member that returned meanwhile was connected (for the
+pairing window: until a new machine was paired), median and longest. *Memory*: the largest growth of all nodes
+together since the first run; a node that was started again begins anew.
 """
 
 
