@@ -10,8 +10,8 @@ PAGE = PROJECT / "docs" / "causes.md"
 HEAD = """# Whose fault it is
 
 Everything that Poolhouse refuses, and everything that can end a load or an answer, has a code.
-`app/core/recovery/fault_table.py` gives the cause of each code and says what is retried automatically; recovery, loads and
-the planner follow it. The sentence is made from the code and its facts where somebody reads it. `python -m
+`app/core/recovery/fault_table.py` gives the cause of each code and says what is retried automatically; recovery,
+loads and the planner follow it. The sentence is made from the code and its facts where somebody reads it. `python -m
 scripts.causes` writes this page, and a test compares it with the code.
 
 Retried: *never*, because the same bytes would fail in the same way; *once*, because it may have been chance; *again*,
