@@ -14,6 +14,7 @@ from app.core.diagnostics import Check
 from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
 from app.gui.app.application import QuitSheet
+from app.gui.app.node_dialog import Sheet
 from app.gui.app.page import Page
 from app.gui.chat.chat_page import LockedChats
 from app.gui.chat.chat_settings import ChatSettings, Reads
@@ -27,10 +28,9 @@ from app.gui.models.folder_dialog import FolderSheet
 from app.gui.models.removal import Removal
 from app.gui.pool.dialogs.add_dialog import AddSheet
 from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
-from app.gui.pool.dialogs.join_dialog import JoinSheet
 from app.gui.pool.dialogs.leave_dialog import LeaveSheet
 from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RenameSheet, RolesSheet
-from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.about import TextDialog
 from app.gui.settings.api.upstream_dialogs import AddServer, ForgetServer

@@ -21,6 +21,7 @@ from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app import page_names, pages
 from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
 from app.gui.app.preferences import Preferences
 from app.gui.app.single_instance import SingleInstance, claim
 from app.gui.app.tray import Tray
@@ -33,7 +34,6 @@ from app.gui.look.language import LANGUAGE, translate
 from app.gui.look.motion import Motion
 from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import Importing
-from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.widgets.buttons import button
 
 # Reads the code of pages that were not shown yet, one module after another while the window rests.

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
 from app.core.errors import AppError
 from app.gui.api.node_client import Json
 from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
-from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import paragraph
 

@@ -22,12 +22,12 @@ from app.gui.look.sentences import here
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
 from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.join_dialog import JoinSheet
 from app.gui.pool.dialogs.leave_dialog import LeaveSheet
 from app.gui.pool.dialogs.nearby import Nearby
 from app.gui.pool.headline import Acts as HeadActs
 from app.gui.pool.headline import Headline
 from app.gui.pool.inspector import Inspector
+from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.link_facts import Between, between_of
 from app.gui.pool.link_table import LinkTable
 from app.gui.pool.load_forecast import Outlook

@@ -11,7 +11,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.look import theme as sizes
 from app.gui.look.theme import set_role
-from app.gui.pool.dialogs.join_dialog import JoinSheet
+from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of
 from app.gui.settings.interface_list import InterfaceList
 from app.gui.settings.number_field import Number

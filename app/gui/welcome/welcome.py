@@ -25,7 +25,7 @@ from app.gui.models.starter_card import why
 from app.gui.models.verdicts import of_plan
 from app.gui.pool import machine_words
 from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.join_dialog import JoinSheet
+from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of, may_change
 from app.gui.settings.daily_check import DailyCheck
 from app.gui.this_computer.autostart_switch import AutostartSwitch

@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QProgressBar, QWidget
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.pool.dialogs.trust_sentence import trust
 from app.gui.pool.machine_facts import machines_of
 from app.gui.widgets.buttons import button

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 from app.core.errors import AppError
 from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
-from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.app.node_dialog import Sheet
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import paragraph
 

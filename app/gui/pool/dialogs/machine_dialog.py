@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QWidget
 
 from app.gui.app.app_context import AppContext
-from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.app.node_dialog import Sheet
 from app.gui.pool.machine_facts import MachineFacts
 
 Said = Callable[[str], object]  # is told what was done, in a sentence

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 from app.core.errors import AppError, BadInput
 from app.gui.api.node_client import Call, segment
 from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
-from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.settings.number_field import Number
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow

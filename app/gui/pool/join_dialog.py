@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 from app.core.errors import AppError
 from app.core.household.pairing import ALL_WRONG
 from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
 from app.gui.look.sentences import here
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.node_dialog import Sheet
 from app.gui.pool.dialogs.trust_sentence import trust
 from app.gui.pool.machine_facts import strangers_of
 from app.gui.widgets.buttons import button

@@ -10,11 +10,11 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import Refused
 from app.gui.api.node_state import Link
+from app.gui.app.node_dialog import Sheet
 from app.gui.models.folder_dialog import FolderSheet
 from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.join_dialog import JoinSheet
 from app.gui.pool.dialogs.leave_dialog import LeaveSheet
-from app.gui.pool.dialogs.node_dialog import Sheet
+from app.gui.pool.join_dialog import JoinSheet
 from app.gui.settings.erase_dialog import EraseSheet
 from tests.gui.desk import Desk
 
