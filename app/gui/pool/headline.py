@@ -29,7 +29,7 @@ LEAST_CHARACTERS = 40  # of the words beside the buttons
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class HeadlineActions:
     """What the head's buttons do."""
 
     choose: Callable[[], object]
@@ -43,7 +43,7 @@ class Acts:
 class Headline(QFrame):
     """`show_pool` fills it; nothing in it is kept from before."""
 
-    def __init__(self, theme: Theme, acts: Acts) -> None:
+    def __init__(self, theme: Theme, acts: HeadlineActions) -> None:
         super().__init__()
         set_role(self, "card")
         self._theme = theme

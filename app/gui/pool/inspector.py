@@ -15,7 +15,7 @@ from app.gui.look.icons import icon
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words
 from app.gui.pool.link_facts import Between, LinkFacts
-from app.gui.pool.machine_actions import Acts
+from app.gui.pool.machine_actions import MachineActions
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.pool.map import card_drawing
 from app.gui.widgets.buttons import IconButton, button
@@ -33,7 +33,7 @@ Fact = tuple[str, str]
 class Inspector(QFrame):
     """Hidden while no machine is chosen."""
 
-    def __init__(self, services: AppContext, acts: Acts, closed: object) -> None:
+    def __init__(self, services: AppContext, acts: MachineActions, closed: object) -> None:
         super().__init__()
         set_role(self, "card")
         self.setAccessibleName(self.tr("Details"))

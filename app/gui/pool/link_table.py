@@ -18,13 +18,13 @@ from app.gui.widgets.layouts import column
 MOST_ROWS = 4  # seen at once
 
 
-class _Table(FactTable):
+class _SortedLinks(FactTable):
     """As high as its rows, up to a few. Two names are what tells one from another."""
 
     name_share = 0.35
 
     def __init__(self, theme: Theme, title: str) -> None:
-        model = FactModel(_columns(), lambda one: one.key, lambda one: tooltip(*machine_words.all_between(one)))
+        model = FactModel(_link_columns(), lambda one: one.key, lambda one: tooltip(*machine_words.all_between(one)))
         super().__init__(theme, model, title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -49,7 +49,7 @@ class LinkTable(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         title = self.tr("Links between other machines")
-        self.table = _Table(theme, title)
+        self.table = _SortedLinks(theme, title)
         self.setLayout(column(label(title, "muted"), self.table))
         self.hide()
 
@@ -58,7 +58,7 @@ class LinkTable(QWidget):
         self.setVisible(bool(links))
 
 
-def _columns() -> tuple[Column, ...]:
+def _link_columns() -> tuple[Column, ...]:
     unknown = _tr("not measured")
     return (
         Column(_tr("Between"), machine_words.ends, machine_words.ends, figure=False),

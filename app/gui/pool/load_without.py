@@ -15,7 +15,7 @@ from app.gui.pool.load_forecast import Outlook
 Json = dict[str, Any]
 
 
-class Loading(QObject):
+class ModelActions(QObject):
     """What takes time and can be stopped."""
 
     changed = Signal()

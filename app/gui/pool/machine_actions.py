@@ -16,7 +16,7 @@ from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look.announce import announce
 from app.gui.look.sentences import here
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.interface_dialog import InterfaceSheet, result
+from app.gui.pool.dialogs.interface_dialog import InterfaceSheet, preference_result
 from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RenameSheet, RolesSheet
 from app.gui.pool.load_forecast import Outlook
 from app.gui.pool.machine_facts import MachineFacts, may_change
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 HOUR_S = 3600
 
 
-class Acts(QObject):
+class MachineActions(QObject):
     """`changed`: a test of links began or ended. `details(machine)`: a person wants all of it."""
 
     changed = Signal()
@@ -155,7 +155,7 @@ class Acts(QObject):
 
     def _preferred(self, name: str, answer: Json) -> None:
         self._test = None
-        self._say(result(name, answer))
+        self._say(preference_result(name, answer))
         self.changed.emit()
 
     def _not_tested(self, error: AppError) -> None:

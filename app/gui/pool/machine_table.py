@@ -26,7 +26,7 @@ class MachineModel(FactModel):
     """A row for each machine, with a picture of its state."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(_columns(), lambda one: one.id, _tip)
+        super().__init__(_machine_columns(), lambda one: one.id, _machine_tip)
         self._theme = theme
 
     def data(self, index: Index, role: int = int(Role.DisplayRole)) -> Any:
@@ -105,34 +105,34 @@ class MachineTable(FactTable):
         self.chosen.emit(self.selected)
 
 
-def _tip(one: MachineFacts) -> str:
+def _machine_tip(one: MachineFacts) -> str:
     return tooltip(one.name, one.device, machine_words.own_use(one), machine_words.why(one))
 
 
-def _columns() -> tuple[Column, ...]:
+def _machine_columns() -> tuple[Column, ...]:
     return (
-        Column(_tr("Machine"), _name, lambda one: one.name, figure=False),
+        Column(_tr("Machine"), _machine_name, lambda one: one.name, figure=False),
         Column(_tr("State"), lambda one: machine_words.state(one).word, lambda one: one.state, figure=False),
         Column(_tr("Held of lent"), machine_words.lent, lambda one: one.used_bytes - one.own_bytes),
-        Column(_tr("In all"), _total, lambda one: one.total_bytes),
+        Column(_tr("In all"), _total_memory, lambda one: one.total_bytes),
         Column(_tr("Layers"), _layers, lambda one: one.layers[0][0] if one.layers else -1),
         Column(_tr("Work"), machine_words.computes, lambda one: -1.0 if one.share is None else one.share),
-        Column(_tr("Link"), _rate, _fact("slower_bytes_per_s")),
-        Column(_tr("Round trip"), _round_trip, _fact("round_trip_s")),
-        Column(_tr("Age"), _age, _fact("measured_at")),
-        Column(_tr("By"), _by, _by, figure=False),
-        Column(_tr("Share"), _share, _fact("share")),
+        Column(_tr("Link"), _link_rate, _link_value("slower_bytes_per_s")),
+        Column(_tr("Round trip"), _round_trip, _link_value("round_trip_s")),
+        Column(_tr("Age"), _age, _link_value("measured_at")),
+        Column(_tr("By"), _carrier, _carrier, figure=False),
+        Column(_tr("Share"), _share, _link_value("share")),
     )
 
 
-def _name(one: MachineFacts) -> str:
+def _machine_name(one: MachineFacts) -> str:
     """With what it is for us, as the map says it."""
     parts = ((one.this, _tr("this machine")), (one.host, _tr("host")))
     told = ", ".join(word for is_so, word in parts if is_so)
     return f"{one.name} ({told})" if told else one.name
 
 
-def _total(one: MachineFacts) -> str:
+def _total_memory(one: MachineFacts) -> str:
     return formats.size(one.total_bytes) if one.total_bytes else _tr("not known")
 
 
@@ -142,11 +142,11 @@ def _layers(one: MachineFacts) -> str:
     return machine_words.holds(one) or _tr("none")
 
 
-def _rate(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: _told(link.slower_bytes_per_s, formats.rate))
+def _link_rate(one: MachineFacts) -> str:
+    return _of_link(one, lambda link: _measured(link.slower_bytes_per_s, formats.rate))
 
 
-def _fact(name: str) -> Callable[[MachineFacts], float]:
+def _link_value(name: str) -> Callable[[MachineFacts], float]:
     def value(one: MachineFacts) -> float:
         found = getattr(one.link, name) if one.link else None
         return -1.0 if found is None else float(found)
@@ -155,14 +155,14 @@ def _fact(name: str) -> Callable[[MachineFacts], float]:
 
 
 def _round_trip(one: MachineFacts) -> str:
-    return _of_link(one, lambda link: _told(link.round_trip_s, machine_words.milliseconds))
+    return _of_link(one, lambda link: _measured(link.round_trip_s, machine_words.milliseconds))
 
 
 def _age(one: MachineFacts) -> str:
     return _of_link(one, lambda link: machine_words.short_age(link.measured_at) if link.measured_at else "")
 
 
-def _by(one: MachineFacts) -> str:
+def _carrier(one: MachineFacts) -> str:
     return _of_link(one, lambda link: machine_words.kind(link.worst_kind).word if link.kind else "")
 
 
@@ -175,7 +175,7 @@ def _of_link(one: MachineFacts, told: Callable[[LinkFacts], str]) -> str:
     return told(one.link) if one.link else ""
 
 
-def _told(value: float | None, words_of: Callable[[float], str]) -> str:
+def _measured(value: float | None, words_of: Callable[[float], str]) -> str:
     return _tr("not measured") if value is None else words_of(value)
 
 

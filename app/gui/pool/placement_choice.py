@@ -11,8 +11,8 @@ from app.gui.widgets.drop_down import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label
 
-Host = tuple[str, str]  # id and name
-Shown = tuple[str, str]  # the machine in the centre, and which of its models; "" for all
+HostName = tuple[str, str]  # id and name
+Placement = tuple[str, str]  # the machine in the centre, and which of its models; "" for all
 
 
 class PlacementChoice(QWidget):
@@ -22,7 +22,7 @@ class PlacementChoice(QWidget):
         super().__init__()
         self._told: object = None
         self._this = ""
-        self._those: list[Shown] = []
+        self._those: list[Placement] = []
         self.box = DropDown()
         self.box.setAccessibleName(self.tr("Whose model the map shows"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -43,12 +43,12 @@ class PlacementChoice(QWidget):
         return self._shown[1]
 
     @property
-    def _shown(self) -> Shown:
+    def _shown(self) -> Placement:
         at = self.box.currentIndex()
         own_alone = self._those == [(self._this, "")]
         return ("", "") if at < 0 or own_alone else self._those[at]
 
-    def show_hosts(self, hosts: Sequence[Host], this: str, models: Sequence[str] = ()) -> None:
+    def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
         """Who runs a model, and those of this machine; the choice stays while that is still so."""
         told = (tuple(hosts), this, tuple(models))
         if told == self._told:
@@ -66,6 +66,6 @@ class PlacementChoice(QWidget):
         self.box.setCurrentIndex(self._those.index(before) if before in self._those else 0)
         self.setVisible(len(self._those) > 1)
 
-    def _add(self, shown: Shown, text: str) -> None:
+    def _add(self, shown: Placement, text: str) -> None:
         self._those.append(shown)
         self.box.addItem(text)

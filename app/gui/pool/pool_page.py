@@ -24,15 +24,14 @@ from app.gui.pool import machine_words
 from app.gui.pool.dialogs.add_dialog import AddSheet
 from app.gui.pool.dialogs.leave_dialog import LeaveSheet
 from app.gui.pool.dialogs.nearby import Nearby
-from app.gui.pool.headline import Acts as HeadActs
-from app.gui.pool.headline import Headline
+from app.gui.pool.headline import Headline, HeadlineActions
 from app.gui.pool.inspector import Inspector
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.link_facts import Between, between_of
 from app.gui.pool.link_table import LinkTable
 from app.gui.pool.load_forecast import Outlook
-from app.gui.pool.load_without import Loading
-from app.gui.pool.machine_actions import Acts
+from app.gui.pool.load_without import ModelActions
+from app.gui.pool.machine_actions import MachineActions
 from app.gui.pool.machine_facts import (
     MachineFacts,
     Stranger,
@@ -126,8 +125,8 @@ class PoolPage(Page):
         self._dismissed: str | None = None
         self._is_stale = False  # what it shows
         self.outlook = Outlook(services, self)
-        self.acts = Acts(self, self.outlook, lambda: self.machines)
-        self.loading = Loading(self, self.outlook)
+        self.acts = MachineActions(self, self.outlook, lambda: self.machines)
+        self.loading = ModelActions(self, self.outlook)
         self.destroyed.connect(self.outlook.stop)
         self.destroyed.connect(self.acts.stop)
         self.destroyed.connect(self.loading.stop)
@@ -216,7 +215,7 @@ class PoolPage(Page):
 
     def _make_panels(self) -> None:
         services = self.services
-        acts = HeadActs(
+        acts = HeadlineActions(
             lambda: services.go(page_names.MODELS),
             self.loading.unload,
             self.loading.again,

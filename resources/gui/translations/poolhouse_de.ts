@@ -190,69 +190,6 @@
     </message>
 </context>
 <context>
-    <name>Acts</name>
-    <message>
-        <source>Details</source>
-        <translation>Details</translation>
-    </message>
-    <message>
-        <source>Find out why…</source>
-        <translation>Den Grund suchen…</translation>
-    </message>
-    <message>
-        <source>Leave out</source>
-        <translation>Auslassen</translation>
-    </message>
-    <message>
-        <source>Lend again</source>
-        <translation>Wieder verleihen</translation>
-    </message>
-    <message>
-        <source>Pause lending for 1 hour</source>
-        <translation>Verleih für 1 Stunde pausieren</translation>
-    </message>
-    <message>
-        <source>Pause lending for 4 hours</source>
-        <translation>Verleih für 4 Stunden pausieren</translation>
-    </message>
-    <message>
-        <source>Pause lending until I resume</source>
-        <translation>Verleih pausieren, bis ich ihn fortsetze</translation>
-    </message>
-    <message>
-        <source>Prefer interface…</source>
-        <translation>Anschluss bevorzugen…</translation>
-    </message>
-    <message>
-        <source>Remove from household…</source>
-        <translation>Aus dem Haushalt entfernen…</translation>
-    </message>
-    <message>
-        <source>Rename…</source>
-        <translation>Umbenennen…</translation>
-    </message>
-    <message>
-        <source>Take back in</source>
-        <translation>Wieder aufnehmen</translation>
-    </message>
-    <message>
-        <source>Test link</source>
-        <translation>Verbindung testen</translation>
-    </message>
-    <message>
-        <source>The links are measured.</source>
-        <translation>Die Verbindungen sind gemessen.</translation>
-    </message>
-    <message>
-        <source>Use again</source>
-        <translation>Wieder verwenden</translation>
-    </message>
-    <message>
-        <source>What it may do…</source>
-        <translation>Was es darf…</translation>
-    </message>
-</context>
-<context>
     <name>AddSheet</name>
     <message>
         <source>A wrong code was typed. Tries left: {tries}.</source>
@@ -3885,17 +3822,6 @@
     </message>
 </context>
 <context>
-    <name>Loading</name>
-    <message>
-        <source>Load it again</source>
-        <translation>Erneut laden</translation>
-    </message>
-    <message>
-        <source>{model} is unloaded; its memory is free again.</source>
-        <translation>{model} ist entladen; der Speicher ist wieder frei.</translation>
-    </message>
-</context>
-<context>
     <name>LocalApi</name>
     <message>
         <source>A program that asks for another model gets it, and the one before goes.</source>
@@ -4200,6 +4126,69 @@
     </message>
 </context>
 <context>
+    <name>MachineActions</name>
+    <message>
+        <source>Details</source>
+        <translation>Details</translation>
+    </message>
+    <message>
+        <source>Find out why…</source>
+        <translation>Den Grund suchen…</translation>
+    </message>
+    <message>
+        <source>Leave out</source>
+        <translation>Auslassen</translation>
+    </message>
+    <message>
+        <source>Lend again</source>
+        <translation>Wieder verleihen</translation>
+    </message>
+    <message>
+        <source>Pause lending for 1 hour</source>
+        <translation>Verleih für 1 Stunde pausieren</translation>
+    </message>
+    <message>
+        <source>Pause lending for 4 hours</source>
+        <translation>Verleih für 4 Stunden pausieren</translation>
+    </message>
+    <message>
+        <source>Pause lending until I resume</source>
+        <translation>Verleih pausieren, bis ich ihn fortsetze</translation>
+    </message>
+    <message>
+        <source>Prefer interface…</source>
+        <translation>Anschluss bevorzugen…</translation>
+    </message>
+    <message>
+        <source>Remove from household…</source>
+        <translation>Aus dem Haushalt entfernen…</translation>
+    </message>
+    <message>
+        <source>Rename…</source>
+        <translation>Umbenennen…</translation>
+    </message>
+    <message>
+        <source>Take back in</source>
+        <translation>Wieder aufnehmen</translation>
+    </message>
+    <message>
+        <source>Test link</source>
+        <translation>Verbindung testen</translation>
+    </message>
+    <message>
+        <source>The links are measured.</source>
+        <translation>Die Verbindungen sind gemessen.</translation>
+    </message>
+    <message>
+        <source>Use again</source>
+        <translation>Wieder verwenden</translation>
+    </message>
+    <message>
+        <source>What it may do…</source>
+        <translation>Was es darf…</translation>
+    </message>
+</context>
+<context>
     <name>MachineName</name>
     <message>
         <source>A name has at most {limit} characters; this one has {count}.</source>
@@ -4465,6 +4454,17 @@
     <message>
         <source>You</source>
         <translation>Sie</translation>
+    </message>
+</context>
+<context>
+    <name>ModelActions</name>
+    <message>
+        <source>Load it again</source>
+        <translation>Erneut laden</translation>
+    </message>
+    <message>
+        <source>{model} is unloaded; its memory is free again.</source>
+        <translation>{model} ist entladen; der Speicher ist wieder frei.</translation>
     </message>
 </context>
 <context>

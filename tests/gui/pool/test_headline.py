@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import Fact, Reason
 from app.gui.look.theme import Scheme, Theme
-from app.gui.pool.headline import Acts, Headline
+from app.gui.pool.headline import Headline, HeadlineActions
 from app.gui.pool.load_forecast import Expected, read
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.progress import WHOLE
@@ -29,7 +29,9 @@ def head(qtbot: QtBot, qapp: QApplication) -> Headline:
     def nothing() -> None:
         """No button is pressed."""
 
-    made = Headline(Theme(qapp, Scheme.LIGHT, 1.0), Acts(nothing, nothing, nothing, nothing, nothing, nothing))
+    made = Headline(
+        Theme(qapp, Scheme.LIGHT, 1.0), HeadlineActions(nothing, nothing, nothing, nothing, nothing, nothing)
+    )
     qtbot.addWidget(made)
     made.show()
     return made

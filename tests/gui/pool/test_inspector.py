@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
@@ -18,13 +18,10 @@ from app.gui.pool.machine_facts import machines_of
 from app.gui.widgets.labels import Elided
 from testbed.snapshots import household
 
-if TYPE_CHECKING:
-    from app.gui.pool.machine_actions import Acts
-
 
 def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> None:
     services = cast("AppContext", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
-    panel = Inspector(services, cast("Acts", Mock()), lambda: None)
+    panel = Inspector(services, cast("MachineActions", Mock()), lambda: None)
     qtbot.addWidget(panel)
     long = "use models here, and lend its memory to all others"
     panel._fill([("May", long), ("Holds", "no layers"), ("Used by", "nobody")])
@@ -55,7 +52,7 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
     now = [1_790_000_000.0 + 2 * 3600]
     monkeypatch.setattr("app.gui.pool.machine_words.time.time", lambda: now[0])
     services = cast("AppContext", SimpleNamespace(theme=Theme(qapp, Scheme.LIGHT, 1.0)))
-    shown = Inspector(services, cast("Acts", Mock(testing=False)), lambda: None)
+    shown = Inspector(services, cast("MachineActions", Mock(testing=False)), lambda: None)
     qtbot.addWidget(shown)
     shown.show_machine(machines_of(household(3))[1])
     assert ("Computes", "10 % of the time of an answer") in shown._told

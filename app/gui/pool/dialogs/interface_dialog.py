@@ -59,7 +59,7 @@ class InterfaceSheet(MachineSheet):
             name = str(one.get("name") or "")
             away = not one.get("up") or not one.get("addresses")
             if one.get("kind") != "loopback" and not away:
-                self._offer(name, _told(one), chosen=name == preferred)
+                self._offer(name, _interface_text(one), chosen=name == preferred)
         if preferred and preferred not in self._names:
             text = _tr("{interface}, not connected now").format(interface=preferred)
             self._offer(preferred, text, chosen=True).setEnabled(False)
@@ -97,10 +97,10 @@ class InterfaceSheet(MachineSheet):
         self.fail(error)
 
     def _saved(self, answer: Json) -> None:
-        self.finish(result(self._machine.name, answer))
+        self.finish(preference_result(self._machine.name, answer))
 
 
-def result(name: str, answer: Json) -> str:
+def preference_result(name: str, answer: Json) -> str:
     """What a choice of an interface has led to, for the machine of that name."""
     if why := here(str(answer.get("preferred_reason") or answer.get("reason") or "")):
         return why
@@ -111,7 +111,7 @@ def result(name: str, answer: Json) -> str:
     return _tr("The choice for {name} is kept, and counts when it is connected.").format(name=name)
 
 
-def _told(one: Json) -> str:
+def _interface_text(one: Json) -> str:
     """`cable (eth0, 1.00 Gb/s)`."""
     inside = [str(one.get("name"))]
     if one.get("bits_per_s"):
