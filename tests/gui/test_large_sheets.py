@@ -26,11 +26,9 @@ from app.gui.diagnostics.save_dialog import SaveDialog
 from app.gui.look.theme import Scheme
 from app.gui.models.folder_dialog import FolderSheet
 from app.gui.models.removal import Removal
-from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
-from app.gui.pool.dialogs.leave_dialog import LeaveSheet
-from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.pool.join_dialog import JoinSheet
+from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.about import TextDialog
 from app.gui.settings.api.upstream_dialogs import AddServer, ForgetServer

@@ -28,6 +28,6 @@ def save_diagnostics(services: AppContext, parent: QWidget | None = None) -> Non
 
 def add_a_machine(services: AppContext, parent: QWidget) -> None:
     """Shows a code for the other computer."""
-    from app.gui.pool.dialogs.add_dialog import AddSheet
+    from app.gui.pool.household_dialogs import AddSheet
 
     AddSheet(services, parent).open()

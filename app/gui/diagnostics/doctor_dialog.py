@@ -26,8 +26,7 @@ from app.gui.look.announce import announce
 from app.gui.look.icons import icon
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
-from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.leave_dialog import LeaveSheet
+from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.flow import Flow

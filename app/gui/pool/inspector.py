@@ -14,10 +14,9 @@ from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words
-from app.gui.pool.link_facts import Between, LinkFacts
-from app.gui.pool.machine_actions import MachineActions
-from app.gui.pool.machine_facts import MachineFacts
+from app.gui.pool.machine_facts import Between, LinkFacts, MachineFacts
 from app.gui.pool.map import card_drawing
+from app.gui.pool.pool_actions import MachineActions
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label, paragraph, show_if, tooltip

@@ -18,7 +18,7 @@ from app.gui.look.announce import announce
 from app.gui.look.sentences import here
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.trust_sentence import trust
+from app.gui.pool.household_dialogs import trust
 from app.gui.pool.machine_facts import strangers_of
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph, tooltip

@@ -10,8 +10,7 @@ from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 
 from app.gui.look import formats
 from app.gui.look.sentences import model_name
-from app.gui.pool.link_facts import Between, LinkFacts
-from app.gui.pool.machine_facts import MachineFacts, Run
+from app.gui.pool.machine_facts import Between, LinkFacts, MachineFacts, Run
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 24 * 3600
 NOTICEABLE, BRAKE = 0.1, 0.3  # of a request's time

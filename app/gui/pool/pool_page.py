@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAccessible, QShowEvent
-from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QComboBox, QSizePolicy, QStackedWidget, QToolButton, QWidget
 
 from app.gui.api.node_state import GONE
 from app.gui.app import page_names
@@ -18,40 +20,147 @@ from app.gui.app.pool_status import others_loaded
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
-from app.gui.look.sentences import here
+from app.gui.look.sentences import here, model_name
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.leave_dialog import LeaveSheet
-from app.gui.pool.dialogs.nearby import Nearby
 from app.gui.pool.headline import Headline, HeadlineActions
+from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.pool.inspector import Inspector
 from app.gui.pool.join_dialog import JoinSheet
-from app.gui.pool.link_facts import Between, between_of
-from app.gui.pool.link_table import LinkTable
-from app.gui.pool.load_forecast import Outlook
-from app.gui.pool.load_without import ModelActions
-from app.gui.pool.machine_actions import MachineActions
+from app.gui.pool.load_forecast import Outlook, WhatIf
 from app.gui.pool.machine_facts import (
+    Between,
     MachineFacts,
     Stranger,
     active_of,
+    between_of,
     hosts_of,
     is_of_another,
     machines_of,
     may_change,
     strangers_of,
 )
-from app.gui.pool.machine_table import MachineTable
 from app.gui.pool.map.map_view import MapView
-from app.gui.pool.placement_choice import PlacementChoice
-from app.gui.pool.what_if import WhatIf
+from app.gui.pool.pool_actions import MachineActions, ModelActions
+from app.gui.pool.pool_tables import LinkTable, MachineTable
 from app.gui.widgets.buttons import IconButton, ToolButton, button
+from app.gui.widgets.drop_down import DropDown
 from app.gui.widgets.empty_state import EmptyState
-from app.gui.widgets.labels import show_if
-from app.gui.widgets.layouts import column, row, scrolled
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, show_if, tooltip
+from app.gui.widgets.layouts import clear, column, held, row, scrolled
 
-# The switch between map and table.
+HostName = tuple[str, str]  # id and name
+Placement = tuple[str, str]  # the machine in the centre, and which of its models; "" for all
+
+
+class PlacementChoice(QWidget):
+    """Hidden while at most one runs; `chosen` is called when a person chooses."""
+
+    def __init__(self, chosen: Callable[[], object]) -> None:
+        super().__init__()
+        self._told: object = None
+        self._this = ""
+        self._those: list[Placement] = []
+        self.box = DropDown()
+        self.box.setAccessibleName(self.tr("Whose model the map shows"))
+        self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.box.activated.connect(lambda _: chosen())
+        words = label(self.tr("Show the model of"), "muted")
+        words.setBuddy(self.box)
+        self.setLayout(Flow(words, self.box))
+        self.hide()
+
+    @property
+    def centre(self) -> str:
+        """The machine whose placement is shown; "" for this one where there is no other."""
+        return self._shown[0]
+
+    @property
+    def model(self) -> str:
+        """Which model of this machine is shown alone; "" for all of them."""
+        return self._shown[1]
+
+    @property
+    def _shown(self) -> Placement:
+        at = self.box.currentIndex()
+        own_alone = self._those == [(self._this, "")]
+        return ("", "") if at < 0 or own_alone else self._those[at]
+
+    def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
+        """Who runs a model, and those of this machine; the choice stays while that is still so."""
+        told = (tuple(hosts), this, tuple(models))
+        if told == self._told:
+            return
+        before, self._told, self._this = self._shown, told, this
+        self._those = []
+        self.box.clear()
+        for key, name in hosts:
+            own = self.tr("{name} (this machine)").format(name=name) if key == this else name
+            self._add((key, ""), own)
+            if key == this and len(models) > 1:
+                for one in models:
+                    alone = self.tr("{name}: {model}").format(name=name, model=model_name(one))
+                    self._add((key, one), alone)
+        self.box.setCurrentIndex(self._those.index(before) if before in self._those else 0)
+        self.setVisible(len(self._those) > 1)
+
+    def _add(self, shown: Placement, text: str) -> None:
+        self._those.append(shown)
+        self.box.addItem(text)
+
+
+MOST_SHOWN = 4
+MOST_LETTERS = 24
+
+
+class Nearby(QWidget):
+    """`chosen(stranger)` is called when one is pressed."""
+
+    def __init__(self, chosen: Callable[[Stranger], object]) -> None:
+        super().__init__()
+        self._chosen = chosen
+        self._row = Flow()
+        self.setLayout(self._row)
+        self._shown: tuple[Stranger, ...] | None = None
+        self.show_strangers(())
+
+    def show_strangers(self, found: Sequence[Stranger]) -> None:
+        """Hidden where nobody is near."""
+        if tuple(found) == self._shown:
+            return
+        self._shown = tuple(found)
+        clear(self._row)
+        self.setVisible(bool(found))
+        self._row.addWidget(label(self.tr("Nearby, not of this household"), "caption"))
+        alike = Counter[str]()  # of what is told apart by nothing else: those are numbered
+        for one in self._shown[:MOST_SHOWN]:
+            title = self._title(one)
+            alike[title] += 1
+            self._row.addWidget(self._made(one, title, alike[title]))
+        if len(found) > MOST_SHOWN:
+            self._row.addWidget(label(self.tr("and %n more", "", len(found) - MOST_SHOWN), "caption"))
+
+    def _made(self, one: Stranger, title: str, number: int) -> QWidget:
+        """What to press, and beside it what the machine says of itself."""
+        if number > 1:
+            title = self.tr("{machine}, number {number}").format(machine=title, number=number)
+        made = button(title, partial(self._chosen, one), "link")
+        if not one.claims:
+            return made
+        told = self.tr("{claims}: so it says itself").format(claims=one.claims)
+        made.setToolTip(tooltip(told))
+        made.setAccessibleDescription(told)
+        return held(row(made, label(one.claims, "caption"), gap=sizes.XS))
+
+    def _title(self, one: Stranger) -> str:
+        """Never the id: nobody knows a machine by it."""
+        at = self.tr("A machine at {address}").format(address=one.address)
+        name = one.name[:MOST_LETTERS] if one.name else at if one.address else machine_words.nameless()
+        if one.pairing_address:
+            return self.tr("{name} lets a machine in").format(name=name.replace("&", "&&"))
+        return at if one.address else name
+
 
 MAP, TABLE = "map", "table"
 

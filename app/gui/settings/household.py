@@ -10,8 +10,8 @@ from app.gui.diagnostics.dialogs import add_a_machine
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.leave_dialog import LeaveSheet
-from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RolesSheet
+from app.gui.pool.household_dialogs import LeaveSheet
+from app.gui.pool.machine_dialogs import RemoveSheet, RolesSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of, may_change
 from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group

@@ -24,7 +24,7 @@ from app.gui.models.details.about_view import about_of
 from app.gui.models.starter_card import why
 from app.gui.models.verdicts import of_plan
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.add_dialog import AddSheet
+from app.gui.pool.household_dialogs import AddSheet
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.pool.machine_facts import machines_of, may_change
 from app.gui.settings.daily_check import DailyCheck

@@ -12,8 +12,7 @@ from app.core.errors import Refused
 from app.gui.api.node_state import Link
 from app.gui.app.node_dialog import Sheet
 from app.gui.models.folder_dialog import FolderSheet
-from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.leave_dialog import LeaveSheet
+from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
 from app.gui.pool.join_dialog import JoinSheet
 from app.gui.settings.erase_dialog import EraseSheet
 from tests.gui.desk import Desk

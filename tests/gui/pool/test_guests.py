@@ -16,12 +16,12 @@ from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.add_dialog import ROLE_ORDER, AddSheet
-from app.gui.pool.dialogs.machine_dialogs import RoleChoice
+from app.gui.pool.household_dialogs import ROLE_ORDER, AddSheet
+from app.gui.pool.machine_dialogs import RoleChoice
 from app.gui.pool.machine_facts import machines_of
-from app.gui.pool.machine_table import MachineTable
 from app.gui.pool.map.card_item import all_lines, last_line
 from app.gui.pool.pool_page import PoolPage
+from app.gui.pool.pool_tables import MachineTable
 from app.gui.welcome.welcome import RoleStep
 from testbed.snapshots import household
 from tests.gui.desk import Desk

@@ -15,6 +15,7 @@ from app.gui.look.theme import Scheme, Theme
 from app.gui.pool import machine_words
 from app.gui.pool.inspector import Inspector, shared
 from app.gui.pool.machine_facts import machines_of
+from app.gui.pool.pool_actions import MachineActions
 from app.gui.widgets.labels import Elided
 from testbed.snapshots import household
 

@@ -12,12 +12,11 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 from app.gui.look.theme import Scheme, Theme
-from app.gui.pool.link_facts import between_of, turned
-from app.gui.pool.link_table import LinkTable
-from app.gui.pool.machine_facts import machines_of
+from app.gui.pool.machine_facts import between_of, machines_of, turned
 from app.gui.pool.map.card_item import all_lines
-from app.gui.pool.map.link_item import rows_of
+from app.gui.pool.map.link_items import rows_of
 from app.gui.pool.pool_page import PoolPage
+from app.gui.pool.pool_tables import LinkTable
 from testbed.snapshots import Json, household, link
 from tests.gui.desk import Desk
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.machine_facts import machines_of
-from app.gui.pool.machine_table import COMPUTES, SHARE, MachineModel, MachineTable
+from app.gui.pool.pool_tables import COMPUTES, SHARE, MachineModel, MachineTable
 from testbed.snapshots import household, machine
 from tests.gui.speaking import speaking
 

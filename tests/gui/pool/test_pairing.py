@@ -16,7 +16,7 @@ from app.core.errors import Refused
 from app.gui.api.node_client import Call
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.look.theme import Scheme
-from app.gui.pool.dialogs.add_dialog import ROLE_ORDER, AddSheet
+from app.gui.pool.household_dialogs import ROLE_ORDER, AddSheet
 from app.gui.pool.join_dialog import JoinSheet
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import node

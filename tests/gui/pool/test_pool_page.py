@@ -11,9 +11,8 @@ from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QRadioButton, QW
 from pytestqt.qtbot import QtBot
 
 from app.core.errors import Refused
-from app.gui.pool import machine_actions
-from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
-from app.gui.pool.dialogs.machine_dialogs import RemoveSheet, RenameSheet, RolesSheet
+from app.gui.pool import pool_actions
+from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet
 from app.gui.pool.pool_page import PoolPage
 from app.gui.settings.household import Household
 from testbed.snapshots import household
@@ -233,7 +232,7 @@ def test_a_machine_that_is_not_reached_leads_to_the_reason(
     qtbot: QtBot, away: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []
-    monkeypatch.setattr(machine_actions, "why_unseen", lambda services, _: opened.append(services))
+    monkeypatch.setattr(pool_actions, "why_unseen", lambda services, _: opened.append(services))
     made, far = household(3), f"{1:064x}"
     made["machines"][far]["online"] = False
     away.services.pool.snapshot = made

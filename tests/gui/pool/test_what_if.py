@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.pool.load_forecast import Expected
+from app.gui.pool.load_forecast import Expected, WhatIf
 from app.gui.pool.machine_facts import machines_of
-from app.gui.pool.what_if import WhatIf
 from testbed.snapshots import household
 
 FAST = Expected("guide", fits=True, machines=("a",), tok_s=64.6)

@@ -13,8 +13,8 @@ from app.gui.chat.message.message_view import _caption
 from app.gui.models.details.about_view import AboutView
 from app.gui.models.details.file_choice import FileChoice
 from app.gui.models.model_item import Item, Kind
-from app.gui.pool.dialogs.nearby import Nearby
 from app.gui.pool.machine_facts import strangers_of
+from app.gui.pool.pool_page import Nearby
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.labels import tooltip
 from tests.gui.activity.made import bench

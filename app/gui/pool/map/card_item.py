@@ -12,7 +12,7 @@ from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.pool.map import card_drawing
-from app.gui.pool.map.map_rects import Rect, Size
+from app.gui.pool.map.map_layout import Rect, Size
 from app.gui.widgets.labels import tooltip
 
 WIDTH, HOST_WIDTH = 212, 212

@@ -14,13 +14,10 @@ from app.gui.look.announce import announce
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
-from app.gui.pool.link_facts import Between
-from app.gui.pool.machine_facts import MachineFacts
+from app.gui.pool.machine_facts import Between, MachineFacts
 from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
-from app.gui.pool.map.lender_link_item import BetweenLine
-from app.gui.pool.map.link_item import LinkLine, Plate, path_of, plate_size
-from app.gui.pool.map.map_layout import Fitted, Others, Places, Sizes, fitted
-from app.gui.pool.map.map_rects import Rect, Size
+from app.gui.pool.map.link_items import BetweenLine, LinkLine, Plate, path_of, plate_size
+from app.gui.pool.map.map_layout import Fitted, Others, Places, Rect, Size, Sizes, fitted
 from app.gui.pool.map.traffic import Traffic
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # no text below 11 pixels

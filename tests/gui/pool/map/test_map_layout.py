@@ -7,9 +7,21 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from app.gui.pool.map.lender_link_routes import lines_between
-from app.gui.pool.map.map_layout import BOTH_SIDES, COMPACT_OVER, ONE_SIDE, Others, Places, Sizes, Way, arrange, fitted
-from app.gui.pool.map.map_rects import Point, Rect, Size
+from app.gui.pool.map.map_layout import (
+    BOTH_SIDES,
+    COMPACT_OVER,
+    ONE_SIDE,
+    Others,
+    Places,
+    Point,
+    Rect,
+    Size,
+    Sizes,
+    Way,
+    arrange,
+    fitted,
+    lines_between,
+)
 
 FULL = Sizes(Size(216, 136), Size(204, 118), Size(132, 56))
 SMALL = Sizes(Size(196, 80), Size(180, 60), Size(132, 40))

@@ -17,12 +17,10 @@ from app.gui.look import theme as sizes
 from app.gui.look.formats import GIB
 from app.gui.look.motion import ALWAYS, NEVER, Motion
 from app.gui.look.theme import Scheme, Theme
-from app.gui.pool.link_facts import between_of
-from app.gui.pool.machine_facts import machines_of
+from app.gui.pool.machine_facts import between_of, machines_of
 from app.gui.pool.map import card_drawing as drawn_with
 from app.gui.pool.map.card_item import NOTE_LINES, CardItem, card_sizes
-from app.gui.pool.map.lender_link_item import BetweenLine, Figures
-from app.gui.pool.map.link_item import LinkLine, Plate
+from app.gui.pool.map.link_items import BetweenLine, Figures, LinkLine, Plate
 from app.gui.pool.map.map_view import SMALLEST_ZOOM, MapView
 from testbed.snapshots import household
 

@@ -11,9 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.core.errors import AppError
 from app.gui.api.node_state import Link
 from app.gui.look.theme import Scheme
-from app.gui.pool.dialogs.add_dialog import AddSheet
-from app.gui.pool.dialogs.interface_dialog import InterfaceSheet
-from app.gui.pool.dialogs.machine_dialogs import RoleChoice, RolesSheet
+from app.gui.pool.household_dialogs import AddSheet
+from app.gui.pool.machine_dialogs import InterfaceSheet, RoleChoice, RolesSheet
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.api.upstream_dialogs import AddServer
 from app.gui.widgets.labels import paragraph

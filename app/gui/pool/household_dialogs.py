@@ -1,23 +1,24 @@
-"""Add a machine: six digits to type there, the time and the tries left, and how it ended."""
+"""Dialogs that change the household: add a machine with a code, leave the household."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QProgressBar, QWidget
 
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
+from app.gui.api.restart import restart
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.announce import announce
 from app.gui.pool import machine_words
-from app.gui.pool.dialogs.trust_sentence import trust
 from app.gui.pool.machine_facts import machines_of
 from app.gui.widgets.buttons import button
 from app.gui.widgets.drop_down import DropDown
@@ -26,6 +27,17 @@ from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, row
 
 Json = dict[str, Any]
+
+
+def trust() -> str:
+    """Why only trusted machines are paired."""
+    return QCoreApplication.translate(
+        "Household",
+        "Machines of a household can in principle work out what is typed from the numbers they "
+        "process. Pair only machines you trust.",
+    )
+
+
 DIGITS = 6
 TICK_MS = 250
 NOT_ADMIN = "not_admin"
@@ -205,3 +217,38 @@ class AddSheet(Sheet):
         self._tick.stop()
         if self.code or self._is_asking:
             self.services.client.delete("/pairing", lambda _: None, lambda _: None)
+
+
+class LeaveSheet(Sheet):
+    """Says what ends and what stays; works while the node is away, too. `done` hears a sentence."""
+
+    needs_node = False
+
+    def __init__(self, services: AppContext, parent: QWidget, done: Callable[[str], object] = lambda _: None) -> None:
+        sentence = self.tr(
+            "All pairings of this machine end, and it gets a new identity: to come back, or to join "
+            "others, it needs a new code."
+        )
+        super().__init__(services, self.tr("Leave the household"), sentence, parent)
+        self._done = done
+        self.add(
+            paragraph(
+                self.tr(
+                    "Models, chats and settings stay. The other machines show this one as offline "
+                    "until one of them removes it. The background service starts anew, which ends an "
+                    "answer under way."
+                )
+            )
+        )
+        self.act = button(self.tr("Leave the household"), self.leave, "danger")
+        self.offer(self.tr("Cancel"), self.act)
+
+    def leave(self) -> None:
+        try:
+            self.services.launcher.leave()
+        except AppError as error:
+            self.fail(error)
+            return
+        restart(self.services)
+        self._done(self.tr("This machine left its household. It is ready again in a few seconds."))
+        self.accept()

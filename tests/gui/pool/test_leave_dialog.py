@@ -19,7 +19,7 @@ from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
-from app.gui.pool.dialogs.leave_dialog import LeaveSheet
+from app.gui.pool.household_dialogs import LeaveSheet
 from app.gui.pool.pool_page import PoolPage
 from app.machine.paths import Home
 from tests.gui.desk import Desk, desk

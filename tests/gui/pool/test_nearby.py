@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.gui.pool.dialogs.nearby import Nearby
 from app.gui.pool.machine_facts import Stranger
+from app.gui.pool.pool_page import Nearby
 
 
 def test_strangers_without_a_name_are_told_apart_without_their_ids(qtbot: QtBot) -> None:

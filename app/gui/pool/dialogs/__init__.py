@@ -1,1 +1,0 @@
-"""Dialogs about machines: added, joined, renamed, removed, left."""

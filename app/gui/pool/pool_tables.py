@@ -1,0 +1,452 @@
+"""The sortable tables of the Pool page: machines with the same facts as on the map, and links between lenders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QCoreApplication,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QSize,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QSizePolicy,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
+
+from app.gui.look import formats
+from app.gui.look import theme as sizes
+from app.gui.look.icons import icon
+from app.gui.look.theme import Theme
+from app.gui.pool import machine_words
+from app.gui.pool.machine_facts import Between, LinkFacts, MachineFacts
+from app.gui.pool.map import card_drawing
+from app.gui.widgets.labels import label, tooltip
+from app.gui.widgets.layouts import column
+
+Index = QModelIndex | QPersistentModelIndex
+Role = Qt.ItemDataRole
+SORT_ROLE = int(Role.UserRole)
+NOWHERE = QModelIndex()
+NAME = 140  # words are shortened for it
+LEAST_NAME, LEAST_WORDS = 128, 80  # below, the table scrolls sideways
+ACROSS = Qt.Orientation.Horizontal
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A title, the words of a cell, and what it is sorted by; figures stand at the right."""
+
+    title: str
+    shown: Callable[[Any], str]
+    value: Callable[[Any], float | str]
+    figure: bool = True
+
+
+class _Middle(QStyledItemDelegate):
+    """A name is told apart by its beginning and its end: what it lacks room for is its middle. What is said of it in
+    brackets comes after the name: there the end is left out, as long as the name itself has room."""
+
+    def initStyleOption(  # noqa: N802  Qt's name
+        self, option: QStyleOptionViewItem, index: Index
+    ) -> None:
+        super().initStyleOption(option, index)
+        name, bracket, _ = str(option.text).rpartition(" (")
+        least = option.fontMetrics.horizontalAdvance(f"{name}{bracket}…") + sizes.XL
+        is_named = bool(name) and least <= option.rect.width()
+        modes = Qt.TextElideMode
+        option.textElideMode = modes.ElideRight if is_named else modes.ElideMiddle
+
+
+class FactModel(QAbstractTableModel):
+    """A row for each fact. key_of: what stays the same while it changes."""
+
+    def __init__(
+        self, columns: Sequence[Column], key_of: Callable[[Any], Hashable], tip_of: Callable[[Any], str]
+    ) -> None:
+        super().__init__()
+        self._columns, self._key_of, self._tip_of = columns, key_of, tip_of
+        self.facts: tuple[Any, ...] = ()
+
+    def show_facts(self, facts: Sequence[Any]) -> None:
+        """Only what changed is told, so that a selection stays."""
+        now = tuple(facts)
+        if [self._key_of(one) for one in self.facts] != [self._key_of(one) for one in now]:
+            self.beginResetModel()
+            self.facts = now
+            self.endResetModel()
+            return
+        for row, (old, new) in enumerate(zip(self.facts, now, strict=True)):
+            if old != new:
+                self.facts = (*self.facts[:row], new, *self.facts[row + 1 :])
+                last = self.index(row, len(self._columns) - 1)
+                self.dataChanged.emit(self.index(row, 0), last)
+
+    def dressed(self) -> None:
+        """Nothing says anything else, and all of it takes another size."""
+        if self.facts:
+            last = self.index(len(self.facts) - 1, len(self._columns) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+
+    def rowCount(self, parent: Index = NOWHERE) -> int:  # noqa: N802  Qt's name
+        return 0 if parent.isValid() else len(self.facts)
+
+    def columnCount(self, parent: Index = NOWHERE) -> int:  # noqa: N802  Qt's name
+        return 0 if parent.isValid() else len(self._columns)
+
+    def headerData(  # noqa: N802  Qt's name
+        self, section: int, orientation: Qt.Orientation, role: int = int(Role.DisplayRole)
+    ) -> Any:
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        column = self._columns[section]
+        if role == Role.DisplayRole:
+            return column.title
+        return _aligned(column) if role == Role.TextAlignmentRole else None
+
+    def data(self, index: Index, role: int = int(Role.DisplayRole)) -> Any:
+        fact, column = self.facts[index.row()], self._columns[index.column()]
+        if role in (Role.DisplayRole, Role.AccessibleTextRole):
+            return column.shown(fact)
+        if role == SORT_ROLE:
+            return column.value(fact)
+        if role == Role.TextAlignmentRole:
+            return _aligned(column)
+        return self._tip(index) if role == Role.ToolTipRole else None
+
+    def _tip(self, index: Index) -> str:
+        """Of a row; of a cell with words these too, which may be shortened."""
+        fact, column = self.facts[index.row()], self._columns[index.column()]
+        told = "" if column.figure or not index.column() else column.shown(fact)
+        return tooltip(told) if told else self._tip_of(fact)
+
+    def is_figure(self, column: int) -> bool:
+        return self._columns[column].figure
+
+
+class FactTable(QTableView):
+    """Sorted by its first column at first."""
+
+    name_share = 0.0  # of the room, that a long name gets before words are shortened
+
+    def __init__(self, theme: Theme, model: FactModel, name: str) -> None:
+        super().__init__()
+        self._theme, self._model = theme, model
+        sorted_by = QSortFilterProxyModel(self)
+        sorted_by.setSourceModel(model)
+        sorted_by.setSortRole(SORT_ROLE)
+        sorted_by.setSortCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._sorted = sorted_by
+        self.setModel(sorted_by)
+        self.setAccessibleName(name)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self._middle = _Middle(self)
+        self.setItemDelegateForColumn(0, self._middle)
+        self.setSortingEnabled(True)
+        self.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+        self.setTabKeyNavigation(False)
+        self.verticalHeader().hide()
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        theme.changed.connect(self._measure)
+        self._measure()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self.fit_columns()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
+        super().showEvent(event)
+        self.fit_columns()
+
+    def fit_columns(self) -> None:
+        """As wide as their words; the names get the rest. Without room the longest words are shortened first.
+
+        Each cell is measured for that: not while nobody sees them, where the map is shown instead.
+        """
+        if not self.isVisible():
+            return
+        header, room = self.horizontalHeader(), self.viewport().width()
+        name = max(self._theme.px(NAME), min(self.sizeHintForColumn(0), round(self.name_share * room)))
+        shown = [n for n in range(1, self._model.columnCount()) if not self.isColumnHidden(n)]
+        wide = {place: max(self._titled(place), self.sizeHintForColumn(place)) for place in shown}
+        for place in sorted(shown, key=lambda one: -wide[one]):
+            over = sum(wide.values()) + name - room
+            if over > 0 and not self._model.is_figure(place):
+                fewest = max(self._titled(place), self._theme.px(LEAST_WORDS))
+                wide[place] = min(wide[place], max(fewest, wide[place] - over))
+        for place in shown:
+            header.resizeSection(place, wide[place])
+        header.resizeSection(0, max(room - sum(wide.values()), self._theme.px(LEAST_NAME)))
+
+    def _titled(self, place: int) -> int:
+        """How wide the title of a column is."""
+        title = card_drawing.width(str(self._model.headerData(place, ACROSS)), self.horizontalHeader().font())
+        return round(title) + 2 * self._theme.cell
+
+    def _measure(self) -> None:
+        self.verticalHeader().setDefaultSectionSize(self._theme.px(sizes.CONTROL_HEIGHT))
+        self._model.dressed()
+
+
+def _aligned(column: Column) -> Qt.AlignmentFlag:
+    return card_drawing.RIGHT if column.figure else card_drawing.LEFT
+
+
+COMPUTES, SHARE = 5, 10  # columns
+LEAST_ROWS = 3
+
+
+class MachineModel(FactModel):
+    """A row for each machine, with a picture of its state."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(_machine_columns(), lambda one: one.id, _machine_tip)
+        self._theme = theme
+
+    def data(self, index: Index, role: int = int(Role.DisplayRole)) -> Any:
+        if role == Role.DecorationRole and index.column() == 1:
+            state = machine_words.state(self.facts[index.row()])
+            return icon(state.icon, self._theme.colour(state.colour).name())
+        if role == Role.AccessibleDescriptionRole:
+            return machine_words.why(self.facts[index.row()])
+        return super().data(index, role)
+
+
+class MachineTable(FactTable):
+    """Chosen, opened and left out as on the map."""
+
+    chosen = Signal(str)
+    opened = Signal(str)
+    toggled = Signal(str)
+    menu_wanted = Signal(str, QPoint)
+
+    def __init__(self, theme: Theme) -> None:
+        name = QCoreApplication.translate("MachineTable", "Machines of the household")
+        super().__init__(theme, MachineModel(theme), name)
+        self.selectionModel().selectionChanged.connect(self._selection_changed)
+        self.doubleClicked.connect(lambda index: self.opened.emit(self._machine(index)))
+
+    def show_machines(self, machines: Sequence[MachineFacts]) -> None:
+        was = self.selected
+        self._model.show_facts(machines)
+        self.setColumnHidden(SHARE, all(one.link is None or one.link.share is None for one in machines))
+        self.setColumnHidden(COMPUTES, all(one.share is None for one in machines))
+        if self.selected != was:
+            self.select(was)
+        self.fit_columns()
+        self.updateGeometry()
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """A few rows are seen where the page is low: then all of it scrolls."""
+        rows = min(LEAST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
+        bar = self.horizontalScrollBar().sizeHint().height()
+        around = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
+        return QSize(super().minimumSizeHint().width(), rows + bar + around)
+
+    @property
+    def selected(self) -> str:
+        rows = self.selectionModel().selectedRows()
+        return self._machine(rows[0]) if rows else ""
+
+    def select(self, machine: str) -> None:
+        """Choose a row; "" for none."""
+        if machine == self.selected:
+            return
+        for row, one in enumerate(self._model.facts):
+            if one.id == machine:
+                self.setCurrentIndex(self._sorted.mapFromSource(self._model.index(row, 0)))
+                return
+        self.clearSelection()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
+        if self.selected:
+            self.menu_wanted.emit(self.selected, event.globalPos())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        key = event.key()
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.selected:
+            self.opened.emit(self.selected)
+        elif key == Qt.Key.Key_Space and self.selected:
+            self.toggled.emit(self.selected)
+        else:
+            super().keyPressEvent(event)
+
+    def _machine(self, index: Index) -> str:
+        source = self._sorted.mapToSource(index)
+        return str(self._model.facts[source.row()].id) if source.isValid() else ""
+
+    def _selection_changed(self) -> None:
+        self.chosen.emit(self.selected)
+
+
+def _machine_tip(one: MachineFacts) -> str:
+    return tooltip(one.name, one.device, machine_words.own_use(one), machine_words.why(one))
+
+
+def _machine_columns() -> tuple[Column, ...]:
+    return (
+        Column(_tr("Machine"), _machine_name, lambda one: one.name, figure=False),
+        Column(_tr("State"), lambda one: machine_words.state(one).word, lambda one: one.state, figure=False),
+        Column(_tr("Held of lent"), machine_words.lent, lambda one: one.used_bytes - one.own_bytes),
+        Column(_tr("In all"), _total_memory, lambda one: one.total_bytes),
+        Column(_tr("Layers"), _layers, lambda one: one.layers[0][0] if one.layers else -1),
+        Column(_tr("Work"), machine_words.computes, lambda one: -1.0 if one.share is None else one.share),
+        Column(_tr("Link"), _link_rate, _link_value("slower_bytes_per_s")),
+        Column(_tr("Round trip"), _round_trip, _link_value("round_trip_s")),
+        Column(_tr("Age"), _age, _link_value("measured_at")),
+        Column(_tr("By"), _carrier, _carrier, figure=False),
+        Column(_tr("Share"), _share, _link_value("share")),
+    )
+
+
+def _machine_name(one: MachineFacts) -> str:
+    """With what it is for us, as the map says it."""
+    parts = ((one.this, _tr("this machine")), (one.host, _tr("host")))
+    told = ", ".join(word for is_so, word in parts if is_so)
+    return f"{one.name} ({told})" if told else one.name
+
+
+def _total_memory(one: MachineFacts) -> str:
+    return formats.size(one.total_bytes) if one.total_bytes else _tr("not known")
+
+
+def _layers(one: MachineFacts) -> str:
+    if one.layers and one.replica is None and not one.of_models:
+        return machine_words.layers(one.layers).partition(" ")[2]
+    return machine_words.holds(one) or _tr("none")
+
+
+def _link_rate(one: MachineFacts) -> str:
+    return _of_link(one, lambda link: _measured(link.slower_bytes_per_s, formats.rate))
+
+
+def _link_value(name: str) -> Callable[[MachineFacts], float]:
+    def value(one: MachineFacts) -> float:
+        found = getattr(one.link, name) if one.link else None
+        return -1.0 if found is None else float(found)
+
+    return value
+
+
+def _round_trip(one: MachineFacts) -> str:
+    return _of_link(one, lambda link: _measured(link.round_trip_s, machine_words.milliseconds))
+
+
+def _age(one: MachineFacts) -> str:
+    return _of_link(one, lambda link: machine_words.short_age(link.measured_at) if link.measured_at else "")
+
+
+def _carrier(one: MachineFacts) -> str:
+    return _of_link(one, lambda link: machine_words.kind(link.worst_kind).word if link.kind else "")
+
+
+def _share(one: MachineFacts) -> str:
+    """The number alone: what it means is said where there is room, on the map and in the details."""
+    return _of_link(one, lambda link: "" if link.share is None else formats.percent(link.share))
+
+
+def _of_link(one: MachineFacts, told: Callable[[LinkFacts], str]) -> str:
+    return told(one.link) if one.link else ""
+
+
+def _measured(value: float | None, words_of: Callable[[float], str]) -> str:
+    return _tr("not measured") if value is None else words_of(value)
+
+
+MOST_ROWS = 4  # seen at once
+
+
+class _SortedLinks(FactTable):
+    """As high as its rows, up to a few. Two names are what tells one from another."""
+
+    name_share = 0.35
+
+    def __init__(self, theme: Theme, title: str) -> None:
+        model = FactModel(_link_columns(), lambda one: one.key, lambda one: tooltip(*machine_words.all_between(one)))
+        super().__init__(theme, model, title)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_links(self, links: Sequence[Between]) -> None:
+        self._model.show_facts(links)
+        self.fit_columns()
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        rows = min(MOST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
+        bar = self.horizontalScrollBar()
+        frame = 2 * self.frameWidth() + (bar.sizeHint().height() if bar.maximum() else 0)
+        return QSize(0, rows + self.horizontalHeader().sizeHint().height() + frame)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return self.sizeHint()
+
+
+class LinkTable(QWidget):
+    """Not there where nothing is known of such a link."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        title = self.tr("Links between other machines")
+        self.table = _SortedLinks(theme, title)
+        self.setLayout(column(label(title, "muted"), self.table))
+        self.hide()
+
+    def show_links(self, links: Sequence[Between]) -> None:
+        self.table.show_links(links)
+        self.setVisible(bool(links))
+
+
+def _link_columns() -> tuple[Column, ...]:
+    unknown = _tr("not measured")
+    return (
+        Column(_tr("Between"), machine_words.ends, machine_words.ends, figure=False),
+        Column(_tr("There"), _figure("out_bytes_per_s", formats.rate, unknown), _value("out_bytes_per_s")),
+        Column(_tr("Back"), _figure("in_bytes_per_s", formats.rate, unknown), _value("in_bytes_per_s")),
+        Column(_tr("Round trip"), _figure("round_trip_s", machine_words.milliseconds, unknown), _value("round_trip_s")),
+        Column(
+            _tr("By"),
+            lambda one: machine_words.carried(one.link),
+            lambda one: machine_words.carried(one.link),
+            figure=False,
+        ),
+        Column(_tr("Measured"), _figure("measured_at", machine_words.age, unknown), _value("measured_at")),
+    )
+
+
+def _figure(name: str, told: Callable[[float], str], unknown: str) -> Callable[[Between], str]:
+    def shown(one: Between) -> str:
+        found = getattr(one.link, name)
+        return unknown if found is None else told(found)
+
+    return shown
+
+
+def _value(name: str) -> Callable[[Between], float]:
+    def value(one: Between) -> float:
+        found = getattr(one.link, name)
+        return -1.0 if found is None else float(found)
+
+    return value
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Household", text)
