@@ -24,11 +24,11 @@ import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from app.api import requests
 from app.gateway.openapi.description import TEMPLATE, description
 from app.machine.interfaces import interfaces
 from app.network.identity import PEM_NAME
 from app.network.peer.listener import GUEST_PATH
-from app.node.control import requests as asked
 from tests import tiny_bert
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -135,7 +135,7 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
 def for_guests(document: dict[str, Any]) -> dict[str, Any]:
     """Return the routes that guests may use: no figures, and a guest's own window's beside those for programs."""
     own = TEMPLATE.format(name="own_{name}")
-    (ask,), shapes = msgspec.json.schema_components([asked.Ask], ref_template=own)
+    (ask,), shapes = msgspec.json.schema_components([requests.Ask], ref_template=own)
     document["components"]["schemas"] |= {f"own_{name}": schema for name, schema in shapes.items()}
     model = shapes["Ask"]["properties"]["model"]
     model["anyOf"] = [{"enum": MODELS}, *model["anyOf"]]

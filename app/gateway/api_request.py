@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.api.requests import SamplingValues
 from app.core import wire_json
 from app.core.errors import BadInput
 from app.core.json_schema.partial_json import MAX_DEPTH, json_of, whole_of
 from app.core.json_schema.schema_types import is_deeper, localised
 from app.core.tools.reasoning import AS_IT_IS, Thinking
 from app.decoding import decode
-from app.node.control.requests import SamplingValues
 from backends.contract import Sampling
 
 Json = dict[str, Any]

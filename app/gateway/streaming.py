@@ -19,7 +19,7 @@ from app.gateway.access.auth import ASKER, BODY, HOME, from_elsewhere, ids_of
 from app.gateway.open_requests import closed, closes
 from app.gateway.refusals import Api, api_of, in_stream, too_deep
 from app.gateway.writing import WHOLE, end, write
-from app.node.control.decode_errors import explain, wrong_field
+from app.node.control.request_body import explain, wrong_field
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from app.api import requests
+from app.api.requests import Request
 from app.client import NodeClient
-from app.node.control import requests
-from app.node.control.requests import Request
 from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
@@ -96,7 +96,7 @@ def _is_request(one: object) -> bool:
 
 
 async def answers(nodes: list[TestNode]) -> Json:
-    """The form of each answer, by method and path."""
+    """Return each answer, by method and path."""
     told: Json = {}
     async with nodes[0].client() as client:
         for path, body in POSTS_AT_REST:
@@ -114,7 +114,12 @@ async def answers(nodes: list[TestNode]) -> Json:
         told["DELETE /api/keys/{name}"] = await client.delete("/api/keys/made")
         told["POST /unload"] = await client.post("/unload")
         told["a refusal"] = await _refusal(client)
-    return {name: form(one) for name, one in told.items()}
+    return told
+
+
+def forms(told: Json) -> Json:
+    """Return the form of each answer."""
+    return {name: form(answer) for name, answer in told.items()}
 
 
 async def _streamed(client: NodeClient, path: str, body: Json) -> Json:
@@ -169,7 +174,7 @@ def as_text(told: Json) -> str:
 def _write() -> None:
     REQUESTS.write_text(as_text(request_schemas()))
     with tempfile.TemporaryDirectory() as folder, paired(Path(folder), "den", "attic") as nodes:
-        ANSWERS.write_text(as_text(asyncio.run(answers(nodes))))
+        ANSWERS.write_text(as_text(forms(asyncio.run(answers(nodes)))))
 
 
 if __name__ == "__main__":

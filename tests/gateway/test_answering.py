@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from app.api.requests import Ask
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import Budget
 from app.gateway.answering import Answering, Asker, Talk, _conversation
@@ -26,7 +27,6 @@ from app.gateway.upstreams.upstreams import Chosen, Upstreams
 from app.inference.pipeline.completion import Reader
 from app.inference.pipeline.detokenizer import Detokenizer
 from app.machine.api_settings import Upstream
-from app.node.control.requests import Ask
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
 from tests.core.call_formats import FORMATS

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from app.api import requests
 from app.core.errors import BadInput, StageLost
-from app.node.control import requests as asked
 from app.node.control.asking import always, question_of
 from app.node.models import model_manager as hosting_module
 from app.node.models.model_manager import ModelManager
@@ -133,15 +133,15 @@ async def test_half_a_name_is_enough_beside_what_is_loaded(hosting: ModelManager
 
 async def test_the_memory_of_what_stays_is_no_part_of_the_plan(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one", split=[1, 2, 1])
-    order = asked.PlanModel(model="two")
+    order = requests.PlanModel(model="two")
     plain = await hosting.plan(order, lambda _: None)
     assert scene.released[-1].keys() == {DEN, ATTIC}
-    beside = await hosting.plan(asked.PlanModel(model="two", beside=True), lambda _: None)
+    beside = await hosting.plan(requests.PlanModel(model="two", beside=True), lambda _: None)
     assert scene.released[-1] == {}
     told = [[one["code"] for one in found["why"]] for found in (plain, beside)]
     assert ["plan_beside" in codes for codes in told] == [False, True]
     scene.placed[0].lose()  # it has no memory that could be left to it
-    beside = await hosting.plan(asked.PlanModel(model="two", beside=True), lambda _: None)
+    beside = await hosting.plan(requests.PlanModel(model="two", beside=True), lambda _: None)
     assert "plan_beside" not in [one["code"] for one in beside["why"]]
 
 
@@ -168,7 +168,7 @@ async def test_there_is_an_end_to_it(hosting: ModelManager, monkeypatch: pytest.
 
 async def test_a_question_that_may_bring_no_model_loads_none(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one")
-    question: Any = always(question_of(asked.Ask(prompt="?")))
+    question: Any = always(question_of(requests.Ask(prompt="?")))
     with pytest.raises(BadInput, match="api_model_not_loaded"):
         async with aclosing(hosting.answered("two", question, brings=False)) as lines:
             await anext(lines)

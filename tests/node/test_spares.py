@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from app.api import requests
 from app.core.planner.placement import Candidate, Plan
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
-from app.node.control import requests as asked
 from app.node.models.model_manager import ModelManager
 from app.node.placement.stages import Held, StageSet, _key
 from tests.node.models.test_model_manager import ATTIC, Scene, hosting, load, scene, shelf
@@ -112,7 +112,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         one.holds.placings.append(placing)
         spare = sum(stage.total_bytes for stage in placing.ahead(one.plan) if stage.machine == ATTIC)
         assert spare > 0
-        order = asked.LoadModel(model="two", split=[1, 2, 1], beside=True)
+        order = requests.LoadModel(model="two", split=[1, 2, 1], beside=True)
         await hosting.plan(order, lambda _: None)
         assert scene.released[-1][ATTIC] == spare
         needs = await hosting.plan(order, lambda _: None)

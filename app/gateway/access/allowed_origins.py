@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
+from app.api import requests
 from app.core import api_access
 from app.core.errors import BadInput
 from app.machine.api_settings import ApiChoice
-from app.node.control import requests as asked
 
 NO_NAMES: Callable[[], Collection[str]] = frozenset
 FOREIGN_HOST = (
@@ -77,7 +77,7 @@ async def add_cors(request: web.Request, answer: web.StreamResponse) -> None:
         answer.headers[hdrs.VARY] = hdrs.ORIGIN
 
 
-def changed(choice: ApiChoice, order: asked.ChangeApi) -> dict[str, tuple[str, ...]]:
+def changed(choice: ApiChoice, order: requests.ChangeApi) -> dict[str, tuple[str, ...]]:
     """The host names and origins of `choice` after an order. Raises BadInput."""
     names, origins = api_access.host_name, api_access.origin
     return {

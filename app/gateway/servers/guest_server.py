@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from app.api import requests
 from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.core.scheduler.requester import Requester, member_asks
@@ -21,7 +22,6 @@ from app.gateway.servers.guest_words import naming
 from app.gateway.streaming import read
 from app.inference.pipeline.completion import GenerationRequest
 from app.network.peer.listener import MEMBER
-from app.node.control import requests as asked
 from app.node.control.asking import by_another, question_of
 from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
 from app.node.control.ndjson import stream
@@ -117,16 +117,16 @@ class GuestRoutes:
         return web.json_response({"models": told, "loaded": name, "beside": beside})
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
-        order = read(request, asked.Ask)
+        order = read(request, requests.Ask)
         return await stream(request, self._lines(order, request[ASKER]))
 
-    async def _lines(self, order: asked.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
+    async def _lines(self, order: requests.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
         with naming(self._host):
             async with aclosing(self._answer(order, asker)) as lines:
                 async for line in lines:
                     yield line
 
-    async def _answer(self, order: asked.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
+    async def _answer(self, order: requests.Ask, asker: Asker) -> AsyncGenerator[Json, None]:
         """In turn with everybody's programs, and of a model that they might ask."""
         answering = self._answering
         self._budget.check(asker.key)

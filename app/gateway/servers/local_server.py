@@ -13,6 +13,7 @@ from weakref import WeakSet
 import msgspec
 from aiohttp import web
 
+from app.api import requests
 from app.core.errors import AppError, BadInput
 from app.gateway.access import allowed_origins
 from app.gateway.access.allowed_origins import Access, add_cors
@@ -44,7 +45,6 @@ from app.machine.secrets.keystore import open_keystore
 from app.machine.secrets.secret_map import SecretMap
 from app.machine.settings import Choices
 from app.machine.typed_commands import home_option
-from app.node.control import requests as asked
 from app.node.control.guard import MAX_BODY_BYTES, own_names
 from app.node.control.shelf_routes import Models
 from app.node.journal import Journal
@@ -150,7 +150,7 @@ class ChatApi:
             "running": self.answering.queue.n_running,
         }
 
-    async def change(self, order: asked.ChangeApi) -> Json:
+    async def change(self, order: requests.ChangeApi) -> Json:
         """Save, and open or close at once. Raises BadInput for ports that are all taken, Refused."""
         given = {
             field: value
@@ -169,7 +169,7 @@ class ChatApi:
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=wanted))
         return await self.told()
 
-    async def limit(self, order: asked.LimitKey) -> Json:
+    async def limit(self, order: requests.LimitKey) -> Json:
         """Save what one key may have. Raises BadInput for a key that is not there."""
         known = await self.keys.all()
         if order.name not in known:

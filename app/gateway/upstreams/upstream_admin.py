@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from app.api import requests
 from app.core.errors import BadInput, Refused
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.api_settings import Upstream
 from app.network.tls import upstream_context
-from app.node.control import requests as asked
 
 MOST_SPENT = 1 << 50  # the largest cap: what is told of one whose count is lost
 MOST_TOLD = 200  # models of an upstream, to a face
@@ -54,7 +54,7 @@ class UpstreamDesk:
             for name, one in sorted(those.items())
         ]
 
-    async def add(self, order: asked.AddUpstream) -> None:
+    async def add(self, order: requests.AddUpstream) -> None:
         """In place of one of this name. It is off until it is turned on. Raises BadInput, Refused."""
         new = Upstream(checked_url(order.url), order.models, order.cap_tokens, certificate=order.certificate)
         try:
@@ -74,7 +74,7 @@ class UpstreamDesk:
         missing = sorted(set(one.models.values()) - set(there))
         return {"name": name, "models": there[:MOST_TOLD], "missing": missing}
 
-    async def change(self, name: str, order: asked.ChangeUpstream) -> None:
+    async def change(self, name: str, order: requests.ChangeUpstream) -> None:
         """Raises BadInput."""
         was = self._known(name)
         given: Json = {} if order.on is None else {"on": order.on}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from app.api import requests
 from app.core.errors import BadInput
 from app.gateway.upstreams.upstreams import Upstreams
-from app.node.control import requests as asked
 from app.node.control.asking import kept_here
 from app.node.control.ndjson import stream
+from app.node.control.request_body import body
 from app.node.models.detached_answers import DetachedAnswers, Lines
 from app.node.models.guest_answers import Guesting
 from app.node.models.model_manager import ModelManager
@@ -33,13 +34,13 @@ class AnswerRoutes:
         ]
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
-        return await stream(request, self._answer(await asked.body(request, asked.Ask)))
+        return await stream(request, self._answer(await body(request, requests.Ask)))
 
     async def known(self, request: web.Request) -> web.Response:
         return web.json_response({"answers": self._kept.keys})
 
     async def begin(self, request: web.Request) -> web.StreamResponse:
-        key, order = _key(request), await asked.body(request, asked.Ask)
+        key, order = _key(request), await body(request, requests.Ask)
         await self._kept.begin(key, self._answer(order))
         return await stream(request, self._kept.follow(key))
 
@@ -51,13 +52,13 @@ class AnswerRoutes:
         return web.json_response({})
 
     async def tokens(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.CountTokens)
+        order = await body(request, requests.CountTokens)
         running = self._hosting.loaded.named(order.model)
         if running is None or running.answerer is None:
             raise BadInput("nothing_loaded")
         return web.json_response({"tokens": await running.answerer.count(order.text)})
 
-    def _answer(self, order: asked.Ask) -> Lines:
+    def _answer(self, order: requests.Ask) -> Lines:
         passes = self._guesting.passes(order.model or "")
         work = (self._guesting if passes else self._hosting).ask(order)
         return kept_here(work, order.model or "", self._upstreams.serving)

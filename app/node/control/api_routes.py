@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from app.api import requests
 from app.gateway.servers.local_server import ChatApi
-from app.node.control import requests as asked
+from app.node.control.request_body import body
 
 
 def routes(api: ChatApi) -> list[web.RouteDef]:
@@ -15,7 +16,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
         return web.json_response(await api.told())
 
     async def change(request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.ChangeApi)
+        order = await body(request, requests.ChangeApi)
         return web.json_response(await api.change(order))
 
     async def keys(request: web.Request) -> web.Response:
@@ -24,7 +25,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
         return web.json_response({"keys": found, "where": await api.keys.where()})
 
     async def make(request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.ApiKey)
+        order = await body(request, requests.ApiKey)
         return web.json_response({"name": order.name, "key": await api.make_key(order.name)})
 
     async def remove(request: web.Request) -> web.Response:
@@ -36,7 +37,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
         return web.json_response({"certificate": api.lan.certificate or None})
 
     async def limit(request: web.Request) -> web.Response:
-        return web.json_response(await api.limit(await asked.body(request, asked.LimitKey)))
+        return web.json_response(await api.limit(await body(request, requests.LimitKey)))
 
     return [
         web.get("/api/certificate", certificate),
@@ -55,11 +56,11 @@ def _upstream_routes(api: ChatApi) -> list[web.RouteDef]:
         return web.json_response({"upstreams": await api.desk.told()})
 
     async def add(request: web.Request) -> web.Response:
-        await api.desk.add(await asked.body(request, asked.AddUpstream))
+        await api.desk.add(await body(request, requests.AddUpstream))
         return await upstreams(request)
 
     async def change_one(request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.ChangeUpstream)
+        order = await body(request, requests.ChangeUpstream)
         await api.desk.change(request.match_info["name"], order)
         return await upstreams(request)
 

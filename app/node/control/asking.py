@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from app.api import requests
 from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput, Reason
 from app.core.planner.placement import Forecast, PlannedStage
@@ -14,14 +15,13 @@ from app.core.reasons import in_words, with_reason, with_reasons
 from app.core.tools.reasoning import Thinking
 from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary
 from app.inference.worker.tokenizer import local_time
-from app.node.control import requests as asked
 from app.node.snapshot import Json, stage_json
 
 if TYPE_CHECKING:
     from app.gateway.upstreams.upstreams import Chosen
 
 
-def question_of(order: asked.Ask) -> GenerationRequest:
+def question_of(order: requests.Ask) -> GenerationRequest:
     """Raises BadInput unless it asks exactly one thing."""
     given = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
     if sum(given) != 1:

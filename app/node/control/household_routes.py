@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from app.api import requests
 from app.network.network import Network
 from app.node.control import naming, pairing_routes
-from app.node.control import requests as asked
 from app.node.control.naming import Naming
 from app.node.control.ndjson import stream, with_progress
+from app.node.control.request_body import body
 from app.node.known_household import KnownHousehold
 from app.node.links.discovery_service import reach
 from app.node.models.loaded_models import LoadedModels
@@ -39,7 +40,7 @@ class HouseholdRoutes:
         ]
 
     async def open_pairing(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.OpenPairing)
+        order = await body(request, requests.OpenPairing)
         return web.json_response(await pairing_routes.open_window(self._network, order.role))
 
     async def close_pairing(self, request: web.Request) -> web.Response:
@@ -52,7 +53,7 @@ class HouseholdRoutes:
         return await stream(request, work)
 
     async def join(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.Join)
+        order = await body(request, requests.Join)
         network, known = self._network, self._household.now
         near = known.strangers.values()
         joined = await pairing_routes.join(network, order.address, order.code, near, known.machines)
@@ -70,14 +71,14 @@ class HouseholdRoutes:
         return web.json_response(await naming.remove(self._network, machine, added, machines))
 
     async def rename(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.RenameMachine)
+        order = await body(request, requests.RenameMachine)
         machine = self._household.machine(request.match_info["ref"])
         machines = self._household.now.machines
         renamed = await self._names.rename(self._network, machine, order.name, machines)
         return web.json_response(renamed)
 
     async def set_roles(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.SetRoles)
+        order = await body(request, requests.SetRoles)
         machine = self._household.machine(request.match_info["ref"])
         return web.json_response(await naming.set_roles(self._network, machine, order.roles))
 
@@ -89,6 +90,6 @@ class HouseholdRoutes:
         return web.json_response(used)
 
     async def reach(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.Reach)
+        order = await body(request, requests.Reach)
         machine = self._household.machine(request.match_info["ref"])
         return web.json_response(await reach(self._network, machine, order.address))

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from app.api import requests
 from app.core.reasons import in_words, said
 from app.inference.worker.worker import threads_now
 from app.machine.autostart import autostart
@@ -19,8 +20,8 @@ from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.sensors import installed_games, owner_activity, running_programs
 from app.node.control import node_settings
-from app.node.control import requests as asked
 from app.node.control.node_settings import OwnSettings
+from app.node.control.request_body import body
 from app.node.downloads.models_move import existing
 from app.node.hardware import Hardware
 
@@ -104,14 +105,14 @@ class MachineRoutes:
         return web.json_response(await autostart_json())
 
     async def choose_autostart(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.ChooseAutostart)
+        order = await body(request, requests.ChooseAutostart)
         return web.json_response(await choose(order.on, self._home))
 
     async def settings(self, request: web.Request) -> web.Response:
         return web.json_response(await self._settings.told())
 
     async def change_settings(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.ChangeSettings)
+        order = await body(request, requests.ChangeSettings)
         return web.json_response(await self._settings.change(order))
 
     async def walls(self, request: web.Request) -> web.Response:

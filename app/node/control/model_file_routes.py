@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from app.node.control import requests as asked
+from app.api import requests
 from app.node.control.ndjson import Json, Progress, stream, with_progress
+from app.node.control.request_body import body
 from app.node.control.shelf_routes import Models
 from app.node.known_household import KnownHousehold
 from app.node.models.guest_answers import Guesting
@@ -44,7 +45,7 @@ class ModelRoutes:
         return web.json_response({"models": await self._models.listed(), "offered": offered})
 
     async def add(self, request: web.Request) -> web.StreamResponse:
-        order = await asked.body(request, asked.Import)
+        order = await body(request, requests.Import)
         work = with_progress(lambda report: self._models.add(order, report))
         return await stream(request, work)
 
@@ -57,13 +58,13 @@ class ModelRoutes:
         return web.json_response(removed)
 
     async def plan(self, request: web.Request) -> web.StreamResponse:
-        order = await asked.body(request, asked.PlanModel)
+        order = await body(request, requests.PlanModel)
         self._guesting.check_alone(order)
         work = with_progress(lambda report: self._hosting.plan(order, report))
         return await stream(request, work)
 
     async def speeds(self, request: web.Request) -> web.StreamResponse:
-        order = await asked.body(request, asked.MeasureModel)
+        order = await body(request, requests.MeasureModel)
 
         async def work(report: Progress) -> Json:
             household = self._household
@@ -72,7 +73,7 @@ class ModelRoutes:
         return await stream(request, with_progress(work))
 
     async def verdicts(self, request: web.Request) -> web.StreamResponse:
-        order = await asked.body(request, asked.Judge)
+        order = await body(request, requests.Judge)
         outlook, released = self._hosting.outlook, self._hosting.released()
 
         async def work(report: Progress) -> Json:
@@ -87,12 +88,12 @@ class ModelRoutes:
         return web.json_response({"starter": await starter(hosting.outlook, hosting.released())})
 
     async def load(self, request: web.Request) -> web.StreamResponse:
-        order = await asked.body(request, asked.LoadModel)
+        order = await body(request, requests.LoadModel)
         self._guesting.check_alone(order)
         work = with_progress(lambda report: self._hosting.load(order, report))
         return await stream(request, work)
 
     async def unload(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.UnloadModel)
+        order = await body(request, requests.UnloadModel)
         gone = await self._hosting.unload(order.model)
         return web.json_response({"unloaded": gone[0] if gone else None, "also": gone[1:]})

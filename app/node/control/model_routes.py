@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from app.api import requests
 from app.core.errors import BadInput
-from app.node.control import requests as asked
+from app.node.control.request_body import body
 from app.node.downloads.model_sources import ModelSources
 
 MOST = 60
@@ -59,11 +60,11 @@ class _Routes:
         return web.json_response({"downloads": list(self._shop.downloads.json().values())})
 
     async def start(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.StartDownload)
+        order = await body(request, requests.StartDownload)
         return web.json_response({"download": await self._shop.start(order)})
 
     async def copies(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.FindCopies)
+        order = await body(request, requests.FindCopies)
         return web.json_response({"machines": await self._shop.copies_of(order)})
 
     async def pause(self, request: web.Request) -> web.Response:
@@ -81,12 +82,12 @@ class _Routes:
         return web.json_response(await self._shop.folder.told())
 
     async def choose_folder(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.ChooseFolder)
+        order = await body(request, requests.ChooseFolder)
         chosen = await self._shop.folder.choose(order.path, move=order.move, new=order.new)
         return web.json_response(chosen)
 
     async def look_at_folder(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.ChooseFolder)
+        order = await body(request, requests.ChooseFolder)
         return web.json_response(await self._shop.folder.look(order.path))
 
     async def move(self, request: web.Request) -> web.Response:
@@ -99,7 +100,7 @@ class _Routes:
         return web.json_response(await self._shop.token())
 
     async def set_token(self, request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.SetToken)
+        order = await body(request, requests.SetToken)
         return web.json_response(await self._shop.set_token(order.token))
 
     async def clear_token(self, request: web.Request) -> web.Response:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from app.api import requests
 from app.core.errors import BadInput
 from app.machine.checks import confined
 from app.machine.hardware import sandbox_probe
@@ -19,7 +20,6 @@ from app.machine.paths import Home
 from app.machine.secrets.keystore import open_keystore
 from app.machine.settings import Choices, Settings, load
 from app.network.network import Network
-from app.node.control import requests as asked
 from app.node.downloads.models_move import existing
 from app.node.links.discovery_service import DiscoveryService, choice_of
 from app.node.options import NodeOptions
@@ -63,7 +63,7 @@ class OwnSettings:
             "folders": await asyncio.to_thread(_folders, self._home, self._folders),
         }
 
-    async def change(self, order: asked.ChangeSettings) -> Json:
+    async def change(self, order: requests.ChangeSettings) -> Json:
         """Save what is given; it counts from the node's next start. Raises BadInput."""
         if order.interfaces is not msgspec.UNSET:
             known = {one.name for one in await asyncio.to_thread(interfaces)}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from aiohttp import web
 
+from app.api import requests
 from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
@@ -17,13 +18,13 @@ from app.machine import release_address
 from app.machine.secrets.chat_key import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
 from app.node.control import api_routes, model_routes
-from app.node.control import requests as asked
 from app.node.control.answer_routes import AnswerRoutes
 from app.node.control.guard import MAX_BODY_BYTES, guard
 from app.node.control.household_routes import HouseholdRoutes
 from app.node.control.machine_routes import MachineRoutes
 from app.node.control.model_file_routes import ModelRoutes
 from app.node.control.node_settings import OwnSettings
+from app.node.control.request_body import body
 from app.node.control.state_routes import StateRoutes
 from app.node.doctor.doctor import Doctor
 from app.node.downloads.updates import Updates
@@ -45,7 +46,7 @@ def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.
         return web.json_response(await links.measure_now(only))
 
     async def prefer(request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.PreferInterface)
+        order = await body(request, requests.PreferInterface)
         machine = other_machine(household, request.match_info["ref"])
         return web.json_response(await links.prefer(machine, order.interface))
 
@@ -70,10 +71,10 @@ def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
         return web.json_response(lending.all_json())
 
     async def change(request: web.Request) -> web.Response:
-        return web.json_response(await lending.change(await asked.body(request, asked.ChangeLending)))
+        return web.json_response(await lending.change(await body(request, requests.ChangeLending)))
 
     async def pause(request: web.Request) -> web.Response:
-        order = await asked.body(request, asked.PauseLending)
+        order = await body(request, requests.PauseLending)
         return web.json_response(await lending.pause(order.seconds, order.at_once))
 
     async def resume(request: web.Request) -> web.Response:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Protocol
 
+from app.api import requests
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.pre_tokenizers import KNOWN
 from app.catalog.shelf import Entry, Shelf
@@ -15,7 +16,6 @@ from app.core.errors import AppError, BadInput
 from app.inference.worker.tokenizer import Text
 from app.machine.paths import expanded
 from app.node.cancellation import in_thread
-from app.node.control import requests as asked
 from app.node.control.ndjson import Progress, hashing
 from app.node.snapshot import model_json
 
@@ -63,7 +63,7 @@ class Models:
         """The model of this name; `loaded`: half a name means one of these, and no other. Raises BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
-    async def add(self, order: asked.Import, report: Progress) -> Json:
+    async def add(self, order: requests.Import, report: Progress) -> Json:
         """Check and hash a file, and put it on the shelf. Cancelling stops the hashing."""
 
         def tell(done: int, total: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.api import requests
 from app.catalog.catalogue import Offer, shipped
 from app.catalog.files import Disk
 from app.catalog.gguf.gguf_check import part_paths
@@ -29,7 +30,6 @@ from app.machine.paths import Home
 from app.machine.secrets.token_store import TokenStore
 from app.machine.settings import Choices
 from app.network.network import Network
-from app.node.control import requests as asked
 from app.node.control.shelf_routes import Models
 from app.node.downloads.download_source import Around, Copy, promised
 from app.node.downloads.downloads import Downloads
@@ -174,7 +174,7 @@ class ModelSources:
         files = [self._file_json(repository, one, on_shelf) for one in found.files]
         return {**_found_json(found.about, hub), "revision": found.revision, "files": files}
 
-    async def start(self, order: asked.StartDownload) -> Json:
+    async def start(self, order: requests.StartDownload) -> Json:
         """Begin a download, or a copy from a machine of the household. Raises AppError."""
         copy = None
         if order.machine is not None:
@@ -182,7 +182,7 @@ class ModelSources:
             copy = Copy(order.machine, name, order.sha256)
         return await self.downloads.start(order.repository, order.file, order.revision, order.name, copy)
 
-    async def copies_of(self, order: asked.FindCopies) -> list[Json]:
+    async def copies_of(self, order: requests.FindCopies) -> list[Json]:
         """The machines of the household that this very file can be copied from."""
         file = part_names(order.file)[0]
         known = promised(shipped(), order.repository, file, order.revision)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from app.api import requests
 from app.core.errors import BadInput, Reason, Refused
 from app.core.ids import MachineId
 from app.core.lending.hours import hours_text, read_hours
@@ -52,7 +53,6 @@ from app.machine import settings
 from app.machine.hardware import devices
 from app.machine.sensors.owner_activity import Senser
 from app.machine.settings import Choices
-from app.node.control import requests as asked
 from app.node.lending.lent_memory import MemoryRules
 from app.node.verification.spare_memory import SpareMemory
 
@@ -171,7 +171,7 @@ class LendingPolicy:
 
     # what the owner asks
 
-    async def change(self, order: asked.ChangeLending) -> Json:
+    async def change(self, order: requests.ChangeLending) -> Json:
         """Change the rules; they hold at once. Raises BadInput, or DoesNotFit without a disk."""
         given = {
             field: value for field in order.__struct_fields__ if (value := getattr(order, field)) is not msgspec.UNSET

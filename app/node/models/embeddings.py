@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from app.api import requests
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
 from app.core.model import Model
@@ -19,7 +20,6 @@ from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
 from app.node.cancellation import in_thread, run_until
-from app.node.control import requests as asked
 from app.node.control.ndjson import Progress, hashing
 from app.node.models.load_retries import of_model
 from app.node.snapshot import plan_json, with_limits
@@ -177,11 +177,11 @@ class Embeddings:
             raise BadInput("model_ranks_not", name=entry.name, there=there)
         return entry
 
-    def plan(self, entry: Entry, order: asked.PlanModel) -> Json:
+    def plan(self, entry: Entry, order: requests.PlanModel) -> Json:
         """What a load would take. Raises BadInput or DoesNotFit."""
         return Held(entry, self._planned(entry.model, order)).json()
 
-    async def load(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Json:
+    async def load(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Json:
         """As a person wishes: it stays until it is unloaded, or until what writes needs its memory.
 
         Raises AppError.
@@ -281,10 +281,10 @@ class Embeddings:
     async def _all(
         self, entry: Entry, texts: Sequence[T], one: Callable[[Embedder, T], Awaitable[R]], told: Callable[[R], None]
     ) -> tuple[R, ...]:
-        order = asked.PlanModel(model=entry.name)
+        order = requests.PlanModel(model=entry.name)
         now = self.held
         if now is not None and now.wished and now.entry.model.id == entry.model.id:
-            order = asked.PlanModel(model=entry.name, context=now.plan.workload.context)
+            order = requests.PlanModel(model=entry.name, context=now.plan.workload.context)
         held = await self._ready(entry, order, lambda _: None)
         assert held.embedder is not None
         made: list[R] = []
@@ -313,7 +313,7 @@ class Embeddings:
             told(made[-1])
         return tuple(made)
 
-    async def _ready(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
+    async def _ready(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Held:
         stopped = StageLost("load_stopped", model=entry.name)
         if self._n_ending:
             raise stopped
@@ -326,7 +326,7 @@ class Embeddings:
         finally:
             self._coming = None
 
-    async def _loaded(self, entry: Entry, order: asked.PlanModel, report: Progress) -> Held:
+    async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Progress) -> Held:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
         plan = self._planned(entry.model, order)  # refused before what is loaded is given up
         await self._close()
@@ -347,7 +347,7 @@ class Embeddings:
         log.info("%s is loaded to %s", entry.name, "score texts" if entry.model.ranks else "give vectors")
         return held
 
-    def _planned(self, model: Model, order: asked.PlanModel) -> Plan:
+    def _planned(self, model: Model, order: requests.PlanModel) -> Plan:
         """Whole on this machine, beside what writes. Raises BadInput, DoesNotFit."""
         here, taken = self._here()
         if order.split is not None or order.shape not in (None, "one"):
@@ -396,5 +396,5 @@ class Embeddings:
         self._changed()
 
 
-def _context(model: Model, order: asked.PlanModel) -> int:
+def _context(model: Model, order: requests.PlanModel) -> int:
     return min(order.context or MOST_CONTEXT, MOST_CONTEXT, model.context_length)

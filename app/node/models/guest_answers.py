@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from app.api import requests
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.household.operations import Role
 from app.core.wire_json import LineCutter
@@ -19,7 +20,6 @@ from app.network.network import Network
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
 from app.network.peer.guest_client import GuestClient
 from app.network.peer.peer_client import problem
-from app.node.control import requests as asked
 from app.node.models.model_manager import ModelManager
 from app.node.rights import Rights
 
@@ -76,7 +76,7 @@ class Guesting:
         """What its hosts offer to a guest; nothing to any other machine."""
         return await self.listed() if self._rights.is_guest() else []
 
-    def check_alone(self, order: asked.PlanModel) -> None:
+    def check_alone(self, order: requests.PlanModel) -> None:
         """Raises Refused for what a guest may not have placed: layers on other machines."""
         several = len(order.split or ()) > 1 or order.shape in ("split", "replicas")
         if several and self._rights.is_guest():
@@ -115,7 +115,7 @@ class Guesting:
                     found.setdefault(offer.name, facts)
         return list(found.values())
 
-    async def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
+    async def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
         """One answer of a host, as lines. Raises the host's AppError, Unreachable or Refused."""
         host = await self.host_for(order.model or "")
         async with host.asked("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:

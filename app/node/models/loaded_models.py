@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from app.api import requests
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
-from app.node.control import requests as asked
 from app.node.placement.placement import Placement
 from app.node.snapshot import Json
 from backends.contract import Layers
@@ -116,7 +116,7 @@ class LoadedModels:
         return {machine: why for one in self._held for machine, why in one.state.replaced.items()}
 
 
-def to_load(shelf: Shelf, order: asked.LoadModel, there: Sequence[str]) -> Entry:
+def to_load(shelf: Shelf, order: requests.LoadModel, there: Sequence[str]) -> Entry:
     """The model to load. Half a name replaces nothing, nor does it place anew what is there. Raises BadInput."""
     entry = shelf.get(order.model, () if there and not order.beside else None)
     return shelf.get(order.model, ()) if entry.name in there else entry

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from app.api import requests
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
@@ -24,7 +25,6 @@ from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import in_thread
-from app.node.control import requests as asked
 from app.node.control.asking import always, by_another, delta_json, question_of
 from app.node.control.ndjson import Progress, hashing, with_progress
 from app.node.journal import Journal
@@ -52,7 +52,7 @@ class Replanner:
     def __init__(self, planner: Planner, outlook: PlannerInputs, loaded: LoadedModels) -> None:
         self._planner, self._outlook, self._loaded = planner, outlook, loaded
 
-    async def order(self, lost: Placement) -> asked.LoadModel:
+    async def order(self, lost: Placement) -> requests.LoadModel:
         """How a lost model was loaded; without its split when the machines for that are gone."""
         try:
             back = releases([lost], self._loaded.but(lost))
@@ -166,7 +166,7 @@ class ModelManager:
         """Whether a model is on its way, wished by a person or brought by a question."""
         return len(self._loads) > 0
 
-    async def plan(self, order: asked.PlanModel, report: Progress) -> Json:
+    async def plan(self, order: requests.PlanModel, report: Progress) -> Json:
         """The placement a load would choose now, and what would help it most. Raises DoesNotFit or BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not entry.model.writes:
@@ -180,7 +180,7 @@ class ModelManager:
         helps = await asyncio.to_thread(advise, host, lenders, entry.model, chosen.workload, chosen)
         return plan_json(chosen, entry.model, lends(chosen), helps)
 
-    async def load(self, order: asked.LoadModel, report: Progress) -> Json:
+    async def load(self, order: requests.LoadModel, report: Progress) -> Json:
         """Place the model and wait until it answers. Cancelling it leaves nothing loaded. Vectors come beside."""
         entry = await asyncio.to_thread(to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
@@ -241,7 +241,7 @@ class ModelManager:
         self._loads.close()
         self._end_soon()
 
-    def ask(self, order: asked.Ask) -> AsyncGenerator[Json, None]:
+    def ask(self, order: requests.Ask) -> AsyncGenerator[Json, None]:
         """One answer as lines: progress while a model loads first, deltas, and what it cost."""
         return self.answered(order.model, always(question_of(order)))
 
@@ -384,7 +384,7 @@ class ModelManager:
     ) -> Placement:
         """Load for a question. `lost`: the placement of the same model that is to be made again."""
         if lost is None:
-            brought = await self._load(entry, asked.LoadModel(model=entry.name), stays, report)
+            brought = await self._load(entry, requests.LoadModel(model=entry.name), stays, report)
             brought.by_question = True
             return brought
         order, before = await self._elsewhere.order(lost), self.loaded.ids
@@ -397,16 +397,16 @@ class ModelManager:
         finally:
             self.loaded.in_order(before)
 
-    def _stays(self, entry: Entry, order: asked.PlanModel) -> tuple[Placement, ...]:
+    def _stays(self, entry: Entry, order: requests.PlanModel) -> tuple[Placement, ...]:
         """What a load of that leaves as it is."""
         return self.loaded.but(self.loaded.of(entry.model.id)) if order.beside else ()
 
-    async def _loaded(self, entry: Entry, order: asked.LoadModel, report: Progress) -> Placement:
+    async def _loaded(self, entry: Entry, order: requests.LoadModel, report: Progress) -> Placement:
         async with self._loads.turn:
             return await self._load(entry, order, self._stays(entry, order), report)
 
     async def _load(
-        self, entry: Entry, order: asked.LoadModel, stays: tuple[Placement, ...], report: Progress
+        self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Progress
     ) -> Placement:
         """In place of all but those that stay. In its turn only."""
         if len(alive(stays)) >= MOST_MODELS:
@@ -418,7 +418,7 @@ class ModelManager:
         return running
 
     async def _planned_and_placed(
-        self, entry: Entry, order: asked.LoadModel, stays: tuple[Placement, ...], report: Progress
+        self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Progress
     ) -> Placement:
         entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
         # refused before anything is measured, and before what is loaded is given up
@@ -442,7 +442,7 @@ class ModelManager:
     async def _place(
         self,
         entry: Entry,
-        order: asked.LoadModel,
+        order: requests.LoadModel,
         gone: Sequence[Placement],
         speeds: Speeds,
         report: Progress,
@@ -478,7 +478,7 @@ class ModelManager:
         return running
 
     async def _chosen(
-        self, entry: Entry, order: asked.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
+        self, entry: Entry, order: requests.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
     ) -> Plan:
         """Where it shall be: where that can be, without machines that failed it just now. Raises AppError."""
         often = self.outlook.failures.left_out()
@@ -521,7 +521,7 @@ class ModelManager:
         """What machines get back of what is loaded now; of these, only what lies ahead of a loss."""
         return releases(self.loaded.but(*stays), stays)
 
-    async def _speeds(self, entry: Entry, order: asked.PlanModel, report: Progress, *, measure: bool) -> Speeds:
+    async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Progress, *, measure: bool) -> Speeds:
         """How fast each machine is; where nothing is to be chosen, only as far as that is known."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure

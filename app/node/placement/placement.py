@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from app.api import requests
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
@@ -40,7 +41,6 @@ from app.inference.pipeline.replica_set import Replica, Replicas
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Text
 from app.node.cancellation import run_until
-from app.node.control import requests as asked
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import notice_json
 from app.node.placement.idle import IdleTracker
@@ -67,7 +67,7 @@ class Placement:
     def __init__(
         self,
         entry: Entry,
-        order: asked.LoadModel,
+        order: requests.LoadModel,
         plan: Plan,
         described: Json,
         sizes: Sizes,

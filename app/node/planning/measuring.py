@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from app.api.requests import MeasureModel
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, Reason, Refused, StageLost
 from app.core.household.household import Household
@@ -22,7 +23,6 @@ from app.core.planner.speed_estimates import Speed
 from app.core.recovery import fault_table
 from app.network import messages
 from app.node.control.ndjson import Progress
-from app.node.control.requests import MeasureModel
 from app.node.cooldown import Cooldown
 from app.node.lending.stage_uploads import without_paths
 from app.node.planning.own_speed import OwnSpeed

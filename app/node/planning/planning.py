@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from app.api import requests
 from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
@@ -16,7 +17,6 @@ from app.core.reasons import said
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.memory_copy_speed import seconds_per_byte
-from app.node.control import requests as asked
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.sizes import Sizes
 from backends.contract import CELLS_STEP, KEEP_ALL, Keep, KvType, Number
@@ -84,7 +84,7 @@ class Planner:
     async def plan(
         self,
         model: Model,
-        order: asked.PlanModel,
+        order: requests.PlanModel,
         released: Mapping[MachineId, int],
         speeds: Speeds,
         limits: Mapping[MachineId, int] | None = None,
@@ -136,7 +136,7 @@ class Planner:
         found = why_unmeasured(found, self._outlook.unmeasured)
         return await self._states.told(found, model)
 
-    def sizes(self, chosen: Plan, order: asked.LoadModel, model: Model) -> Sizes:
+    def sizes(self, chosen: Plan, order: requests.LoadModel, model: Model) -> Sizes:
         """What all stages of the plan have in common."""
         work = chosen.workload
         return Sizes(

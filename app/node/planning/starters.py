@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from app.api import requests
 from app.catalog.catalogue import Offer, OfferedFile, shipped
 from app.core.ids import MachineId
 from app.core.planner.verdict import Option, Word, choose
-from app.node.control import requests as asked
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.verdicts import verdicts
 
@@ -30,7 +30,7 @@ async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> 
     found: dict[str, Json] = {}
     options: list[Option] = []
     for offer, one in versions.values():
-        order = asked.Judge([_sketch(offer, one)], place=True)
+        order = requests.Judge([_sketch(offer, one)], place=True)
         found |= (await verdicts(order, outlook, released, lambda _: None))["verdicts"]
         options.append(_option(offer, one, found[offer.id]))
         if options[-1].suits:  # the best come first: what follows is not asked
@@ -52,8 +52,8 @@ async def starter(outlook: PlannerInputs, released: Mapping[MachineId, int]) -> 
     }
 
 
-def _sketch(offer: Offer, file: OfferedFile) -> asked.Sketch:
-    return asked.Sketch(
+def _sketch(offer: Offer, file: OfferedFile) -> requests.Sketch:
+    return requests.Sketch(
         key=offer.id,
         file_bytes=file.size_bytes or 1,
         architecture=offer.architecture,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from app.api import requests
 from app.catalog.families.effort_reader import kind_of, stand_in
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf import tensor_types
@@ -18,7 +19,6 @@ from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import sketched, sketched_effort
 from app.core.planner.verdict import judge
 from app.core.reasons import with_reason
-from app.node.control import requests as asked
 from app.node.control.ndjson import Progress
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 async def verdicts(
-    order: asked.Judge, outlook: PlannerInputs, released: Mapping[MachineId, int], report: Progress
+    order: requests.Judge, outlook: PlannerInputs, released: Mapping[MachineId, int], report: Progress
 ) -> Json:
     """One for each sketch, by its key; with `place` also the plan, and what is estimated of its speed."""
     found = {}
@@ -59,7 +59,7 @@ async def verdicts(
     return {"verdicts": found}
 
 
-def _basis(sketch: asked.Sketch, model: Model) -> Basis | None:
+def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
     """What is measured for it; None of a family of which nothing is known."""
     if sketch.architecture not in FAMILIES:
         return None
@@ -69,7 +69,7 @@ def _basis(sketch: asked.Sketch, model: Model) -> Basis | None:
     return Basis(stand_in(kind), effort)
 
 
-def _unforecast(sketch: asked.Sketch) -> Reason:
+def _unforecast(sketch: requests.Sketch) -> Reason:
     if not sketch.architecture:
         return Reason("unforecast_unknown")
     return Reason("unforecast_family", {"architecture": sketch.architecture})

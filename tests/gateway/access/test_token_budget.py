@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from app.api.requests import Ask
 from app.core.errors import Busy
 from app.gateway.access.auth import ASKER
 from app.gateway.access.token_budget import Budget
@@ -18,7 +19,6 @@ from app.gateway.embeddings.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Figures
 from app.gateway.servers.guest_server import GuestRoutes
 from app.inference.pipeline.completion import GenerationRequest
-from app.node.control.requests import Ask
 from tests.node.pool import Json
 from tests.node.prometheus import samples
 

@@ -11,17 +11,18 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from app.api import requests
 from app.core.errors import Busy, DoesNotFit
 from app.network.peer import bounded_body
-from app.node.control import requests as asked
 from app.node.control.guard import MAX_BODY_BYTES, MAX_OPEN, guard, retry_s
+from app.node.control.request_body import body
 
 TOKEN = "a-token-of-the-test"
 LINGER_SECONDS = 600  # more than any test takes
 
 
 async def _echo(request: web.Request) -> web.Response:
-    order = await asked.body(request, asked.Join)
+    order = await body(request, requests.Join)
     return web.json_response({"code": order.code})
 
 

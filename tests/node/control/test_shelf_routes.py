@@ -10,11 +10,11 @@ from typing import Any
 import gguf
 import pytest
 
+from app.api import requests
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import BadInput
 from app.core.reasons import said
-from app.node.control import requests as asked
 from app.node.control.shelf_routes import Models
 from backends.contract import Layers, Role
 from testbed import tiny
@@ -47,7 +47,7 @@ class Place:
 
     async def add(self, name: str | None = None, **shape: Any) -> dict[str, Any]:
         path = tiny.llama(self.folder / "m.gguf", layers=4, **shape)
-        order = asked.Import(path=str(path), name=name)
+        order = requests.Import(path=str(path), name=name)
         return dict((await self.models.add(order, lambda _: None))["model"])
 
 
@@ -131,7 +131,7 @@ async def test_a_cancelled_import_hashes_no_more(place: Place, monkeypatch: pyte
 
     monkeypatch.setattr(Shelf, "import_file", slow)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(place.models.add(asked.Import(path=str(path)), lambda _: None), name="import")
+        task = group.create_task(place.models.add(requests.Import(path=str(path)), lambda _: None), name="import")
         await hashing.wait()
         task.cancel()
         await asyncio.wait({task})

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from app.api import requests
 from app.client import NodeClient
 from app.core.errors import AppError, BadInput, Reason, Refused
 from app.core.ids import MachineId
@@ -24,7 +25,6 @@ from app.core.lending.policy import Battery, Rules, Senses
 from app.core.reasons import said
 from app.machine.sensors.owner_activity import Senser
 from app.machine.settings import Choices, Settings, load, save
-from app.node.control import requests as asked
 from app.node.lending import lending_policy
 from app.node.lending.lending_policy import LendingPolicy
 from tests.node.pool import BUSY, TestNode, node, paired
@@ -367,7 +367,7 @@ async def test_a_pause_by_hand_ends_in_time_and_rules_do_not_end_it(bench: Any) 
     one = await bench()
     await one.rules.pause(600, at_once=False)
     assert one.word() == "paused"
-    await one.rules.change(asked.ChangeLending(idle_s=1.0))
+    await one.rules.change(requests.ChangeLending(idle_s=1.0))
     assert one.word() == "paused"
     await one.rules.pause(0.05, at_once=False)
     await until(lambda: one.word() == "ready")

@@ -9,13 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.api import requests
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.inference.worker.embedder import Embedder, Text, Vector
-from app.node.control import requests as asked
 from app.node.lending.staying_awake import is_needed
 from app.node.models import embeddings as module
 from app.node.models.embeddings import MOST_CONTEXT, Embeddings
@@ -48,7 +48,7 @@ class Place:
         return len(made.vectors[0].values)
 
     async def load(self) -> None:
-        order = asked.PlanModel(model="bert")
+        order = requests.PlanModel(model="bert")
         await self.vectors.load(self.entry, order, lambda _: None)
 
 

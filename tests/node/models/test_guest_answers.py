@@ -12,11 +12,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from app.api import requests
 from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import machine_id
-from app.node.control import requests as asked
 from app.node.models.guest_answers import MOST_BYTES, Guesting
 from app.node.rights import Rights
 
@@ -75,7 +75,7 @@ def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> Guestin
 
 
 async def lines(one: Guesting) -> list[dict[str, Any]]:
-    return [line async for line in one.ask(asked.Ask(prompt="Hello", conversation="c"))]
+    return [line async for line in one.ask(requests.Ask(prompt="Hello", conversation="c"))]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from app.api import requests
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
@@ -24,7 +25,6 @@ from app.core.recovery.placement_lifecycle import Broke, Closed, Opened
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
-from app.node.control import requests as asked
 from app.node.journal import Journal
 from app.node.models import model_manager as hosting_module
 from app.node.models.model_manager import ModelManager
@@ -182,7 +182,7 @@ async def ask(hosting: ModelManager, model: str | None = None) -> str:
     """The answer's text, or the code of its error."""
     texts = []
     try:
-        async with aclosing(hosting.ask(asked.Ask(prompt="?", model=model))) as lines:
+        async with aclosing(hosting.ask(requests.Ask(prompt="?", model=model))) as lines:
             async for line in lines:
                 texts += [line["delta"]["text"]] if "delta" in line else []
     except AppError as error:
@@ -192,7 +192,7 @@ async def ask(hosting: ModelManager, model: str | None = None) -> str:
 
 async def load(hosting: ModelManager, model: str, **order: Any) -> str:
     try:
-        await hosting.load(asked.LoadModel(model=model, **order), lambda _: None)
+        await hosting.load(requests.LoadModel(model=model, **order), lambda _: None)
     except AppError as error:
         return error.reason.code
     return "loaded"
@@ -231,7 +231,7 @@ async def test_a_question_without_a_name_takes_what_is_there(hosting: ModelManag
 
 async def first_line(hosting: ModelManager, model: str | None = None) -> str:
     """What is said before the answer."""
-    async with aclosing(hosting.ask(asked.Ask(prompt="?", model=model))) as lines:
+    async with aclosing(hosting.ask(requests.Ask(prompt="?", model=model))) as lines:
         async for line in lines:
             if "by" in line or "delta" in line:
                 return str(line)
@@ -283,7 +283,7 @@ async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: Model
 
 
 async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelManager, scene: Scene) -> None:
-    async with aclosing(hosting.ask(asked.Ask(prompt="?", model="on"))) as lines:
+    async with aclosing(hosting.ask(requests.Ask(prompt="?", model="on"))) as lines:
         told = [line async for line in lines]
     assert "by" in told[0]
     assert sum("by" in line for line in told) == 1
@@ -292,7 +292,7 @@ async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelMa
 
 async def test_a_model_is_known_by_its_id(hosting: ModelManager, shelf: Shelf, scene: Scene) -> None:
     one, two = (shelf.get(name).model.id for name in ("one", "two"))
-    assert (await hosting.plan(asked.PlanModel(model=one), lambda _: None))["model"] == "one"
+    assert (await hosting.plan(requests.PlanModel(model=one), lambda _: None))["model"] == "one"
     assert await load(hosting, one) == "loaded"
     assert await load(hosting, two, beside=True) == "loaded"
     assert await load(hosting, one, beside=True) == "loaded"  # placed anew, by its whole name
@@ -364,7 +364,7 @@ async def test_another_machine_that_a_model_fails_on_is_done_without_or_named(
     begun = len(scene.placed)
     scene.errors += [lender_says(cause)] * 9
     with pytest.raises(AppError) as found:
-        await hosting.load(asked.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
+        await hosting.load(requests.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
     assert found.value.reason.code == told
     assert found.value.reason.facts["machine"] == "attic"
     assert len(scene.placed) == begun + tries
@@ -376,7 +376,7 @@ async def test_numbers_that_are_not_finite_over_several_machines_are_not_told_of
 ) -> None:
     scene.errors += [lost(Reason("numbers_not_finite"))]
     with pytest.raises(AppError) as found:
-        await hosting.load(asked.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
+        await hosting.load(requests.LoadModel(model="one", split=[1, 2, 1]), lambda _: None)
     assert found.value.reason == Reason("model_not_finite_over", {"model": "one", "machines": "den and attic"})
 
 
@@ -499,7 +499,7 @@ async def test_a_closed_host_loads_nothing(hosting: ModelManager, scene: Scene) 
     hosting.close()
     assert await hosting.unload() == ["one"]
     with pytest.raises(StageLost) as caught:  # to a program: later, not never
-        await hosting.load(asked.LoadModel(model="one"), lambda _: None)
+        await hosting.load(requests.LoadModel(model="one"), lambda _: None)
     assert caught.value.reason.code == "node_stops"
     assert await ask(hosting) == "node_stops"
 
@@ -530,20 +530,20 @@ async def test_only_news_for_a_plan_is_a_reason_to_plan_anew(hosting: ModelManag
 async def test_each_of_several_conversations_gets_whole_steps_of_cells(
     hosting: ModelManager, users: int, context: int, granted: int
 ) -> None:
-    order = asked.PlanModel(model="one", users=users, context=context)
+    order = requests.PlanModel(model="one", users=users, context=context)
     assert (await hosting.plan(order, lambda _: None))["context"] == granted
 
 
 async def test_a_context_is_not_quantised_where_heads_are_too_small(hosting: ModelManager) -> None:
     with pytest.raises(BadInput) as error:
-        await hosting.plan(asked.PlanModel(model="one", kv=KvType.Q8_0), lambda _: None)
+        await hosting.plan(requests.PlanModel(model="one", kv=KvType.Q8_0), lambda _: None)
     assert error.value.reason.code == "kv_odd"
 
 
 async def test_machines_can_be_left_out_of_plans_and_loads(hosting: ModelManager, scene: Scene) -> None:
-    found = await hosting.plan(asked.PlanModel(model="one"), lambda _: None)
+    found = await hosting.plan(requests.PlanModel(model="one"), lambda _: None)
     assert [one["machine"] for one in found["from"]["machines"]] == ["den", "attic"]
-    without = asked.PlanModel(model="one", without=[ATTIC])
+    without = requests.PlanModel(model="one", without=[ATTIC])
     found = await hosting.plan(without, lambda _: None)
     assert [one["machine"] for one in found["from"]["machines"]] == ["den"]
     assert await load(hosting, "one", without=[ATTIC, DEN]) == "host_not_left_out"
@@ -554,11 +554,11 @@ async def test_machines_can_be_left_out_of_plans_and_loads(hosting: ModelManager
 async def test_a_machine_whose_engine_was_not_proved_is_left_out(hosting: ModelManager, scene: Scene) -> None:
     assert await load(hosting, "one", split=[1, 2, 1]) == "loaded"
     scene.attic = replace(scene.attic, engine="llamacpp 0.3.35")
-    found = await hosting.plan(asked.PlanModel(model="two"), lambda _: None)
+    found = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
     assert "left_out_engine" in [one["code"] for one in found["why"]]
     assert await load(hosting, "two", split=[1, 2, 1]) == "engine_in_the_way"
     scene.attic, scene.den = scene.den, replace(scene.den, engine="llamacpp 0.3.35")
-    found = await hosting.plan(asked.PlanModel(model="two"), lambda _: None)
+    found = await hosting.plan(requests.PlanModel(model="two"), lambda _: None)
     assert "plan_engine" in [one["code"] for one in found["why"]]
     assert [one["machine"] for one in found["from"]["machines"]] == ["den"]
 
@@ -567,7 +567,7 @@ async def test_what_a_lost_placement_held_counts_only_while_that_is_news(
     hosting: ModelManager, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await load(hosting, "one", split=[1, 2, 1])
-    order = asked.PlanModel(model="one")
+    order = requests.PlanModel(model="one")
     await hosting.plan(order, lambda _: None)
     scene.placed[0].lose()
     await hosting.plan(order, lambda _: None)

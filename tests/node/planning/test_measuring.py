@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from app.api.requests import MeasureModel
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import Reason, Refused, Unreachable
@@ -27,7 +28,6 @@ from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
 from app.network.messages import MeasureSpeed, SpeedMeasured, SpeedRefused
-from app.node.control.requests import MeasureModel
 from app.node.hardware import Hardware
 from app.node.planning import measuring
 from app.node.planning.measuring import Measuring

@@ -1,8 +1,20 @@
-"""What the decoder says of a request that is wrong, as a person would say it: the field, and what it must be."""
+"""The body of a request as a typed value, or an error that names the wrong field in plain words."""
 
 from __future__ import annotations
 
 import re
+from typing import TypeVar
+
+from aiohttp import web
+
+from app.api.requests import Request
+from app.core import wire_json
+from app.core.errors import BadInput
+from app.decoding import decode
+from app.network.peer.bounded_body import whole_body
+from app.node.control.guard import MAX_BODY_BYTES
+
+R = TypeVar("R", bound=Request)
 
 _WHERE = re.compile(r" - at (?:`key` in )?`\$\.?([^`]*)`$")
 _BOUND = re.compile(r"Expected `(\w+)`( of length)? (<=|>=|<|>) (-?[\d.]+)")
@@ -20,6 +32,15 @@ _KINDS = {
     "null": "nothing",
 }
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+
+
+async def body(request: web.Request, kind: type[R]) -> R:
+    """Return the body of `request` as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
+    raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
+    try:
+        return decode(wire_json.replaced(raw) or b"{}", kind)
+    except ValueError as error:
+        raise BadInput("bad_request", why=explain(str(error))) from None
 
 
 def wrong_field(words: str) -> str:

@@ -1,23 +1,15 @@
-"""What may be asked of the loopback API: exact shapes, every size bounded, unknown fields refused."""
+"""The bodies of requests to the loopback API: every size is bounded, and unknown fields are refused."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
-from aiohttp import web
 from msgspec import Meta
 
-from app.core import wire_json
-from app.core.errors import BadInput
 from app.core.lending.policy import LINK_MOST_MBIT
-from app.decoding import decode
-from app.network.peer.bounded_body import whole_body
-from app.node.control.decode_errors import explain
-from app.node.control.guard import MAX_BODY_BYTES
 from backends.contract import KvType, Sampling
 
-R = TypeVar("R", bound="Request")
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
@@ -27,7 +19,7 @@ LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of all bodies."""
+    """Base class of all request bodies."""
 
 
 class OpenPairing(Request, frozen=True):
@@ -291,12 +283,3 @@ class Ask(Request, frozen=True):
     think: bool | None = None  # before it answers; None: as the model's template has it
     effort: Annotated[str, Meta(max_length=32)] = ""  # how hard: low, medium, high
     think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # then a thought is ended
-
-
-async def body(request: web.Request, kind: type[R]) -> R:
-    """The request's body as `kind`. Raises BadInput with the field that is wrong; TooLong, TooSlow."""
-    raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
-    try:
-        return decode(wire_json.replaced(raw) or b"{}", kind)
-    except ValueError as error:
-        raise BadInput("bad_request", why=explain(str(error))) from None
