@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from PySide6.QtCore import QByteArray, QObject, QUrl, Signal
@@ -13,12 +13,15 @@ from PySide6.QtNetwork import QHttp1Configuration, QNetworkAccessManager, QNetwo
 
 from app.core.errors import AppError, Unreachable
 from app.core.wire_json import error_of, replaced
-from app.decoding import decode
+from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint
 
 Json = dict[str, Any]
-Done = Callable[[Json], None]
+T = TypeVar("T")  # an answer, as a type of app/api
+L = TypeVar("L")  # a line of long work
+Done = Callable[[Any], None]
 Failed = Callable[[AppError], None]
+RAW: Any = dict  # for callers that do not read what comes
 
 CONNECTIONS = 32  # Qt's six are soon taken by long work, and a seventh call waits for them
 MAX_LINE_BYTES = 64 << 20  # a whole answer with its token ids is one line
@@ -30,17 +33,18 @@ def segment(name: str) -> str:
 
 
 class Call(QObject):
-    """One request under way. `cancel()` closes the connection, which ends the node's work on it.
+    """A request in progress. `cancel()` closes the connection, which ends the node's work on it.
 
-    Exactly one of `done` and `failed` comes, unless it was cancelled: then neither does.
+    Exactly one of `done` and `failed` is emitted, unless it was canceled: then neither is.
     """
 
-    line = Signal(object)  # Json: a line of long work, `done` and `error` left out
-    done = Signal(object)  # Json
+    line = Signal(object)  # a line of long work, as `each`; not the last one
+    done = Signal(object)  # the answer, as `answer`
     failed = Signal(object)  # AppError
 
-    def __init__(self, reply: QNetworkReply, parent: QObject) -> None:
+    def __init__(self, reply: QNetworkReply, parent: QObject, answer: type = RAW, each: type = RAW) -> None:
         super().__init__(parent)
+        self._answer, self._each = answer, each
         self._reply: QNetworkReply | None = reply
         self._held = bytearray()
         reply.readyRead.connect(self._read)
@@ -73,15 +77,20 @@ class Call(QObject):
                 self._take(bytes(line))
 
     def _take(self, line: bytes) -> None:
-        found = _object(line)
-        if found is None:
-            self._end(AppError("node_fault", detail="its answer was not understood"))
-        elif "error" in found:
-            self._end(error_of(found["error"]))
-        elif "done" in found:
-            self._end(None, found["done"])
+        content = _object(line)
+        if content is None:
+            self._end(_not_understood())
+        elif "error" in content:
+            self._end(error_of(content["error"]))
+        elif "done" in content:
+            self._end(None, content["done"])
         else:
-            self.line.emit(found)
+            try:
+                value: object = convert(content, self._each)
+            except ValueError:
+                self._end(_not_understood())
+            else:
+                self.line.emit(value)
 
     def _finished(self) -> None:
         if self._reply is not None:
@@ -98,11 +107,17 @@ class Call(QObject):
         elif b"ndjson" in _header(reply, "Content-Type"):
             self._end(Unreachable("node_went_away"))  # before its last line
         elif (answer := _object(bytes(self._held))) is None:
-            self._end(AppError("node_fault", detail="its answer was not understood"))
+            self._end(_not_understood())
         else:
             self._end(None, answer)
 
     def _end(self, error: AppError | None, answer: Json | None = None) -> None:
+        value: object = None
+        if error is None:
+            try:
+                value = convert(answer or {}, self._answer)
+            except ValueError:
+                error = _not_understood()
         reply, self._reply = self._reply, None
         if reply is not None:
             reply.abort()
@@ -110,7 +125,7 @@ class Call(QObject):
         if error is not None:
             self.failed.emit(error)
         else:
-            self.done.emit(answer or {})
+            self.done.emit(value)
         self.deleteLater()
 
     def _status(self) -> int:
@@ -131,28 +146,44 @@ class NodeClient(QObject):
         self._many = QHttp1Configuration()
         self._many.setNumberOfConnectionsPerHost(CONNECTIONS)
 
-    def get(self, path: str, done: Done, failed: Failed | None = None) -> Call | None:
-        return self.call("GET", path, None, done, failed)
+    def get(
+        self, path: str, done: Callable[[T], None], failed: Failed | None = None, *, answer: type[T] = RAW
+    ) -> Call | None:
+        return self.call("GET", path, None, done, failed, answer=answer)
 
-    def post(self, path: str, body: Json | None, done: Done, failed: Failed | None = None) -> Call | None:
-        return self.call("POST", path, body or {}, done, failed)
+    def post(
+        self,
+        path: str,
+        body: Json | None,
+        done: Callable[[T], None],
+        failed: Failed | None = None,
+        *,
+        answer: type[T] = RAW,
+    ) -> Call | None:
+        return self.call("POST", path, body or {}, done, failed, answer=answer)
 
-    def delete(self, path: str, done: Done, failed: Failed | None = None) -> Call | None:
-        return self.call("DELETE", path, None, done, failed)
+    def delete(
+        self, path: str, done: Callable[[T], None], failed: Failed | None = None, *, answer: type[T] = RAW
+    ) -> Call | None:
+        return self.call("DELETE", path, None, done, failed, answer=answer)
 
     def call(
         self,
         method: str,
         path: str,
         body: Json | None,
-        done: Done,
+        done: Callable[[T], None],
         failed: Failed | None = None,
-        line: Done | None = None,
+        line: Callable[[L], None] | None = None,
+        *,
+        answer: type[T] = RAW,
+        each: type[L] = RAW,
     ) -> Call | None:
-        """Ask; of long work each line goes to `line`. None when no node is there (`failed` was called).
+        """Send a request; `done` receives its answer as `answer`, and `line` each line of long work as `each`.
 
-        It is cancelled when the object whose method is called back (by name or in a `partial`) is gone. Of
-        a lambda nobody knows whose it is: there the call is kept, and `Call.cancel()` called in time.
+        Returns None when there is no node (`failed` was called). The call is canceled when the object whose method
+        is called back (by name or in a `partial`) is gone. The owner of a lambda is not known: keep the call, and
+        cancel it in time.
         """
         if self.endpoint is None:
             if failed is not None:
@@ -161,7 +192,7 @@ class NodeClient(QObject):
         request = self._request(path)
         data = QByteArray(json.dumps(body).encode()) if body is not None else QByteArray()
         reply = self._manager.sendCustomRequest(request, method.encode(), data)
-        call = Call(reply, self)
+        call = Call(reply, self, answer, each)
         call.done.connect(done)
         if failed is not None:
             call.failed.connect(failed)
@@ -196,6 +227,10 @@ def owner_of(heard: Callable[..., object] | None) -> QObject | None:
         heard = heard.func
     owner = getattr(heard, "__self__", None)
     return owner if isinstance(owner, QObject) else None
+
+
+def _not_understood() -> AppError:
+    return AppError("node_fault", detail="its answer was not understood")
 
 
 def _header(reply: QNetworkReply, name: str) -> bytes:

@@ -6,13 +6,16 @@ import time
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply
 
 from app import __version__
+from app.api.plans import LoadedModel
+from app.api.snapshot import Snapshot
 from app.core.errors import AppError
 from app.core.wire_json import patched, replaced
-from app.decoding import decode
+from app.decoding import convert, decode
 from app.gui.api.launch import Endpoint, Launcher
 from app.gui.api.node_client import NodeClient
 from app.gui.look.sentences import said
@@ -53,6 +56,7 @@ class NodeState(QObject):
         self.link = Link.LOOKING
         self.problem: str | None = None
         self.snapshot: Json = {}
+        self._typed: tuple[Json, Snapshot] = self.snapshot, Snapshot()  # `snapshot`, and what it is as a value
         self._reply: QNetworkReply | None = None
         self._held = b""
         self._last_id = ""  # of the newest event; a node that still knows it sends only what came since
@@ -74,6 +78,22 @@ class NodeState(QObject):
     @property
     def is_there(self) -> bool:
         return self.link is Link.THERE and bool(self.snapshot)
+
+    @property
+    def now(self) -> Snapshot:
+        """The newest snapshot. A model that was still loading when the node was lost is no longer in it."""
+        if self._typed[0] is not self.snapshot:
+            self._typed = self.snapshot, convert(self.snapshot, Snapshot)
+        snapshot = self._typed[1]
+        if self.link in (Link.THERE, Link.LOOKING):
+            return snapshot
+        embeds = snapshot.embeds
+        return msgspec.structs.replace(
+            snapshot,
+            loaded=_unless_loading(snapshot.loaded),
+            beside=[model for model in snapshot.beside if model.state != "loading"],
+            embeds=None if embeds is not None and embeds.state == "loading" else embeds,
+        )
 
     @property
     def node(self) -> Json:
@@ -245,8 +265,12 @@ class NodeState(QObject):
             self._last_id = ""
             self._lost()
             return False
-        self._last_id = told
-        self.snapshot = data if whole else patched(self.snapshot, data)
+        snapshot = data if whole else patched(self.snapshot, data)
+        try:
+            self._typed = snapshot, convert(snapshot, Snapshot)  # 0.1 ms for twelve machines
+        except ValueError:
+            return False
+        self._last_id, self.snapshot = told, snapshot
         return True
 
     def _lost(self) -> None:
@@ -272,6 +296,10 @@ class NodeState(QObject):
         if (link, problem) != (self.link, self.problem):
             self.link, self.problem = link, problem
             self.link_changed.emit()
+
+
+def _unless_loading(model: LoadedModel | None) -> LoadedModel | None:
+    return None if model is not None and model.state == "loading" else model
 
 
 def under_way(loaded: Json | None) -> dict[str, Json]:

@@ -144,9 +144,9 @@ def test_another_role_while_the_first_code_is_awaited(
     client, asked = at_lone.services.client, list[tuple[str, str, Any]]()
     call = client.call
 
-    def noted(method: str, path: str, body: Any, *told: Any) -> Call | None:
+    def noted(method: str, path: str, body: Any, *callbacks: Any, **types: Any) -> Call | None:
         asked.append((method, path, (body or {}).get("role")))
-        return call(method, path, body, *told)
+        return call(method, path, body, *callbacks, **types)
 
     monkeypatch.setattr(client, "call", noted)
     adding = AddSheet(at_lone.services, parent)

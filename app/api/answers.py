@@ -1,0 +1,237 @@
+"""What the node answers to questions, and to requests about its household."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.api.plans import LoadedEmbedder, LoadedModel, Notice, Progress, Stage
+from app.api.snapshot import Machine, MachineRef, Stranger
+from app.core.errors import Fact, Reason
+
+# A question: the lines of `POST /ask`
+
+
+class AnsweredBy(msgspec.Struct, frozen=True):
+    """The model that answers, where it is another than was named. `text`: what to tell the person."""
+
+    model: str
+    text: str = ""
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The next piece of an answer. `was_thought`: everything before was thought, not text."""
+
+    text: str
+    token_ids: list[int]
+    thought: str = ""
+    was_thought: bool = False
+    hidden_bytes: int = 0
+
+
+class ForecastSpeed(msgspec.Struct, frozen=True):
+    """How fast an answer was forecast to be."""
+
+    ttft_s: float = 0.0
+    decode_tok_s: float = 0.0
+
+
+class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):
+    """The loss of a machine during an answer."""
+
+    machine: str = ""
+    reason: str | None = None
+    reason_facts: Reason | None = None
+    detected_after_s: float = 0.0
+    recovered_after_s: float = 0.0
+    left: bool = False  # it left on purpose
+    others: list[str] = msgspec.field(name="with", default_factory=list)
+
+
+class StageFigures(msgspec.Struct, frozen=True):
+    """What one stage did for an answer. `machine` is its ID or its name."""
+
+    machine: str
+    first: int = 0
+    last: int = 0
+    busy_s: float = 0.0
+    wait_s: float = 0.0
+    bytes_out: int = 0
+    bytes_in: int = 0
+    steps: int = 0
+
+
+class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of an answer, and what making it took."""
+
+    text: str = ""
+    thought: str = ""
+    thought_tokens: int = 0
+    thought_s: float = 0.0
+    token_ids: list[int] = []
+    prompt_tokens: int = 0
+    reused_tokens: int = 0  # of the prompt, which the KV cache held
+    before_s: float = 0.0  # the first tokens were computed
+    queued_s: float = 0.0
+    ttft_s: float | None = None
+    decode_tok_s: float | None = None
+    guessed: int = 0
+    guessed_right: int = 0
+
+
+class Answer(AnswerFigures, frozen=True, kw_only=True):
+    """A finished answer."""
+
+    finish_reason: str | None = None
+    cut_by: str | None = None
+    stop: str | None = None
+    model: str = ""
+    notes: list[str] = []
+    notes_facts: list[Reason] = []
+    placement: list[Stage] = []
+    predicted: ForecastSpeed | None = None
+    recoveries: int = 0
+    recovered: list[AnswerRecovery] = []
+    stages: list[StageFigures] = []
+    doubted: list[str] = []  # sentences about machines whose computations were wrong
+
+
+class SentError(msgspec.Struct, frozen=True):
+    """An error as the node sends it."""
+
+    kind: str
+    code: str = ""
+    facts: dict[str, Fact] = {}
+    message: str = ""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Answer of a request that failed."""
+
+    error: SentError
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """Answer of routes that have nothing to tell."""
+
+
+class AnswerLine(msgspec.Struct, frozen=True):
+    """A line of an answer; exactly one field is set."""
+
+    progress: Progress | None = None  # of a load that comes first
+    by: AnsweredBy | None = None
+    recovery: Notice | None = None
+    delta: Delta | None = None
+    done: Answer | None = None
+    error: SentError | None = None
+
+
+class ProgressLine(msgspec.Struct, frozen=True):
+    """A line of other long work, before its last one."""
+
+    progress: Progress
+
+
+class AnswerKeys(msgspec.Struct, frozen=True):
+    """Answer of `GET /answers`: the keys of answers that can be followed."""
+
+    answers: list[str] = []
+
+
+class TokenCount(msgspec.Struct, frozen=True):
+    """Answer of `POST /tokens`."""
+
+    tokens: int = 0
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """Answer of `POST /load` for a language model."""
+
+    loaded: LoadedModel
+
+
+class LoadedEmbedderAnswer(msgspec.Struct, frozen=True):
+    """Answer of `POST /load` for an embedding model or reranker."""
+
+    loaded: LoadedEmbedder
+
+
+# The household
+
+
+class Machines(msgspec.Struct, frozen=True):
+    """Answer of `GET /machines`."""
+
+    machines: list[Machine] = []
+    strangers: list[Stranger] = []
+
+
+class MachineAnswer(msgspec.Struct, frozen=True):
+    """Answer of routes that tell which machine was meant or paired."""
+
+    machine: MachineRef
+
+
+class PairingCode(msgspec.Struct, frozen=True):
+    """Answer of `POST /pairing`: the code that the other machine enters, and for how long it counts."""
+
+    code: str
+    address: str = ""
+    seconds: int = 0
+    tries: int = 0
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """Answer of `POST /pairing/join`."""
+
+    machine: MachineRef
+    guest: bool = False  # this machine may only ask there
+    called: str | None = None  # this machine's new name, where its own was taken there
+
+
+class RenamedMachine(MachineRef, frozen=True):
+    """A machine with the name it had before."""
+
+    was: str = ""
+
+
+class Renamed(msgspec.Struct, frozen=True):
+    """Answer of `POST /machines/{ref}/name`."""
+
+    renamed: RenamedMachine
+
+
+class MachineRoles(MachineRef, frozen=True, kw_only=True):
+    """A machine with its roles."""
+
+    roles: list[str]
+
+
+class RolesSet(msgspec.Struct, frozen=True):
+    """Answer of `POST /machines/{ref}/roles`."""
+
+    machine: MachineRoles
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """Answer of `DELETE /machines/{ref}`."""
+
+    removed: MachineRef
+    also_removed: list[str] = []  # names of machines that it had brought in
+
+
+class UsedAgain(msgspec.Struct, frozen=True):
+    """Answer of `POST /machines/{ref}/use-again`."""
+
+    used_again: MachineRef
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """Answer of `POST /machines/{ref}/address`."""
+
+    reached: MachineRef
+
+
+class MachineRefs(msgspec.Struct, frozen=True):
+    """Answer of `POST /copies`: the machines that a file can be copied from."""
+
+    machines: list[MachineRef] = []

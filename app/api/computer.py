@@ -1,0 +1,240 @@
+"""This computer: its hardware, its settings, its programs, its health, and its journal."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.api.answers import StageFigures
+from app.core.errors import Fact
+from app.core.scheduler.requester import Requester
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """The memory of this computer."""
+
+    total_bytes: int = 0
+    free_bytes: int = 0
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """The disk that models are kept on."""
+
+    folder: str = ""
+    total_bytes: int = 0
+    free_bytes: int = 0
+
+
+class Device(msgspec.Struct, frozen=True):
+    """A processor or an accelerator that an engine computes on."""
+
+    name: str = ""
+    description: str = ""
+    kind: str = "other"  # cpu, gpu, igpu, accelerator or other
+    api: str = ""  # CUDA, ROCm, Vulkan, Metal or CPU
+    free_bytes: int = 0
+    total_bytes: int = 0
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """An inference engine as it describes itself, or why it cannot be used."""
+
+    name: str = ""
+    version: str = ""
+    missing: str = ""
+    features: list[str] = []
+    devices: list[Device] = []
+
+
+class UnusedGraphics(msgspec.Struct, frozen=True):
+    """A graphics card that no engine uses, and what would help."""
+
+    reason: str = ""
+    cure: str = ""
+
+
+class Computer(msgspec.Struct, frozen=True):
+    """Answer of `GET /machine`."""
+
+    system: str = ""
+    processor: str = ""
+    cores: int = 0
+    threads: int = 0  # of a worker, at most
+    threads_now: int = 0
+    hottest_c: float | None = None
+    memory: Memory = Memory()
+    disk: Disk = Disk()
+    engines: list[Engine] = []
+    unused_graphics: UnusedGraphics | None = None
+
+
+class Game(msgspec.Struct, frozen=True):
+    """An installed game."""
+
+    name: str = ""
+    program: str = ""
+
+
+class Programs(msgspec.Struct, frozen=True):
+    """Answer of `GET /programs`: the programs that run, and the games that are installed."""
+
+    programs: list[str] = []
+    games: list[Game] = []
+
+
+class Autostart(msgspec.Struct, frozen=True):
+    """Answer of the `/autostart` routes: whether Poolhouse starts at sign-in, and where the system keeps that."""
+
+    on: bool = False
+    where: str = ""
+
+
+class Interface(msgspec.Struct, frozen=True):
+    """A network interface of this computer."""
+
+    name: str = ""
+    kind: str = ""
+    addresses: list[str] = []
+    up: bool = False
+    unasked: bool = False  # it is used without being chosen
+    chosen: bool = False
+    bits_per_s: int | None = None
+
+
+class FolderUse(msgspec.Struct, frozen=True):
+    """A folder of Poolhouse, and how much it holds."""
+
+    what: str = ""  # models, stages or logs
+    path: str = ""
+    bytes: int = 0
+    free_bytes: int = 0
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Answer of the `/settings` routes."""
+
+    address: str = ""
+    port: int = 0
+    port_fixed: bool = False  # on the command line
+    discovery: bool = True
+    look_for_updates: bool = False
+    share_models: bool = True
+    interfaces: list[Interface] = []
+    restart: bool = False  # something counts only from the next start on
+    keys: str = ""  # where secrets are kept
+    home: str = ""
+    folders: list[FolderUse] = []
+
+
+class Walls(msgspec.Struct, frozen=True):
+    """Answer of `GET /walls`: how far the worker that reads model files is confined."""
+
+    level: str = ""
+    cause: str = ""
+    cure: str = ""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A finding of doctor. `ok` is None for what is worth knowing and no fault."""
+
+    name: str = ""
+    ok: bool | None = None
+    cause: str = ""
+    cure: str = ""
+    code: str = ""
+    machine: str = ""
+    address: str = ""
+    tested: bool = True
+
+
+class Checks(msgspec.Struct, frozen=True):
+    """Answer of `GET /doctor`."""
+
+    checks: list[Check] = []
+
+
+class Updates(msgspec.Struct, frozen=True):
+    """Answer of the `/updates` routes."""
+
+    place: str | None = None  # that is asked for the newest release
+    daily: bool = False
+    last_contact: float | None = None
+    version: str | None = None
+    newer: bool = False
+    page: str | None = None
+
+
+class HistoryKey(msgspec.Struct, frozen=True):
+    """Answer of the `/history/key` routes: the key of encrypted chats, and where it is kept."""
+
+    key: str | None = None
+    where: str = ""
+    place: str = ""
+
+
+# The journal
+
+
+class AnswerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that ended."""
+
+    number: int = 0
+    at: float = 0.0
+    seconds: float = 0.0
+    model: str = ""
+    end: str = ""  # stop, length, full, stopped or failed
+    tokens: int = 0
+    alone: bool = False  # no other answer was made meanwhile
+    request: str = ""
+    whose: Requester | None = None
+    prompt_tokens: int | None = None
+    reused_tokens: int = 0
+    queued_s: float = 0.0
+    ttft_s: float | None = None
+    decode_tok_s: float | None = None
+    forecast_ttft_s: float | None = None
+    forecast_tok_s: float | None = None
+    stages: list[StageFigures] = []
+
+
+class EventEntry(msgspec.Struct, frozen=True):
+    """Something that happened. `kind`: machine, model, lending or node."""
+
+    number: int = 0
+    at: float = 0.0
+    code: str = ""
+    facts: dict[str, Fact] = {}
+    kind: str = ""
+    sentence: str = ""
+
+
+class AnswerInProgress(msgspec.Struct, frozen=True):
+    """An answer that is being made."""
+
+    number: int = 0
+    model: str = ""
+    request: str = ""
+    whose: Requester | None = None
+    seconds: float = 0.0
+    tokens: int = 0
+    tok_s: float | None = None
+
+
+class LentTotal(msgspec.Struct, frozen=True):
+    """What this computer did for others in all."""
+
+    since: float = 0.0
+    seconds: float = 0.0
+    rows: int = 0  # token positions
+    bytes_in: int = 0
+    bytes_out: int = 0
+    watt_hours: float = 0.0
+
+
+class Journal(msgspec.Struct, frozen=True):
+    """Answer of `GET /journal`."""
+
+    last: int = 0
+    answers: list[AnswerEntry] = []
+    events: list[EventEntry] = []
+    now: list[AnswerInProgress] = []
+    lent: LentTotal = LentTotal()

@@ -1,0 +1,121 @@
+"""Model files on their way: downloads, copies to other machines, and the folder they are kept in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.core.errors import Reason
+
+
+class DownloadSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of a download, and where it comes from."""
+
+    id: str
+    name: str = ""
+    repository: str = ""
+    file: str = ""
+    parts: int = 1
+    revision: str | None = None
+    source: str | None = None
+    machine: str | None = None  # the ID of the one it is copied from; None: the hub
+
+
+class Download(DownloadSource, frozen=True, kw_only=True):
+    """A model file that is downloaded, or copied from a machine of the household."""
+
+    state: str = ""  # waiting, starting, running, checking, paused, done or failed
+    done_bytes: int | None = 0
+    total_bytes: int | None = None
+    bytes_per_s: int | None = None
+    seconds_left: int | None = None
+    reason: str | None = None
+    reason_facts: Reason | None = None
+    code: str | None = None  # of the reason
+    held_up: str | None = None  # why nothing comes, though it goes on
+    held_up_facts: Reason | None = None
+    sha256: str | None = None
+    hash_from: str | None = None
+    model: str | None = None  # its name on the shelf
+    started: float = 0.0
+
+
+class Downloads(msgspec.Struct, frozen=True):
+    """Answer of `GET /downloads`."""
+
+    downloads: list[Download] = []
+
+
+class DownloadAnswer(msgspec.Struct, frozen=True):
+    """Answer of the routes that start, pause or resume a download."""
+
+    download: Download
+
+
+class DownloadRemoved(msgspec.Struct, frozen=True):
+    """Answer of `DELETE /downloads/{id}`."""
+
+    removed: str
+    freed_bytes: int = 0
+
+
+class Giving(msgspec.Struct, frozen=True):
+    """A model that is copied from this computer to another one."""
+
+    machine: str = ""
+    model: str = ""
+    done_bytes: int = 0
+    total_bytes: int = 0
+
+
+class FormerFolder(msgspec.Struct, frozen=True):
+    """A folder of before that still holds models."""
+
+    folder: str = ""
+    models: int = 0
+    bytes: int = 0
+    there: bool = True
+    reason: str | None = None
+
+
+class FolderMove(msgspec.Struct, frozen=True):
+    """Models on their way to another folder."""
+
+    name: str = ""
+    done_bytes: int = 0
+    total_bytes: int = 0
+    bytes_per_s: int | None = None
+    seconds_left: int | None = None
+    waits: str | None = None
+    waits_facts: Reason | None = None
+
+
+class ModelsFolder(msgspec.Struct, frozen=True):
+    """The folder that models are kept in, and models that are elsewhere."""
+
+    folder: str = ""
+    default: bool = True
+    there: bool = True
+    reason: str | None = None  # why it is not there
+    elsewhere: list[FormerFolder] = []
+    move: FolderMove | None = None
+    stopped: str | None = None  # why the last move ended early
+
+
+class ModelsFolderRoom(ModelsFolder, frozen=True):
+    """Answer of the `/folder` routes: the folder with the room on its disk."""
+
+    free_bytes: int | None = None
+    room_bytes: int | None = None  # that models may take of it
+
+
+class FolderChoice(msgspec.Struct, frozen=True):
+    """Answer of `POST /folder/look`: what choosing a folder would mean."""
+
+    folder: str = ""
+    same: bool = False
+    free_bytes: int = 0
+    room_bytes: int | None = None
+    models: int = 0
+    bytes: int = 0
+    copied_bytes: int = 0
+    fits: bool = True

@@ -1,0 +1,270 @@
+"""Models: those on this computer, those of the catalogue, and whether they would fit."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.api.plans import Plan
+from app.core.errors import Reason
+from app.core.planner.speed_estimates import Speed
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """A model as its file describes it."""
+
+    name: str
+    id: str = ""
+    architecture: str = ""
+    quantisation: str = ""
+    n_layers: int = 0
+    width: int = 0
+    n_vocab: int | None = None
+    context_length: int | None = None
+    file_bytes: int = 0
+    quantised_kv: bool = False  # its KV cache may be quantized
+    licence: str | None = None
+
+
+class ShelfModel(Model, frozen=True, kw_only=True):
+    """A model on this computer."""
+
+    path: str = ""
+    splits: bool = True  # its layers may be on several machines
+    whole_reason: str | None = None  # why they may not
+    whole_reason_facts: Reason | None = None
+    builtin: bool = False
+    embeds: bool = False
+    writes: bool = True
+    has_template: bool = True
+    ranks: bool = False
+    n_parameters: int | None = None
+    downloaded: bool = False  # by Poolhouse: removing the model deletes the file
+    in_catalogue: bool = False
+    source: str | None = msgspec.field(name="from", default=None)  # the program that put the file there
+    away: bool = False  # with its disk; otherwise a missing file is gone
+    missing: str | None = None
+    missing_facts: Reason | None = None
+
+
+class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that a host answers with for this guest."""
+
+    name: str
+    id: str = ""
+    architecture: str = ""
+    quantisation: str = ""
+    file_bytes: int = 0
+    embeds: bool = False
+    writes: bool = True
+    ranks: bool = False
+    n_parameters: int = 0
+    context: int = 0  # of a conversation, where it is loaded
+    machine: str = ""
+
+
+class Models(msgspec.Struct, frozen=True):
+    """Answer of `GET /models`."""
+
+    models: list[ShelfModel] = []
+    offered: list[OfferedModel] = []
+
+
+class ModelAnswer(msgspec.Struct, frozen=True):
+    """Answer of `GET /models/{name}` and of an import."""
+
+    model: ShelfModel
+
+
+class ModelRemoved(msgspec.Struct, frozen=True):
+    """Answer of `DELETE /models/{name}`."""
+
+    removed: str
+    freed_bytes: int = 0
+    file_deleted: bool = False
+
+
+class Unloaded(msgspec.Struct, frozen=True):
+    """Answer of `POST /unload`: the first model, and the others."""
+
+    unloaded: str | None = None
+    also: list[str] = []
+
+
+class HubFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A model file of the catalogue or the hub; of several parts, the first."""
+
+    file: str = ""
+    parts: int = 1
+    quantisation: str = ""
+    size_bytes: int | None = None
+    sha256: str | None = None
+    recommended: bool = False
+    usable: bool = True
+    reason: str | None = None  # why it is not usable
+    reason_facts: Reason | None = None
+    on_shelf: str | None = None  # its name here
+    download: str | None = None  # the ID of its download
+
+
+class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model of the catalogue that comes with Poolhouse."""
+
+    id: str
+    name: str = ""
+    maker: str = ""
+    about: str = ""
+    about_in: dict[str, str] = {}  # the same in other languages
+    good_at: list[str] = []
+    parameters: int | None = None
+    active_parameters: int | None = None
+    architecture: str = ""
+    n_layers: int | None = None
+    context_length: int | None = None
+    kv_bytes_per_token: int | None = None
+    licence: str = ""
+    gated: bool = False
+    splits: bool = True
+    repository: str = ""
+    revision: str = ""
+    page: str = ""
+    files: list[HubFile] = []
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """Answer of `GET /catalogue`. `made`: the day of the list."""
+
+    made: str = ""
+    models: list[CatalogueModel] = []
+
+
+class HubModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A repository of the hub that has GGUF files; None where the hub does not tell."""
+
+    repository: str
+    downloads: int | None = None
+    likes: int | None = None
+    updated: str | None = None
+    gated: bool = False
+    licence: str | None = None
+    architecture: str | None = None
+    parameters: int | None = None
+    context_length: int | None = None
+    name: str = ""
+    maker: str = ""
+    splits: bool | None = None
+    page: str = ""
+
+
+class HubSearch(msgspec.Struct, frozen=True):
+    """Answer of `GET /search`."""
+
+    source: str = ""
+    models: list[HubModel] = []
+
+
+class HubListing(HubModel, frozen=True, kw_only=True):
+    """Answer of `GET /search/files`: a repository with its files."""
+
+    revision: str = ""
+    files: list[HubFile] = []
+
+
+class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A model file of another program on this computer."""
+
+    path: str
+    app: str = ""
+    name: str = ""
+    size_bytes: int = 0
+    architecture: str | None = None
+    quantisation: str | None = None
+    n_layers: int | None = None
+    context_length: int | None = None
+    splits: bool = False
+    usable: bool = True
+    reason: str | None = None
+    reason_facts: Reason | None = None
+    on_shelf: str | None = None
+
+
+class FoundPlace(msgspec.Struct, frozen=True):
+    """A folder that was searched for model files."""
+
+    app: str = ""
+    folder: str = ""
+    there: bool = False
+
+
+class FoundFiles(msgspec.Struct, frozen=True):
+    """Answer of `GET /found`."""
+
+    files: list[FoundFile] = []
+    looked_in: list[FoundPlace] = []
+
+
+class MemoryParts(msgspec.Struct, frozen=True):
+    """The memory that a whole model takes, and what all machines lend."""
+
+    weight_bytes: int = 0
+    kv_bytes: int = 0
+    work_bytes: int = 0
+    lends_bytes: int = 0
+
+    @property
+    def needs_bytes(self) -> int:
+        return self.weight_bytes + self.kv_bytes + self.work_bytes
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a model would fit."""
+
+    word: str = ""  # fits, tight, smaller context or too big
+    spare_bytes: int = 0
+    short_bytes: int = 0
+    context: int = 0  # that fits
+    parts: MemoryParts | None = None
+    plan: Plan | None = None  # None: it was not asked for, or nothing fits
+    unforecast: str | None = None  # why the plan has no forecast
+    unforecast_facts: Reason | None = None
+
+
+class Verdicts(msgspec.Struct, frozen=True):
+    """Answer of `POST /verdicts`, by the key of each sketch."""
+
+    verdicts: dict[str, Verdict] = {}
+
+
+class Starter(msgspec.Struct, frozen=True):
+    """The model of the catalogue that suits this household best as its first one."""
+
+    id: str
+    name: str = ""
+    file: str = ""
+    quantisation: str = ""
+    size_bytes: int | None = None
+    needs_bytes: int = 0
+    lends_bytes: int = 0
+    tok_s: float | None = None
+
+
+class StarterAnswer(msgspec.Struct, frozen=True):
+    """Answer of `GET /starter`; None: nothing of the catalogue fits with room to spare."""
+
+    starter: Starter | None = None
+
+
+class Speeds(msgspec.Struct, frozen=True):
+    """Answer of `POST /speeds`: how fast each machine computes layers of a model, by machine ID."""
+
+    model: str
+    n_layers: int = 0
+    batch_rows: int = 0
+    speeds: dict[str, Speed | None] = {}
+    reasons: dict[str, str] = {}  # why a machine has none
+
+
+class TokenState(msgspec.Struct, frozen=True):
+    """Answer of the `/token` routes: whether there is an access token of the hub, and where it is kept."""
+
+    set: bool = False
+    where: str = ""

@@ -1,0 +1,197 @@
+"""The state of a node: what `GET /status` answers, and what the event stream begins with."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.api.downloads import Download, Giving, ModelsFolder
+from app.api.lending import Lending
+from app.api.links import Link, LinkMeasurement
+from app.api.plans import LoadedEmbedder, LoadedModel
+from app.core.errors import Fact, Reason
+
+LayerRange = tuple[int, int]  # the first layer, and the one after the last
+
+
+class MachineRef(msgspec.Struct, frozen=True):
+    """A machine as answers name it."""
+
+    id: str
+    name: str = ""
+
+
+class Machine(MachineRef, frozen=True, kw_only=True):
+    """A machine of the household."""
+
+    this: bool = False  # the one whose node answers
+    online: bool = False
+    state: str = "offline"  # what it lends: off, ready, lending, working, draining, paused; else offline
+    reason: str | None = None
+    reason_facts: Reason | None = None
+    doubted: bool = False  # its computations were wrong, and it is not used
+    device: str | None = None
+    hottest_c: int | None = None
+    engine: str = ""
+    watts: int | None = None
+    link_mbit: int = 0  # the limit of its owner; 0: none
+    used_by: list[str] = []  # ids of the machines whose models have layers there
+    total_bytes: int | None = None
+    lent_bytes: int | None = None
+    used_bytes: int | None = None
+    roles: list[str] = []
+    address: str | None = None
+    layers: list[LayerRange] = []  # of this machine's models
+    seen_at: float | None = None
+
+
+class Node(msgspec.Struct, frozen=True):
+    """The node that answers."""
+
+    id: str = ""
+    name: str = ""
+    version: str = ""
+    peer_address: str | None = None
+    reason: str | None = None  # why it no longer belongs to its household
+    lending: Lending = Lending()
+
+
+class Stranger(msgspec.Struct, frozen=True):
+    """A Poolhouse nearby that does not belong to the household."""
+
+    id: str = ""  # the first 16 digits
+    name: str | None = None  # only while its pairing window is open
+    addresses: list[str] = []
+    pairing_address: str | None = None
+    protocol: int | None = None
+    system: str | None = None  # as that machine announces it
+    device: str | None = None
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """Whether the node looks for machines nearby, and what prevents it."""
+
+    on: bool = False
+    reason: str | None = None
+    reason_facts: Reason | None = None
+
+
+class Pairing(msgspec.Struct, frozen=True):
+    """The open pairing window."""
+
+    address: str = ""
+    seconds_left: int = 0
+    tries_left: int = 0
+
+
+class WaitingChat(msgspec.Struct, frozen=True):
+    """A question that waits for a slot."""
+
+    conversation: str | None = None
+    place: int = 0
+    seconds: int | None = None  # about how long it still waits
+
+
+class AnswerCounts(msgspec.Struct, frozen=True):
+    """How many answers are in progress, and who waits."""
+
+    running: int = 0
+    waiting: int = 0
+    line: list[WaitingChat] = []
+
+
+class FailedLoad(msgspec.Struct, frozen=True):
+    """Why the last load failed, while no other model is loaded."""
+
+    code: str = ""
+    facts: dict[str, Fact] = {}
+    sentence: str = ""
+    model: str = ""
+
+
+class Factor(msgspec.Struct, frozen=True):
+    """By how much measured times differ from forecast ones, and how many answers say so."""
+
+    value: float = 1.0
+    answers: int = 0
+
+
+class MachineFactors(msgspec.Struct, frozen=True):
+    """What forecasts of a machine are multiplied with: its computing, and the link to it."""
+
+    machine: Factor = Factor()
+    link: Factor = Factor()
+
+
+class ForecastErrors(msgspec.Struct, frozen=True):
+    """How far forecasts were off, as shares at the median."""
+
+    answers: int = 0
+    ttft_error: float | None = None
+    decode_error: float | None = None
+    factors: dict[str, MachineFactors] = {}
+
+
+class ShelfVersion(msgspec.Struct, frozen=True):
+    """A number that grows when the models on this computer change."""
+
+    changes: int = 0
+
+
+class HubContact(msgspec.Struct, frozen=True):
+    """When the model hub was last asked."""
+
+    last_contact: float | None = None
+
+
+class JournalEnd(msgspec.Struct, frozen=True):
+    """The number of the newest journal entry."""
+
+    last: int = 0
+
+
+class HouseholdState(msgspec.Struct, frozen=True, kw_only=True):
+    """The machines of a household and the links between them, keyed by machine ID."""
+
+    node: Node = Node()
+    machines: dict[str, Machine] = {}
+    strangers: dict[str, Stranger] = {}
+    discovery: Discovery = Discovery()
+    links: dict[str, Link] = {}
+    links_between: dict[str, dict[str, LinkMeasurement]] = {}  # of others: by who measured it, then by the far end
+
+
+class Snapshot(HouseholdState, frozen=True, kw_only=True):
+    """Everything that a window or a command shows of a node."""
+
+    loaded: LoadedModel | None = None  # answers requests that name no model
+    beside: list[LoadedModel] = []  # the other loaded language models
+    load_failed: FailedLoad | None = None
+    embeds: LoadedEmbedder | None = None
+    forecasts: ForecastErrors = ForecastErrors()
+    pairing: Pairing | None = None
+    pairing_closed: str | None = None  # the code of why the last pairing window closed
+    paired: str | None = None  # the ID of the machine that the last window paired
+    answers: AnswerCounts = AnswerCounts()
+    hosts: list[str] | None = None  # names of those that answer for this guest; None: it is no guest
+    downloads: dict[str, Download] = {}
+    models_folder: ModelsFolder = ModelsFolder()
+    shelf: ShelfVersion = ShelfVersion()
+    hub: HubContact = HubContact()
+    giving: Giving | None = None
+    journal: JournalEnd = JournalEnd()
+
+    @property
+    def models(self) -> list[LoadedModel]:
+        """All loaded language models; the one that answers requests without a model name comes first."""
+        return [self.loaded, *self.beside] if self.loaded else self.beside
+
+    def model(self, name: str | None) -> LoadedModel | None:
+        """Return the loaded language model of this name; without a name, the one that answers such requests."""
+        if not name:
+            return self.loaded
+        return next((model for model in self.models if model.model == name), None)
+
+    @property
+    def sorted_machines(self) -> list[Machine]:
+        """All machines of the household: this one first, the others by name."""
+        return sorted(self.machines.values(), key=lambda machine: (not machine.this, machine.name.casefold()))
