@@ -18,7 +18,7 @@ from app.gui.look.theme import Scheme, Theme
 from app.gui.models.importing import Importing
 from app.machine import runtime_file
 from app.machine.paths import Home
-from app.network.membership_log import leaving
+from app.network.membership import leaving
 
 
 class Attached:

@@ -30,7 +30,7 @@ ALLOWED = {
 PREPARED = {
     "app/core/log_line.py",
     "app/core/household/operations.py",
-    "app/network/pairing/code_exchange.py",
+    "app/network/membership/code_exchange.py",
     "app/network/messages.py",
     "backends/orders.py",
 }

@@ -18,7 +18,7 @@ from app.machine.checks import machine_checks
 from app.machine.paths import Home
 from app.machine.secrets.keystore import open_keystore
 from app.network import identity
-from app.network.membership_log.log_store import LogStore
+from app.network.membership.log_store import LogStore
 
 # What a node reads before anything else, checked without one: damaged, it keeps every node from starting.
 

@@ -15,7 +15,7 @@ from app.core.reasons import said
 from app.gui.api.launch import Endpoint
 from app.machine import own_python, runtime_file, uninstall
 from app.machine.paths import Home
-from app.network.membership_log import leaving
+from app.network.membership import leaving
 
 LOG = "start.log"  # what it says while it starts; from then on it writes a log of its own
 LAST_WORDS_BYTES = 4096

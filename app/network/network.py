@@ -29,14 +29,14 @@ from app.network import messages
 from app.network.discovery.address_book import KnownPlaces
 from app.network.handlers import Handlers, Local, hello
 from app.network.identity import Identity
-from app.network.membership_log.household_log import LogKeeper
-from app.network.membership_log.log_store import LogStore
+from app.network.membership.household_log import LogKeeper
+from app.network.membership.log_store import LogStore
+from app.network.membership.pairing_window import JoinResult, PairingWindow, Speaker, join
 from app.network.messages import Hello, Leaving, Message, OpenStage, Refuse, log_batches
-from app.network.pairing.pairing_window import JoinResult, PairingWindow, Speaker, join
 from app.network.peer.listener import Listener
 from app.network.peer.peer_link import Heartbeat, PeerLink, Work
 from app.network.peer.peer_links import Links
-from app.network.probe.probe import Probes
+from app.network.peer.probe import Probes
 from app.network.sockets import Address, listening_near, own_host
 from app.network.storage import Place
 from app.network.tls import peer_context

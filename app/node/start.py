@@ -34,7 +34,7 @@ from app.machine.power_events.power_events import listen
 from app.machine.secrets import keystore
 from app.machine.settings import Choices
 from app.network import identity
-from app.network.membership_log import leaving
+from app.network.membership import leaving
 from app.node.control.servers import Servers
 from app.node.lending.lent_memory import MemoryRules
 from app.node.lending.sleep import follow

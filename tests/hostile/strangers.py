@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from app.core.errors import AppError
 from app.network.identity import Identity
-from app.network.pairing.code_exchange import Newcomer, PairAnswer, PairConfirm
-from app.network.pairing.pairing_window import PairWire
+from app.network.membership.code_exchange import Newcomer, PairAnswer, PairConfirm
+from app.network.membership.pairing_window import PairWire
 from app.network.sockets import Address
 from tests.faults import noise
 

@@ -17,6 +17,7 @@ from app.core.household.operations import Role
 from app.core.ids import MachineId, PipelineId
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore
+from app.network import measured_paths
 from app.network.handlers import Offer
 from app.network.identity import Identity, load_or_create
 from app.network.messages import Message
@@ -24,8 +25,7 @@ from app.network.network import Network
 from app.network.peer.channel import FrameChannel
 from app.network.peer.listener import GUEST_PATH
 from app.network.peer.peer_link import Heartbeat, PeerLink, Work
-from app.network.probe import measured_paths
-from app.network.probe.probe import Measured
+from app.network.peer.probe import Measured
 from app.network.sockets import Address, listening_socket
 
 HOST_AND_LENDER = (Role.HOST, Role.LENDER)

@@ -22,9 +22,9 @@ import pytest
 
 from app.core.errors import Busy
 from app.core.household.link import End, LinkKind
+from app.network import measured_paths
 from app.network.network import Network
-from app.network.probe import measured_paths
-from app.network.probe.probe import Measured
+from app.network.peer.probe import Measured
 from app.network.sockets import Address, listening_socket
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, an_identity, measured, pair

@@ -16,8 +16,8 @@ from app.core.errors import Busy, Unreachable
 from app.core.household.link import End, LinkKind
 from app.core.ids import MachineId
 from app.machine.interfaces import Interface
-from app.network.probe import measured_paths
-from app.network.probe.probe import Measured, RoundTrips
+from app.network import measured_paths
+from app.network.peer.probe import Measured, RoundTrips
 from app.network.sockets import Address
 from app.node.links import link_registry
 from app.node.links.link_registry import LinkRegistry

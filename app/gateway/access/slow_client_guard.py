@@ -13,8 +13,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from app.core.errors import BadInput
-from app.network.limits.waiting_room import WaitingRoom
 from app.network.sockets import plain_host
+from app.network.waiting_room import WaitingRoom
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import cast
 
 from app.core.errors import Unreachable
-from app.network.limits.link_pace import LinkPace
 from app.network.peer.channel import MAX_FRAME_BYTES, SEND_SECONDS, FrameChannel
+from app.network.rate_limits import LinkPace
 from app.network.sockets import send_again_soon
 
 LEAVE = "frames"  # said by WebSocket, by the end that dialled

@@ -1,7 +1,7 @@
 """The one port of a machine: members come in by TLS 1.3, everybody else is closed out.
 
 Connections are accepted here, and not by `loop.create_server`, for three reasons: strangers are
-counted before the handshake costs anything (app/network/limits/waiting_room.py), each new handshake uses the context
+counted before the handshake costs anything (app/network/waiting_room.py), each new handshake uses the context
 of this moment (so a removed certificate is out at once), and every wait has a limit of our own.
 aiohttp speaks HTTP and WebSocket on what has passed.
 """
@@ -26,15 +26,15 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.network.limits.handshake_pace import HandshakePace
-from app.network.limits.link_pace import LinkPace, PacedChannel
-from app.network.limits.waiting_room import Entrance, WaitingRoom
 from app.network.messages import MAX_MESSAGE_BYTES
 from app.network.peer.bounded_body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
 from app.network.peer.channel import FrameChannel, WebSocketChannel
 from app.network.peer.frame_stream import LEAVE, FrameStream
-from app.network.probe.probe import MAX_PROBE_BYTES, PROBE_PATH
+from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
+from app.network.rate_limits import LinkPace, PacedChannel
 from app.network.sockets import accepted, plain_host, tune
 from app.network.tls import fingerprint, let_go, peer_der
+from app.network.waiting_room import Entrance, WaitingRoom
 
 HANDSHAKE_SECONDS = 5.0
 IDLE_SECONDS = 9.0  # a member that asks for nothing, or never ends its header: gone within ten
@@ -69,7 +69,7 @@ class StageHandlers(Protocol):
 
 
 Probe = Callable[[Member, FrameChannel, tuple[str, str]], Awaitable[None]]
-"""Answers one member's measuring of the link (app/network/probe/probe.py): its channel, and both its addresses."""
+"""Answers one member's measuring of the link (app/network/peer/probe.py): its channel, and both its addresses."""
 
 Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 """Runs one accepted control link to its end: member, socket, the address it came from."""

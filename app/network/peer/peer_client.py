@@ -24,13 +24,13 @@ from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId
 from app.core.recovery import fault_table
 from app.decoding import decode
-from app.network.limits.link_pace import LinkPace, PacedChannel
 from app.network.messages import MAX_MESSAGE_BYTES, Refuse, understood
 from app.network.peer.bound_interface import Through, made_socket
 from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
 from app.network.peer.channel import FrameChannel, WebSocketChannel
 from app.network.peer.frame_stream import LEAVE, FrameStream
-from app.network.probe.probe import MAX_PROBE_BYTES, PROBE_PATH
+from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
+from app.network.rate_limits import LinkPace, PacedChannel
 from app.network.sockets import Address, tune
 from app.network.tls import fingerprint, peer_der
 
@@ -183,7 +183,7 @@ class PeerClient:
             raise
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
-        """A new connection for app/network/probe/probe.py, and our own address on it. Raises Unreachable or Refused."""
+        """A new connection for app/network/peer/probe.py, and our own address on it. Raises Unreachable or Refused."""
         link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
         own = link.get_extra_info("sockname", ("",))
         return PacedChannel(WebSocketChannel(link, self.member.name), self.pace), str(own[0])

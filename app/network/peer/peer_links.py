@@ -19,7 +19,6 @@ from app.core.errors import AppError, Fact, Reason, Refused, Unreachable
 from app.core.household.machine_names import clean_name, name_key, unless_taken
 from app.core.household.membership import Member
 from app.core.ids import MachineId
-from app.network.limits.link_pace import LinkPace
 from app.network.limits.message_allowance import Allowance, Flood, Kind
 from app.network.messages import (
     BadMessage,
@@ -35,6 +34,7 @@ from app.network.messages import (
 from app.network.peer.bound_interface import Through
 from app.network.peer.peer_client import CLOSE_SECONDS, PeerClient
 from app.network.peer.peer_link import Heartbeat, Owner, PeerLink, Socket, receive
+from app.network.rate_limits import LinkPace
 from app.network.sockets import Address
 
 # HELLO and HELLO_ACK: the third check of a link, and what is said when two versions cannot speak.

@@ -30,7 +30,7 @@ START_SHARE = 0.3  # of the time: TCP is still growing, or a burst allowance is 
 SLICES = 9  # of the rest
 LEAST_OF_MEAN = 0.25  # of even a very uneven link's rate the median is more
 
-CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; app/network/probe/probe.py has the others
+CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; app/network/peer/probe.py has the others
 
 Samples = Sequence[tuple[float, int]]
 """Times in seconds, and bytes that had arrived by then; both only grow."""

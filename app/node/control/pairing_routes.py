@@ -14,8 +14,8 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.household.pairing import Closed, Done
 from app.core.ids import MachineId
+from app.network.membership.pairing_window import PairingWindow
 from app.network.network import Network
-from app.network.pairing.pairing_window import PairingWindow
 from app.network.sockets import Address
 
 Json = dict[str, Any]

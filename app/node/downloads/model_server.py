@@ -25,9 +25,9 @@ from app.catalog.transfers.hash_pins import Pin
 from app.core.errors import BadInput, Busy, Refused
 from app.core.household.membership import Member
 from app.decoding import decode
-from app.network.limits.link_pace import LinkPace
 from app.network.peer.bounded_body import TooSlow, whole_body
 from app.network.peer.listener import MEMBER
+from app.network.rate_limits import LinkPace
 
 Json = dict[str, Any]
 MOST_ASKED = 256

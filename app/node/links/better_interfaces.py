@@ -12,8 +12,8 @@ from app.core.household.link import End, Link, better_ends, wrong_interface
 from app.core.ids import MachineId
 from app.core.reasons import with_reason
 from app.machine.interfaces import Interface
+from app.network import measured_paths
 from app.network.network import Network
-from app.network.probe import measured_paths
 from app.network.sockets import Address
 from app.node.links.interface_choice import InterfaceChoice, through_of
 

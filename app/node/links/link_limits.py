@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from app.core.household.household import Household
 from app.core.ids import MachineId
-from app.network.limits.link_pace import BYTES_OF_MBIT, LinkPace
+from app.network.rate_limits import BYTES_OF_MBIT, LinkPace
 from app.node.downloads.downloads import Downloads
 from app.node.lending.lending_policy import LendingPolicy
 

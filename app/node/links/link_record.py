@@ -15,7 +15,7 @@ from app.core.ids import MachineId
 from app.machine.interfaces import Interface
 from app.machine.json_state import read_or
 from app.machine.paths import write_atomically
-from app.network.probe import measured_paths
+from app.network import measured_paths
 
 log = logging.getLogger(__name__)
 

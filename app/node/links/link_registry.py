@@ -18,8 +18,8 @@ from app.core.household.link import End, Link, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import said
 from app.machine.interfaces import UNASKED, Interface, carrying, interfaces, usable
+from app.network import measured_paths
 from app.network.network import Network
-from app.network.probe import measured_paths
 from app.network.sockets import Address, own_host_towards
 from app.node.links.better_interfaces import BetterInterfaces, told
 from app.node.links.interface_choice import InterfaceChoice, checked

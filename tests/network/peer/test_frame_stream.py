@@ -11,10 +11,10 @@ from contextlib import suppress
 import pytest
 
 from app.core.errors import Unreachable
-from app.network.limits.link_pace import LinkPace
 from app.network.peer import frame_stream
 from app.network.peer.channel import MAX_FRAME_BYTES
 from app.network.peer.frame_stream import LENGTH, WAITING_FRAMES, FrameStream
+from app.network.rate_limits import LinkPace
 
 Ends = tuple[FrameStream, FrameStream, list[Exception | None]]
 

@@ -20,9 +20,9 @@ from app.catalog.transfers.download_records import joint_hash
 from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.reasons import said
-from app.network.limits.link_pace import LinkPace
 from app.network.network import Network
 from app.network.peer.listener import MODELS_PATH
+from app.network.rate_limits import LinkPace
 from app.node.downloads import downloads
 from app.node.downloads.download_source import Copy
 from app.node.downloads.model_server import ModelServer

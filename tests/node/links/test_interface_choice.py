@@ -17,9 +17,9 @@ from app.core.household.link import LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import said
 from app.machine.interfaces import Interface, interfaces
+from app.network import measured_paths
 from app.network.peer.peer_client import PeerClient
-from app.network.probe import measured_paths
-from app.network.probe.probe import RoundTrips
+from app.network.peer.probe import RoundTrips
 from app.network.sockets import Address
 from app.node.links.interface_choice import InterfaceChoice
 from app.node.links.link_registry import LinkRegistry

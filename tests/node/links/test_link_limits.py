@@ -8,7 +8,7 @@ import pytest
 
 from app.core.household.household import About, Household, Machine
 from app.core.ids import MachineId
-from app.network.limits.link_pace import LinkPace
+from app.network.rate_limits import LinkPace
 from app.node.links.link_limits import LinkLimits
 
 FAR, STRANGER = MachineId("ab" * 32), MachineId("cd" * 32)

@@ -19,7 +19,7 @@ from app.core.errors import BadInput, Busy
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.machine.interfaces import Interface, interfaces
-from app.network.probe import measured_paths
+from app.network import measured_paths
 from app.network.sockets import Address
 from app.node.links import link_record, link_registry
 from app.node.links.link_record import Known

@@ -24,8 +24,8 @@ from app.core.household.membership import (
 from app.core.household.operations import Add, Operation, OperationId, Remove, Rename, Role, SetRoles, encode
 from app.core.ids import MachineId
 from app.network.identity import Identity, is_fit, verify
-from app.network.membership_log.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, found, readable, signed
-from app.network.pairing.pairing_window import JoinResult
+from app.network.membership.log_store import ADDRESSES_OF_ONE_MACHINE, LogStore, found, readable, signed
+from app.network.membership.pairing_window import JoinResult
 from app.network.sockets import Address
 
 _told = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """The temporary port of a pairing window, and the newcomer's way through it.
 
-app/core/household/pairing.py decides, app/network/pairing/code_exchange.py speaks; here are the sockets and the clock.
+app/core/household/pairing.py decides, app/network/membership/code_exchange.py speaks; here are the sockets and the clock.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from app.core.household.operations import decode as decode_operation
 from app.core.household.operations import encode as encode_operation
 from app.core.ids import MachineId
 from app.network.identity import BadCertificate, Identity
-from app.network.limits.waiting_room import Entrance, WaitingRoom
-from app.network.messages import BadMessage, Refuse, understood
-from app.network.pairing.code_exchange import (
+from app.network.membership.code_exchange import (
     CODE_DIGITS,
     MAX_PAIR_BYTES,
     NONCE_BYTES,
@@ -45,8 +43,10 @@ from app.network.pairing.code_exchange import (
     decode,
     encode,
 )
+from app.network.messages import BadMessage, Refuse, understood
 from app.network.sockets import Address, accepted, tune
 from app.network.tls import fingerprint, let_go, pairing_client_context, pairing_server_context, peer_der
+from app.network.waiting_room import Entrance, WaitingRoom
 
 # Messages of a pairing attempt on one TLS connection: four bytes of length, then JSON.
 

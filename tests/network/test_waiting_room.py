@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from app.network.limits import waiting_room
-from app.network.limits.waiting_room import (
+from app.network import waiting_room
+from app.network.waiting_room import (
     PLACES,
     PLACES_OF_ONE_NETWORK,
     Entrance,

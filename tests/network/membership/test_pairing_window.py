@@ -17,9 +17,9 @@ from app.core.household.membership import Log
 from app.core.household.operations import FIRST_ROLES, Add
 from app.core.ids import MachineId
 from app.network.identity import Identity
-from app.network.membership_log.log_store import found, signed
-from app.network.pairing.code_exchange import Newcomer, PairAnswer, PairConfirm, PairHello, PairProof
-from app.network.pairing.pairing_window import (
+from app.network.membership.code_exchange import Newcomer, PairAnswer, PairConfirm, PairHello, PairProof
+from app.network.membership.log_store import found, signed
+from app.network.membership.pairing_window import (
     CALLERS,
     CALLERS_OF_ONE_NETWORK,
     JoinResult,

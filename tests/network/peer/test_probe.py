@@ -13,11 +13,12 @@ import pytest
 from app.core.errors import AppError, Busy, Refused, Unreachable
 from app.core.household.link import End, LinkKind
 from app.core.household.operations import Role
+from app.network import measured_paths
 from app.network.peer import channel as channels
-from app.network.peer import peer_client
+from app.network.peer import peer_client, probe
 from app.network.peer.channel import FrameChannel, MemoryChannel
-from app.network.probe import measured_paths, probe, throughput_test
-from app.network.probe.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, end_said, round_trips_of, said_of
+from app.network.peer.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, end_said, round_trips_of, said_of
+from app.network.probe import throughput_test
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, at, measured, pair, until
 

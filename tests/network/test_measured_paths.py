@@ -10,11 +10,11 @@ import pytest
 from app.core.errors import Busy, Unreachable
 from app.core.household.link import End
 from app.core.ids import PipelineId
+from app.network import measured_paths
+from app.network.measured_paths import Path as Way
+from app.network.measured_paths import chosen
 from app.network.peer import peer_link
-from app.network.probe import measured_paths
-from app.network.probe.measured_paths import Path as Way
-from app.network.probe.measured_paths import chosen
-from app.network.probe.probe import Measured, RoundTrips
+from app.network.peer.probe import Measured, RoundTrips
 from app.network.sockets import Address
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Nodes, at, until

@@ -13,7 +13,7 @@ import pytest
 
 from app.machine.paths import Home
 from app.network import identity
-from app.network.membership_log import leaving
+from app.network.membership import leaving
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from app.network.network import Network
 from app.network.peer.bound_interface import Through
 from app.network.peer.channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
-from app.network.probe.probe import Measured, RoundTrips
+from app.network.peer.probe import Measured, RoundTrips
 from app.network.sockets import Address, plain_host
 
 FRAME_BYTES = 64 << 10  # eight tokens' hidden states of width 4096 in f16

@@ -10,8 +10,7 @@ import pytest
 
 from app.core.errors import Refused
 from app.network.identity import BadCertificate, Identity
-from app.network.messages import PROTOCOL, BadMessage
-from app.network.pairing.code_exchange import (
+from app.network.membership.code_exchange import (
     Doorkeeper,
     Newcomer,
     PairAnswer,
@@ -24,6 +23,7 @@ from app.network.pairing.code_exchange import (
     decode,
     encode,
 )
+from app.network.messages import PROTOCOL, BadMessage
 from tests.network.certificates import Recipe
 from tests.network.nodes import an_identity
 

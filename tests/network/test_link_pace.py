@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.network.limits.link_pace import BURST_S, BYTES_OF_MBIT, HELD_SECONDS, SLICE_S, LinkPace, PacedChannel
+from app.network.rate_limits import BURST_S, BYTES_OF_MBIT, HELD_SECONDS, SLICE_S, LinkPace, PacedChannel
 from app.network.peer.channel import MemoryChannel
 
 MBIT = 8

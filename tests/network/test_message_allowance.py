@@ -15,8 +15,8 @@ from app.core.household.operations import Add, Rename, Role, encode
 from app.core.ids import MachineId
 from app.network import messages
 from app.network.limits.message_allowance import BARRED_SECONDS, Allowance, Flood, Kind
-from app.network.membership_log import household_log
-from app.network.membership_log.log_store import signed
+from app.network.membership import household_log
+from app.network.membership.log_store import signed
 from app.network.messages import Message
 from tests.network.certificates import good
 from tests.network.nodes import Node, Nodes, opened, pair, until

@@ -1,1 +1,0 @@
-"""Limits on what others may ask, open or send."""

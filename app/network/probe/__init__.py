@@ -1,1 +1,0 @@
-"""Measures links: round trips, throughput, and each path to a machine."""
