@@ -18,7 +18,7 @@ from app.gui.look.theme import Scheme, Theme
 from app.gui.models.importing import Importing
 from app.machine import runtime_file
 from app.machine.paths import Home
-from app.network.membership import leaving
+from app.network import identity
 
 
 class Attached:
@@ -39,7 +39,7 @@ class Attached:
         """Do nothing: the process that started it ends it."""
 
     def leave(self) -> None:
-        leaving.wish(Home.at(self.home), None)
+        identity.request_leave(Home.at(self.home), None)
 
     def erase_at_end(self) -> None:
         self.erases = True

@@ -27,7 +27,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.network.waiting_room", {"FIRST_BYTE_SECONDS": 1.0}),
     ("app.network.sockets", {"KEEPALIVE_IDLE_SECONDS": 2, "KEEPALIVE_EVERY_SECONDS": 1}),
     ("app.network.sockets", {"KEEPALIVE_PROBES": 3, "UNACKED_MILLISECONDS": 5000}),
-    ("app.network.peer.channel", {"MAX_FRAME_BYTES": 16 * MIB + 4 * KIB}),
+    ("app.network.peer.frame_channel", {"MAX_FRAME_BYTES": 16 * MIB + 4 * KIB}),
     ("app.network.peer.bounded_body", {"STALL_SECONDS": 9.5, "START_SECONDS": 30.0, "START_BYTES": 64 * KIB}),
     ("app.network.peer.bounded_body", {"MIN_BYTES_PER_SECOND": 16 * KIB}),
     ("backends.frames", {"MAX_PAYLOAD": 16 * MIB}),

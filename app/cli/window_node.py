@@ -15,7 +15,7 @@ from app.core.reasons import said
 from app.gui.api.launch import Endpoint
 from app.machine import own_python, runtime_file, uninstall
 from app.machine.paths import Home
-from app.network.membership import leaving
+from app.network import identity
 
 LOG = "start.log"  # what it says while it starts; from then on it writes a log of its own
 LAST_WORDS_BYTES = 4096
@@ -63,7 +63,7 @@ class NodeLauncher:
     def leave(self) -> None:
         running = runtime_file.read(self._home.runtime_file)
         try:
-            leaving.wish(self._home.create(), running.pid if running else None)
+            identity.request_leave(self._home.create(), running.pid if running else None)
         except OSError as error:
             raise AppError("system_error", detail=str(error)) from None
 

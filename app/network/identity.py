@@ -8,14 +8,18 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import hashlib
+import logging
 import secrets
 import threading
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
+import psutil
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -26,9 +30,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 from app.core.errors import Damaged, Refused
 from app.core.household.operations import MAX_DER_BYTES
 from app.core.ids import MachineId
-from app.network.storage import Keystore, Place
 from app.network.tls import fingerprint
 
+log = logging.getLogger(__name__)
+
+LEAVE_REQUEST = "leave"
+LEAVING_NODE_SECONDS = 10.0  # a node that was asked to stop is ended after eight (app/node/start.py)
+LOOK_SECONDS = 0.1
+
+Write = Callable[[Path, bytes], None]
+"""Replace a file: whole or not at all, private, on the disk when it returns. Raises OSError."""
 PEM_NAME, HOUSEHOLD_NAME = "identity.pem", "household.json"
 PENDING = "identity.pem.new"  # until its passphrase is kept
 ANEW = "anew"  # the user wants a new identity here
@@ -45,9 +56,62 @@ EXTENSIONS = {  # and whether they are critical
     ExtensionOID.AUTHORITY_KEY_IDENTIFIER: False,
     ExtensionOID.SUBJECT_ALTERNATIVE_NAME: False,
 }
-
-
 _WARNINGS = threading.Lock()  # what is done about them holds for all threads
+
+
+def request_leave(home: Place, pid: int | None) -> None:
+    """Only ever on the user's word. pid: of the node that still runs, as the one who leaves. Raises OSError."""
+    home.write(home.identity / LEAVE_REQUEST, str(pid or "").encode())
+
+
+async def leave_if_requested(home: Place, late_s: float = LEAVING_NODE_SECONDS) -> None:
+    """Before a node reads who it is: the identity and the household are put aside where that was wished.
+
+    The node that leaves has ended by then, so that it writes nothing into what is new. Raises OSError, BadInput.
+    """
+    try:
+        text = await asyncio.to_thread((home.identity / LEAVE_REQUEST).read_text)
+    except FileNotFoundError:
+        return
+    for _ in range(round(late_s / LOOK_SECONDS)):
+        if not _runs(text):
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    await reset(home)
+    log.info("this machine left its household, and has a new identity")
+
+
+def _runs(pid: str) -> bool:
+    """A process that has ended may still be listed, until whoever started it asks how it ended."""
+    try:
+        return pid.isdecimal() and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+class Place(Protocol):
+    """The home of a node, as far as the network knows it (app/machine/paths.py)."""
+
+    @property
+    def identity(self) -> Path: ...
+    @property
+    def household(self) -> Path: ...
+    def create(self) -> object: ...
+    def write(self, path: Path, content: bytes) -> None:
+        """See `Write`."""
+
+
+class Keystore(Protocol):
+    """Keeps the passphrase of the key (app/machine/secrets/keystore.py)."""
+
+    async def read(self) -> str | None:
+        """The secret, or None where there is none. Raises Refused("identity_locked")."""
+
+    async def write(self, secret: str) -> None:
+        """Keep `secret` in place of what was there. Raises Refused."""
+
+    def lost(self) -> Refused:
+        """What a person is told when the secret is gone, or is not the right one."""
 
 
 class BadCertificate(ValueError):

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from app.core.errors import Busy, Unreachable
 from app.core.ids import MachineId
 from app.network.network import Network
-from app.network.peer.bound_interface import Through
-from app.network.peer.channel import FrameChannel
+from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.probe import Measured, RoundTrips
-from app.network.sockets import Address, plain_host
+from app.network.sockets import Address, Through, plain_host
 
 FRAME_BYTES = 64 << 10  # eight tokens' hidden states of width 4096 in f16
 MUCH_BETTER = 1.5  # so much quicker a path must be to be changed to

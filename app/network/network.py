@@ -15,36 +15,99 @@ import ssl
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Protocol
 
 from aiohttp import web
 
 from app import __version__
 from app.core.errors import AppError, Busy, DoesNotFit, Reason, Refused, Unreachable
+from app.core.household import pairing
+from app.core.household.link import End
 from app.core.household.machine_names import clean_name
 from app.core.household.membership import Log, Member, added_by
 from app.core.household.operations import Operation, OperationId, Role, encode
 from app.core.ids import MachineId
 from app.network import messages
 from app.network.discovery.address_book import KnownPlaces
-from app.network.handlers import Handlers, Local, hello
-from app.network.identity import Identity
+from app.network.identity import Identity, Place
 from app.network.membership.household_log import LogKeeper
 from app.network.membership.log_store import LogStore
 from app.network.membership.pairing_window import JoinResult, PairingWindow, Speaker, join
-from app.network.messages import Hello, Leaving, Message, OpenStage, Refuse, log_batches
-from app.network.peer.listener import Listener
+from app.network.messages import PROTOCOL, Hello, Leaving, Message, OpenStage, Refuse, log_batches
+from app.network.peer.listener import Listener, StageHandlers
 from app.network.peer.peer_link import Heartbeat, PeerLink, Work
 from app.network.peer.peer_links import Links
 from app.network.peer.probe import Probes
 from app.network.sockets import Address, listening_near, own_host
-from app.network.storage import Place
 from app.network.tls import peer_context
 
 GOODBYE_SECONDS = 1.0
 REMOVED_SECONDS = 1.5  # to tell a removed machine, and close its link
-
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What this machine says of itself in HELLO."""
+
+    name: str
+    device: str
+    engines: tuple[str, ...]
+    total_bytes: int
+    lendable_bytes: int
+
+
+def hello(offer: Offer, machine: MachineId, instance: str, peer_port: int) -> Hello:
+    """What `machine` says of itself when it meets another one."""
+    return Hello(
+        protocol=PROTOCOL,
+        build=__version__,
+        id=machine,
+        instance=instance,
+        name=clean_name(offer.name),
+        engines=list(offer.engines),
+        lendable_bytes=offer.lendable_bytes,
+        total_bytes=offer.total_bytes,
+        device=offer.device,
+        peer_port=peer_port,
+    )
+
+
+class Local(Protocol):
+    """What the network asks of its own node; they are called often and must not wait."""
+
+    def offer(self) -> Offer: ...
+    def work(self) -> Work: ...
+    def busy(self) -> bool:
+        """Whether an answer is made or layers are loaded here now: links are not measured then."""
+
+    def link_end(self, own: str, other: str) -> End:
+        """The kind of the interface behind a connection between these addresses."""
+
+
+class Handlers(StageHandlers, Protocol):
+    """What happens on the network, told to the node.
+
+    For one link: `connected` first, then messages one after the other, at last `disconnected`. A
+    link that ends cancels the handler of its message.
+    """
+
+    async def connected(self, link: PeerLink) -> None: ...
+    async def message(self, link: PeerLink, message: Message) -> None: ...
+    async def disconnected(self, link: PeerLink) -> None: ...
+    def suspected(self, link: PeerLink, doubted: bool) -> None:
+        """Nothing was heard of a machine for 3 s, or something again."""
+
+    def kept_out(self, machine: MachineId) -> None:
+        """A machine answers and lets no link come up, or no longer: `Links.kept_out` has why."""
+
+    def members_changed(self, members: Mapping[MachineId, Member]) -> None:
+        """Who belongs to the household now; empty once this machine was removed from it."""
+
+    def pairing_changed(self, state: pairing.State) -> None:
+        """The pairing window opened, was tried, or closed."""
 
 
 class Network:
@@ -57,7 +120,6 @@ class Network:
         sock: socket.socket,
         local: Local,
         handlers: Handlers,
-        rooms: Mapping[str, web.Application] | None = None,
         *,
         heartbeat: Heartbeat | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -70,7 +132,7 @@ class Network:
         self._log = LogKeeper(identity, LogStore(home.household, home.write), self._news.set)
         self.probes = Probes(lambda: local.busy() or self._listener.transfers > 0, local.link_end, clock)
         self._listener = Listener(
-            sock, self._on_control, handlers, self.probes.serve, clock, rooms, self.expects, self.is_barred
+            sock, self._on_control, handlers, self.probes.serve, clock, self.expects, self.is_barred
         )
         self.pace = self._listener.pace
         self._contexts: dict[MachineId, ssl.SSLContext] = {}
@@ -102,9 +164,9 @@ class Network:
                 task.cancel()
             await self._tasks.__aexit__(kind, error, trace)
 
-    def mount(self, path: str, room: web.Application) -> None:
+    def mount(self, path: str, application: web.Application) -> None:
         """Let members ask `room` at `path`, beside what is served anyway. Before it is entered only."""
-        self._listener.mount(path, room)
+        self._listener.mount(path, application)
 
     @property
     def id(self) -> MachineId:

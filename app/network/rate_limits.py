@@ -6,11 +6,15 @@ One bucket each way for all links together. Control links, and with them heartbe
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 
-from app.network.peer.channel import FrameChannel
+from app.network.messages import BadMessage
+
+BARRED_SECONDS = 60.0
 
 BURST_S = 0.02  # what an idle time leaves to be used at once; a decoded token mostly fits
 SLICE_S = 0.02  # what passes in one go: whoever shares the bucket waits no longer for each other
@@ -41,6 +45,65 @@ class Bucket:
 
 
 HELD_SECONDS = 1.0  # so long after the last wait: slices follow each other with moments in between
+
+
+class Flood(BadMessage):
+    """More than a member has reason to send."""
+
+
+class Kind(Enum):
+    """What is counted: how much may come at once, and how much a second from then on."""
+
+    PING = 300, 50.0  # one a second is usual
+    PONG = 1_000, 100.0  # as many as we asked for
+    STATUS = 40, 8.0  # a node tells changes four times a second at most
+    MESSAGE = 2_000, 100.0  # the longest log has 512
+    LINE = 12_288, 200.0  # of the household: the longest log three times
+    FALSE_LINE = 16, 1 / 60  # nobody relays those; each costs a look at a signature
+    # they rest on what is not known here: a log is sent in its order, so hardly any do
+    OUTSIDE_LINE = 512, 2.0
+    LINK = 60, 1.0  # that it begins: one takes the place of another, and each tells all anew
+
+    @property
+    def burst(self) -> float:
+        """How many may come at once."""
+        return float(self.value[0])
+
+    @property
+    def per_second(self) -> float:
+        """How many may come in the long run."""
+        return float(self.value[1])
+
+
+@dataclass(slots=True)
+class _Bucket:
+    left: float
+    at_seconds: float
+
+
+class Allowance:
+    """The allowance of one machine. `bars` is called when it has taken more."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, bars: Callable[[], None] = lambda: None) -> None:
+        self._clock, self._bars = clock, bars
+        self._buckets = {kind: _Bucket(kind.burst, clock()) for kind in Kind}
+        self._barred_until = -math.inf
+
+    @property
+    def is_barred(self) -> bool:
+        """Whether it flooded this machine a moment ago."""
+        return self._clock() < self._barred_until
+
+    def take(self, kind: Kind, n: int = 1) -> None:
+        """Count what came. Raises Flood."""
+        bucket, now = self._buckets[kind], self._clock()
+        refilled = bucket.left + (now - bucket.at_seconds) * kind.per_second
+        bucket.left, bucket.at_seconds = min(kind.burst, refilled) - n, now
+        if bucket.left < 0:
+            bucket.left = 0.0
+            self._barred_until = now + BARRED_SECONDS
+            self._bars()
+            raise Flood(f"too many of {kind.name}")
 
 
 class LinkPace:
@@ -129,25 +192,6 @@ class LinkPace:
 
     def _is_held(self, now_s: float) -> bool:
         return now_s < self._held_until + HELD_SECONDS
-
-
-class PacedChannel(FrameChannel):
-    """A channel whose frames are held to the pace of this machine; for measurements, which shall not exceed it."""
-
-    def __init__(self, channel: FrameChannel, pace: LinkPace) -> None:
-        self._channel, self._pace = channel, pace
-
-    async def send(self, frame: bytes) -> None:
-        await self._pace.leave(len(frame))
-        await self._channel.send(frame)
-
-    async def receive(self) -> bytes:
-        frame = await self._channel.receive()
-        await self._pace.arrived(len(frame))
-        return frame
-
-    async def close(self) -> None:
-        await self._channel.close()
 
 
 def _with(bucket: Bucket | None, bytes_per_s: float) -> Bucket | None:

@@ -27,9 +27,8 @@ from app.machine.hardware import cores, devices
 from app.machine.hardware.cores import Threads
 from app.machine.settings import Choices, Settings
 from app.network import identity, messages
-from app.network.handlers import Offer
-from app.network.network import Network
-from app.network.peer.channel import FrameChannel
+from app.network.network import Network, Offer
+from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink, Work
 from app.node.control import pairing_routes
 from app.node.control.naming import Naming

@@ -34,7 +34,6 @@ from app.machine.power_events.power_events import listen
 from app.machine.secrets import keystore
 from app.machine.settings import Choices
 from app.network import identity
-from app.network.membership import leaving
 from app.node.control.servers import Servers
 from app.node.lending.lent_memory import MemoryRules
 from app.node.lending.sleep import follow
@@ -134,7 +133,7 @@ async def _main(
 ) -> None:
     await _be_the_only_one(home, lock)
     _log_to(home)
-    await leaving.carry_out(home)
+    await identity.leave_if_requested(home)
     await asyncio.to_thread(forget_checks, home.stages)
     _check(options)
     await asyncio.to_thread(say_awaited, options)

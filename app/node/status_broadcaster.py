@@ -13,8 +13,7 @@ from app.core.household.machine_names import clean_name
 from app.core.ids import MachineId
 from app.core.reasons import said
 from app.network import messages
-from app.network.handlers import Offer
-from app.network.network import Network
+from app.network.network import Network, Offer
 from app.network.peer.peer_link import PeerLink
 from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_gossip import key_of, message_of

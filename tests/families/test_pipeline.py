@@ -19,7 +19,7 @@ from app.inference.pipeline.speed_measurement import RequestFigures
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import lent_stage
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Number, Role
 from tests.families import proof
 from tests.families.driven import HERE, Workers, opened

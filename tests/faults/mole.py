@@ -17,7 +17,7 @@ from app.core.errors import AppError, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.machine.paths import Home, guide_file
 from app.network import messages
-from app.network.peer.channel import FrameChannel
+from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
 from app.network.sockets import Address
 from backends.contract import Layers, Number, Role

@@ -44,7 +44,7 @@ PROOFS = (
         "tests/catalog/stages/test_stage_store.py::test_a_disk_too_small_is_said_before_a_byte_moves",
         "tests/catalog/transfers/test_file_transfer.py::test_a_disk_that_fills_up_keeps_the_true_part",
         "tests/node/test_download_faults.py",
-        "tests/network/membership_log/test_log_store.py::test_a_full_disk_leaves_the_old_log",
+        "tests/network/membership/test_log_store.py::test_a_full_disk_leaves_the_old_log",
         "tests/machine/test_settings.py::test_a_disk_that_takes_nothing_changes_nothing",
     )),
     Proof("F11", "flipped bytes, files cut short, another revision", (
@@ -58,7 +58,7 @@ PROOFS = (
         "tests/network/peer/test_peer_links.py::test_neighbouring_protocols_link",
         "tests/network/peer/test_peer_links.py::test_distant_protocols_are_told_both_versions",
         "tests/network/peer/test_peer_links.py::test_what_was_never_released_is_told_both_versions",
-        "tests/network/pairing/test_code_exchange.py::test_another_version_is_told_both",
+        "tests/network/membership/test_code_exchange.py::test_another_version_is_told_both",
         "tests/catalog/stages/test_manifest.py",
     )),
     Proof("F12", "another engine build, of a lender and of the host", (
@@ -101,8 +101,8 @@ PROOFS = (
     )),
     Proof("S7", "pairing: replay, reflection, swapped certificates, every wrong order, 4th try, 120 s", (
         "tests/core/household/test_pairing.py",
-        "tests/network/pairing/test_code_exchange.py",
-        "tests/network/pairing/test_pairing_window.py",
+        "tests/network/membership/test_code_exchange.py",
+        "tests/network/membership/test_pairing_window.py",
     )),
     Proof("S8", "hosts, origins, keys, forms, and a thousand names that walk", (
         "tests/node/control/test_guard.py",

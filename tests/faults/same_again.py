@@ -32,7 +32,7 @@ from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.machine.paths import guide_file
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import GREEDY, Number, Role
 from tests.backends.cutting import config, runs
 

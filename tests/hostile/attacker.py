@@ -17,7 +17,7 @@ from typing import Any
 
 from app.core.errors import AppError
 from app.core.ids import MachineId
-from app.network.handlers import Offer
+from app.network.network import Offer
 from tests.faults.mole import Mole, joined
 from tests.hostile import guest, host, strangers
 from tests.network.nodes import Node, an_identity, opened

@@ -27,11 +27,11 @@ from app.core.household.operations import Rename, Role
 from app.core.household.operations import encode as encode_line
 from app.core.ids import MachineId
 from app.network import messages
-from app.network.limits.message_allowance import Kind
 from app.network.membership.log_store import signed
 from app.network.messages import Message, encode
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello
+from app.network.rate_limits import Kind
 from app.network.sockets import Address
 from tests.faults.mole import joined
 from tests.hostile import strangers

@@ -23,7 +23,7 @@ from app.core.errors import AppError, Fact, StageLost
 from app.inference.stages.stage_host import StageHost
 from app.network import messages
 from app.network.network import Network
-from app.network.peer.channel import MAX_FRAME_BYTES, FrameChannel
+from app.network.peer.frame_channel import MAX_FRAME_BYTES, FrameChannel
 from app.node.lending.lending_service import LendingService
 from backends.contract import Number
 from backends.frames import HEADER, Frame, Kind, decode, encode

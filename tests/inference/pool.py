@@ -22,7 +22,7 @@ from app.inference.stages.stage_client import FrameChannel, StageClient
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import GREEDY, Layers, Number, Role, Sampling, StageConfig, Traits
 
 WIDTH, N_VOCAB, N_LAYERS = 8, 300, 8

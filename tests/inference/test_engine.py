@@ -19,7 +19,7 @@ from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import lent_stage, open_run, own_stage
 from app.inference.worker.tokenizer import Text
 from app.inference.worker.worker import Worker
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import GREEDY, Number, Role
 from testbed import tiny
 from tests.backends.cutting import config, runs

@@ -22,7 +22,7 @@ from app.inference.pipeline.step import Run
 from app.inference.stages import channel_link
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_links import lent_stage
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Role, Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import Pool, answer, pool, request, shape

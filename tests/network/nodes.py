@@ -18,11 +18,10 @@ from app.core.ids import MachineId, PipelineId
 from app.machine.paths import Home
 from app.machine.secrets.keystore import FileStore
 from app.network import measured_paths
-from app.network.handlers import Offer
 from app.network.identity import Identity, load_or_create
 from app.network.messages import Message
-from app.network.network import Network
-from app.network.peer.channel import FrameChannel
+from app.network.network import Network, Offer
+from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.listener import GUEST_PATH
 from app.network.peer.peer_link import Heartbeat, PeerLink, Work
 from app.network.peer.probe import Measured
@@ -136,7 +135,9 @@ class Nodes:
         home, identity = await an_identity(self._directory / name)
         node = Node(name)
         sock = listening_socket("127.0.0.1", port)
-        node.network = Network(home, identity, sock, node, node, self.rooms(), heartbeat=heartbeat)
+        node.network = Network(home, identity, sock, node, node, heartbeat=heartbeat)
+        for path, application in self.rooms().items():
+            node.network.mount(path, application)
         return node
 
     async def paired(self, *names: str, heartbeat: Heartbeat | None = None) -> list[Node]:

@@ -13,11 +13,11 @@ import pytest
 
 from app.core.errors import AppError
 from app.core.household.membership import Member
-from app.network.limits.handshake_pace import BURST, MOST_HOSTS, OTHERS_BURST, HandshakePace
-from app.network.limits.message_allowance import Flood, Kind
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_links import say_hello
+from app.network.rate_limits import Flood, Kind
 from app.network.sockets import Address
+from app.network.waiting_room import BURST, MOST_HOSTS, OTHERS_BURST, HandshakePace
 from tests.network.nodes import Node, Nodes, at, opened, pair, until
 
 MET = "10.0.0.2"

@@ -14,10 +14,10 @@ from app.core.errors import AppError
 from app.core.household.operations import Add, Rename, Role, encode
 from app.core.ids import MachineId
 from app.network import messages
-from app.network.limits.message_allowance import BARRED_SECONDS, Allowance, Flood, Kind
 from app.network.membership import household_log
 from app.network.membership.log_store import signed
 from app.network.messages import Message
+from app.network.rate_limits import BARRED_SECONDS, Allowance, Flood, Kind
 from tests.network.certificates import good
 from tests.network.nodes import Node, Nodes, opened, pair, until
 from tests.network.test_log_properties import an_identity

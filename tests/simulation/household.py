@@ -33,7 +33,7 @@ from app.core.recovery.recovery import Loss
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.machine.hardware.cores import Threads
 from app.network import messages
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from app.node.lending.lending_service import LendingService, _Run
 from app.node.placement.lenders import StageAnswers
 from tests.inference.pool import Port

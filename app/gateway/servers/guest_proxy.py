@@ -20,8 +20,7 @@ from app.gateway.streaming import EVENTS, NDJSON, UNHELD
 from app.gateway.upstreams.upstreams import PASSED
 from app.gateway.writing import BEGUN, UNREAD_SECONDS, write
 from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
-from app.network.peer.guest_client import GuestClient
-from app.network.peer.peer_client import problem
+from app.network.peer.peer_client import GuestClient, problem
 from app.node.models.guest_answers import HEADERS, Guesting
 
 KEPT = (UPSTREAM, "Retry-After", *UNHELD)  # headers of the host's answer, beside its type

@@ -20,11 +20,10 @@ from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.machine.interfaces import interfaces, usable
 from app.machine.paths import Home
 from app.network.api_certificate import FILE, load_or_make
-from app.network.limits.handshake_pace import HandshakePace
+from app.network.identity import Keystore
 from app.network.sockets import Address, accepted, listening_socket, tune
-from app.network.storage import Keystore
 from app.network.tls import let_go, pairing_server_context
-from app.network.waiting_room import Entrance, MetHosts, WaitingRoom
+from app.network.waiting_room import Entrance, HandshakePace, MetHosts, WaitingRoom
 
 log = logging.getLogger(__name__)
 

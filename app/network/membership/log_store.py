@@ -28,9 +28,8 @@ from app.core.household.operations import (
 )
 from app.core.ids import MachineId, machine_id
 from app.decoding import decode as decode_json
-from app.network.identity import HOUSEHOLD_NAME, Identity, is_fit, verify
+from app.network.identity import HOUSEHOLD_NAME, Identity, Write, is_fit, verify
 from app.network.sockets import Address
-from app.network.storage import Write
 
 ADDRESSES_OF_ONE_MACHINE = 8
 Addresses = Mapping[MachineId, tuple[Address, ...]]

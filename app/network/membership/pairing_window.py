@@ -1,6 +1,6 @@
 """The temporary port of a pairing window, and the newcomer's way through it.
 
-app/core/household/pairing.py decides, app/network/membership/code_exchange.py speaks; here are the sockets and the clock.
+app/core/household/pairing.py decides and code_exchange.py speaks; the sockets and the clock are here.
 """
 
 from __future__ import annotations

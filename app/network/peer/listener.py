@@ -25,16 +25,14 @@ from app.core.errors import AppError
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId, PipelineId, pipeline_id
-from app.network.limits.handshake_pace import HandshakePace
 from app.network.messages import MAX_MESSAGE_BYTES
 from app.network.peer.bounded_body import ANSWER_BYTES, MAX_MANIFEST_BYTES, TooSlow, pieces_of, whole_body
-from app.network.peer.channel import FrameChannel, WebSocketChannel
-from app.network.peer.frame_stream import LEAVE, FrameStream
+from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.rate_limits import LinkPace, PacedChannel
+from app.network.rate_limits import LinkPace
 from app.network.sockets import accepted, plain_host, tune
 from app.network.tls import fingerprint, let_go, peer_der
-from app.network.waiting_room import Entrance, WaitingRoom
+from app.network.waiting_room import Entrance, HandshakePace, WaitingRoom
 
 HANDSHAKE_SECONDS = 5.0
 IDLE_SECONDS = 9.0  # a member that asks for nothing, or never ends its header: gone within ten
@@ -51,6 +49,11 @@ MEMBER = web.RequestKey("member", Member)
 
 log = logging.getLogger(__name__)
 
+Probe = Callable[[Member, FrameChannel, tuple[str, str]], Awaitable[None]]
+"""Answers one member's measuring of the link (app/network/peer/probe.py): its channel, and both its addresses."""
+Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
+"""Runs one accepted control link to its end: member, socket, the address it came from."""
+
 
 class StageHandlers(Protocol):
     """What a lender does for a member that is a host. AppErrors go back to it as such."""
@@ -66,13 +69,6 @@ class StageHandlers(Protocol):
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
         """Serve frames until the channel ends. It is closed when this returns."""
-
-
-Probe = Callable[[Member, FrameChannel, tuple[str, str]], Awaitable[None]]
-"""Answers one member's measuring of the link (app/network/peer/probe.py): its channel, and both its addresses."""
-
-Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
-"""Runs one accepted control link to its end: member, socket, the address it came from."""
 
 
 @dataclass(slots=True)
@@ -97,7 +93,6 @@ class Listener:
         stages: StageHandlers,
         probe: Probe,
         clock: Callable[[], float] = time.monotonic,
-        rooms: Mapping[str, web.Application] | None = None,
         expects: Callable[[str], bool] = lambda _: False,
         barred: Callable[[MachineId], bool] = lambda _: False,
     ) -> None:
@@ -112,14 +107,14 @@ class Listener:
         self._strangers = WaitingRoom[socket.socket](expects=expects)
         self._entrance = Entrance(self._welcome, self._strangers, HANDSHAKE_SECONDS)
         self._handshakes, self._barred = HandshakePace(expects, clock), barred
-        self._application = self._with_routes(rooms or {})
+        self._application = self._with_routes()
         self._runner = web.AppRunner(
             self._application, access_log=None, keepalive_timeout=IDLE_SECONDS, shutdown_timeout=CLOSE_SECONDS
         )
 
-    def mount(self, path: str, room: web.Application) -> None:
-        """Serve `room` at `path` to members too. Before `run` only."""
-        self._application.add_subapp(path, room)
+    def mount(self, path: str, application: web.Application) -> None:
+        """Serve `application` at `path` to members too. Before `run` only."""
+        self._application.add_subapp(path, application)
 
     def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
         """Let `members` in from now on; everybody else's next request is refused."""
@@ -224,10 +219,8 @@ class Listener:
                 elif not connection.requests and connection.idle_since_seconds < limit:
                     transport.close()
 
-    def _with_routes(self, rooms: Mapping[str, web.Application]) -> web.Application:
+    def _with_routes(self) -> web.Application:
         application = web.Application(middlewares=[self._guard], client_max_size=0)
-        for path, room in rooms.items():
-            application.add_subapp(path, room)
         application.add_routes(
             [
                 web.get("/control", self._on_control),

@@ -9,8 +9,8 @@ import ipaddress
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any
 from weakref import WeakSet
@@ -25,14 +25,16 @@ from app.core.ids import MachineId, PipelineId
 from app.core.recovery import fault_table
 from app.decoding import decode
 from app.network.messages import MAX_MESSAGE_BYTES, Refuse, understood
-from app.network.peer.bound_interface import Through, made_socket
 from app.network.peer.bounded_body import ANSWER_BYTES, TooLong, TooSlow, whole_body
-from app.network.peer.channel import FrameChannel, WebSocketChannel
-from app.network.peer.frame_stream import LEAVE, FrameStream
+from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
+from app.network.peer.listener import GUEST_PATH
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
-from app.network.rate_limits import LinkPace, PacedChannel
-from app.network.sockets import Address, tune
+from app.network.rate_limits import LinkPace
+from app.network.sockets import Address, Through, made_socket, tune
 from app.network.tls import fingerprint, peer_der
+
+LOOK_SECONDS = 0.5  # between looks whether the host is still there
+END_SECONDS = 0.25  # the end of an answer comes so soon after its last part, or its connection is not kept
 
 CONNECT_SECONDS = 3.0
 OPEN_SECONDS = 8.0  # connect and handshake
@@ -42,6 +44,89 @@ CLOSE_SECONDS = 1.0
 REUSE_SECONDS = 5.0  # below the listener's idle limit, so that we never meet a closing connection
 CONNECTIONS = 16  # data channels of several pipelines, an upload, an offer
 GUEST_CONNECTIONS = 40  # more than a host answers at once; with the others fewer than it lets one member have
+MOST_FACT_CHARS = 200  # as in a message
+
+
+class GuestClient:
+    """Asks `host` at `address`. `ended` is set when the link to it is over: no answer outlives that.
+
+    below: the path of what is asked there.
+    session: the link's own; its connections stay open for a while, so that the next request needs no handshake.
+    """
+
+    def __init__(
+        self,
+        host: Member,
+        address: Address,
+        session: Callable[[], aiohttp.ClientSession],
+        ended: asyncio.Event,
+        below: str = GUEST_PATH,
+    ) -> None:
+        self.host, self._address, self._below = host, address, below
+        self._session, self._ended = session, ended
+
+    @asynccontextmanager
+    async def asked(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        """What it answers, once the status is there; leaving the block before its end hangs up. Raises
+        Unreachable, Refused."""
+        answer = await self._begun(method, path, body, headers or {})
+        try:
+            yield answer
+            await _read_to_its_end(answer)
+        finally:
+            answer.close()  # of one that was read to its end, the connection is given back already
+
+    async def chunks(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Raises Unreachable when it breaks off."""
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    chunk = await answer.content.readany()
+            except TimeoutError:
+                if self._ended.is_set():
+                    raise Unreachable("peer_offline", name=self.host.name) from None
+                continue
+            except (aiohttp.ClientError, OSError, RuntimeError) as error:
+                # RuntimeError: the link was closed here, and this connection with it
+                raise explained(self.host, self._address, error) from error
+            if not chunk:
+                return
+            yield chunk
+
+    async def _begun(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+        """A host may be long about an answer that comes as one piece: only its link says that it is gone."""
+        url = f"https://{self._address}{self._below}{path}"
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(_settled(self._session, method, url, body, headers), name="ask a host")
+            over = group.create_task(self._ended.wait(), name="a host is gone")
+            await asyncio.wait({asking, over}, return_when=asyncio.FIRST_COMPLETED)
+            asking.cancel()
+            over.cancel()
+        if asking.cancelled():
+            raise Unreachable("peer_offline", name=self.host.name)
+        found = asking.result()
+        if isinstance(found, Exception):
+            raise explained(self.host, self._address, found) from found
+        return found
+
+
+async def _settled(
+    session: Callable[[], aiohttp.ClientSession], method: str, url: str, body: bytes, headers: Mapping[str, str]
+) -> aiohttp.ClientResponse | Exception:
+    """An error as a value: a TaskGroup would wrap it."""
+    try:
+        return await session().request(method, url, data=body or None, headers=headers, allow_redirects=False)
+    except (aiohttp.ClientError, OSError, RuntimeError) as error:
+        return error
+
+
+async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
+    """Whoever had the last part of an answer asks for nothing more; then only its end is left."""
+    with suppress(TimeoutError, aiohttp.ClientError, OSError):
+        async with asyncio.timeout(END_SECONDS):
+            await answer.content.readany()
 
 
 class PinnedConnector(aiohttp.TCPConnector):
@@ -307,9 +392,6 @@ class _Problem(msgspec.Struct, frozen=True):
     kind: str
     code: str
     facts: dict[str, str | int | float]
-
-
-MOST_FACT_CHARS = 200  # as in a message
 
 
 def problem(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:

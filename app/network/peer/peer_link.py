@@ -21,7 +21,6 @@ from aiohttp import web
 
 from app.core.errors import AppError, Reason, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.network.limits.message_allowance import Allowance, Flood, Kind
 from app.network.messages import (
     BadMessage,
     Called,
@@ -36,16 +35,28 @@ from app.network.messages import (
     decode,
     encode,
 )
-from app.network.peer.bound_interface import Through
-from app.network.peer.channel import FrameChannel
+from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
-from app.network.sockets import Address, plain_host
+from app.network.rate_limits import Allowance, Flood, Kind
+from app.network.sockets import Address, Through, plain_host
 
 # Whether a machine is reached from outside: a member connects to its port, and says whether it could and hears it.
 
 TRY_SECONDS = 3.0  # a firewall that drops is silent
 ANSWER_SECONDS = 2 * TRY_SECONDS
 AGAIN_SECONDS = 1.0  # between two tries for one member: nobody's port scanner
+
+HEARTBEAT_SECONDS = 1.0
+NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it within 5 s
+SEND_SECONDS = 5.0
+LAST_WORDS_SECONDS = 0.5
+ROUND_TRIPS = 8
+WORK_FRESH_SECONDS = 2.0
+WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
+LEFT_SECONDS = 5.0  # between looks at paths that were left
+ROOM_SECONDS = 2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
+Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
+log = logging.getLogger(__name__)
 
 
 class CallBack:
@@ -105,21 +116,6 @@ class CallBack:
         with suppress(OSError):
             await writer.wait_closed()
         return True
-
-
-HEARTBEAT_SECONDS = 1.0
-NOTICE_SECONDS = 0.25  # from the verdict until everybody here knows: all of it within 5 s
-SEND_SECONDS = 5.0
-LAST_WORDS_SECONDS = 0.5
-ROUND_TRIPS = 8
-WORK_FRESH_SECONDS = 2.0
-WAITING_MESSAGES = 256  # a peer that sends faster than we can carry out is cut off
-LEFT_SECONDS = 5.0  # between looks at paths that were left
-ROOM_SECONDS = 2.0  # after so long: a burst at the beginning of a link is none; nobody is suspected yet
-
-Socket = web.WebSocketResponse | aiohttp.ClientWebSocketResponse
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

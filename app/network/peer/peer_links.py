@@ -19,7 +19,6 @@ from app.core.errors import AppError, Fact, Reason, Refused, Unreachable
 from app.core.household.machine_names import clean_name, name_key, unless_taken
 from app.core.household.membership import Member
 from app.core.ids import MachineId
-from app.network.limits.message_allowance import Allowance, Flood, Kind
 from app.network.messages import (
     BadMessage,
     Hello,
@@ -31,11 +30,10 @@ from app.network.messages import (
     speak_together,
     understood,
 )
-from app.network.peer.bound_interface import Through
 from app.network.peer.peer_client import CLOSE_SECONDS, PeerClient
 from app.network.peer.peer_link import Heartbeat, Owner, PeerLink, Socket, receive
-from app.network.rate_limits import LinkPace
-from app.network.sockets import Address
+from app.network.rate_limits import Allowance, Flood, Kind, LinkPace
+from app.network.sockets import Address, Through
 
 # HELLO and HELLO_ACK: the third check of a link, and what is said when two versions cannot speak.
 
@@ -43,6 +41,18 @@ HELLO_SECONDS = 2.0
 NAMING = frozenset({"name", "machine", "older", "newer"})  # facts that name a machine
 
 log = logging.getLogger(__name__)
+
+REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
+SIMULTANEOUS_SECONDS = 2.0  # two links so close together were dialled from both sides at once
+OWN_CALL_SECONDS = 1.5  # how long a caller waits for our own call to it to get through
+PROOF_OF_LIFE_SECONDS = 1.5  # a living link is heard once a second
+REPLACED_SECONDS = 2.0
+# How long a machine that we call may take to make way for us, and then to answer.
+ACK_SECONDS = OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
+ADDRESSES_TRIED = 8
+ANSWERED = frozenset(  # why a call failed where somebody is at home
+    {"version_differs", "peer_is_another", "peer_refused", "peer_refused_us", "peer_hung_up", "identity_copied"}
+)
 
 
 async def say_hello(
@@ -117,19 +127,6 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
     if message is None:  # in TLS 1.3 a refused certificate shows only at the first read
         raise Refused("peer_refused_us", name=member.name)
     return message
-
-
-REDIAL_SECONDS, REDIAL_AT_MOST_SECONDS = 0.5, 15.0
-SIMULTANEOUS_SECONDS = 2.0  # two links so close together were dialled from both sides at once
-OWN_CALL_SECONDS = 1.5  # how long a caller waits for our own call to it to get through
-PROOF_OF_LIFE_SECONDS = 1.5  # a living link is heard once a second
-REPLACED_SECONDS = 2.0
-# How long a machine that we call may take to make way for us, and then to answer.
-ACK_SECONDS = OWN_CALL_SECONDS + PROOF_OF_LIFE_SECONDS + CLOSE_SECONDS + REPLACED_SECONDS + HELLO_SECONDS
-ADDRESSES_TRIED = 8
-ANSWERED = frozenset(  # why a call failed where somebody is at home
-    {"version_differs", "peer_is_another", "peer_refused", "peer_refused_us", "peer_hung_up", "identity_copied"}
-)
 
 
 class LinkOwner(Owner, Protocol):

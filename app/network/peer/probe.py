@@ -1,7 +1,7 @@
 """Measures one link over a peer connection of its own, TLS and all: round trips, throughput each way.
 
 Both sides are here. A message's first byte is its kind. The asking side sends ECHOs, then chunks
-(app/network/probe/throughput_test.py), then GIVE, and gets chunks until DONE, which says what the other end's interface
+(app/network/peer/probe.py), then GIVE, and gets chunks until DONE, which says what the other end's interface
 is.
 All figures are measured at the own end; the other side's word is never taken for them.
 BUSY may come at any time: there is work, and the probe is over.
@@ -10,6 +10,7 @@ BUSY may come at any time: there is work, and the probe is over.
 from __future__ import annotations
 
 import asyncio
+import bisect
 import itertools
 import logging
 import re
@@ -18,15 +19,31 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from app.core.errors import Busy, Refused, Unreachable
 from app.core.household.link import End, LinkKind
 from app.core.household.membership import Member
 from app.core.ids import MachineId
-from app.network.peer.channel import FrameChannel
-from app.network.probe.throughput_test import CHUNK, MOST_BYTES, MOST_CHUNK_BYTES, TOKEN_BYTES, answer_to, pour, rate_of
+from app.network.peer.frame_channel import FrameChannel
+
+MOST_BYTES, MOST_SECONDS = 32 << 20, 0.7  # of one direction, whichever comes first
+TOKEN_BYTES = 8
+LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 4 << 10, 128 << 10
+CHUNK_SECONDS = 0.005  # what a chunk shall take once the rate is known
+LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES = 32 << 10, 4 << 20
+QUEUE_SECONDS = 0.01  # kept on the way beyond the round trip, so that the link never idles
+RATE_SECONDS = 0.05  # the latest rate is taken over so much
+START_SHARE = 0.3  # of the time: TCP is still growing, or a burst allowance is spent
+
+SLICES = 9  # of the rest
+LEAST_OF_MEAN = 0.25  # of even a very uneven link's rate the median is more
+
+CHUNK, TOKEN = (b"\x03", b"\x04")  # first byte of a message; app/network/peer/probe.py has the others
+
+Samples = Sequence[tuple[float, int]]
+"""Times in seconds, and bytes that had arrived by then; both only grow."""
 
 ROUND_TRIPS, UNCOUNTED = 30, 3  # the first ones wake the radio and fill caches
 LEAST_ROUND_TRIPS, ROUND_TRIPS_SECONDS = 8, 0.8
@@ -39,13 +56,110 @@ MOST_BYTES_A_MINUTE = 8 * MOST_BYTES  # sent for one member's probes
 LEAST_COUNTED_BYTES = MOST_BYTES // 4  # a probe counts so much, so that they cannot come in dozens
 PROBE_PATH = "probe/1"  # the number is the protocol's: who knows another one answers "not found"
 MAX_PROBE_BYTES = 1 + TOKEN_BYTES + MOST_CHUNK_BYTES  # of one message
-
 MOST_END_BYTES, MOST_SPEED_DIGITS = 96, 13
 NAMED = re.compile(r"[A-Za-z0-9._:() -]{1,40}")  # interfaces of all systems; a name is shown only
-
 ECHO, GIVE, DONE, BUSY = b"\x01", b"\x05", b"\x06", b"\x07"
-
 log = logging.getLogger(__name__)
+Found = TypeVar("Found")
+Opening = Callable[[], Awaitable[FrameChannel]]
+Asking = Callable[[FrameChannel, str], Awaitable[Found]]
+EndOf = Callable[[str, str], End]
+"""Our interface behind a connection, by both its addresses, ours first."""
+
+
+def rate_of(samples: Samples) -> float | None:
+    """Bytes a second after the start phase; None when nothing arrived.
+
+    The median of equal slices of time, so that one pause of a busy computer, and the catching up
+    after it, do not count. Where it paused for most of the time the median says nothing.
+    """
+    (begun, _), (ended, total) = samples[0], samples[-1]
+    if ended <= begun or not total:
+        return None
+    settled = begun + START_SHARE * (ended - begun)
+    slice_s = (ended - settled) / SLICES
+    arrived = [_arrived_by(samples, settled + n * slice_s) for n in range(SLICES + 1)]
+    median = statistics.median(after - before for before, after in itertools.pairwise(arrived))
+    mean = (total - arrived[0]) / SLICES
+    says = median and median >= LEAST_OF_MEAN * mean
+    return median / slice_s if says else total / (ended - begun)
+
+
+def _arrived_by(samples: Samples, at: float) -> float:
+    """Bytes at a time between samples, as if they had come evenly."""
+    place = bisect.bisect_left(samples, at, key=lambda sample: sample[0])
+    if place == len(samples):
+        return samples[-1][1]
+    (before, had), (after, has) = samples[max(0, place - 1)], samples[place]
+    return has if after <= before else had + (has - had) * (at - before) / (after - before)
+
+
+@dataclass(slots=True)
+class _Window:
+    """How much may be on the way: twice what the link holds, by the best rate and round trip so far."""
+
+    best_rate: float = 0.0
+    round_trip_s: float = 1.0
+    recent: deque[tuple[float, int]] = field(default_factory=deque)
+
+    @property
+    def bytes(self) -> int:
+        wanted = int(2 * self.best_rate * (self.round_trip_s + QUEUE_SECONDS))
+        return max(LEAST_WINDOW_BYTES, min(MOST_WINDOW_BYTES, wanted))
+
+    @property
+    def chunk_bytes(self) -> int:
+        wanted = int(self.best_rate * CHUNK_SECONDS)
+        return max(LEAST_CHUNK_BYTES, min(MOST_CHUNK_BYTES, wanted))
+
+    def arrived(self, now: float, total: int, took_s: float) -> None:
+        """`total` bytes have arrived by now; the last chunk's answer `took_s`."""
+        self.round_trip_s = min(self.round_trip_s, took_s)
+        self.recent.append((now, total))
+        while now - self.recent[0][0] > RATE_SECONDS and len(self.recent) > 2:
+            self.recent.popleft()
+        (then, had) = self.recent[0]
+        if now - then >= self.round_trip_s / 2:
+            self.best_rate = max(self.best_rate, (total - had) / (now - then))
+
+
+async def pour(
+    channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
+) -> tuple[float | None, int]:
+    """Send chunks within the limits; the rate (bytes/s) at which they arrived, and the bytes sent.
+
+    `receive` gives the next message, and raises when the probe must end. Raises
+    Refused("peer_speaks_oddly") for a wrong answer.
+    """
+    filler = secrets.token_bytes(MOST_CHUNK_BYTES)  # so that nothing on the way can compress it
+    begun = clock()
+    window, samples, sent, arrived = _Window(), [(begun, 0)], 0, 0
+    window.recent.append((begun, 0))
+    owed: deque[tuple[bytes, int, float]] = deque()
+    while True:
+        more = sent < MOST_BYTES and clock() - begun < MOST_SECONDS
+        if more and sent - arrived < window.bytes:
+            token, size = (secrets.token_bytes(TOKEN_BYTES), min(window.chunk_bytes, MOST_BYTES - sent))
+            sent += size
+            owed.append((token, sent, clock()))
+            await channel.send(CHUNK + token + filler[:size])
+        elif owed:
+            token, total, sent_at = owed.popleft()
+            if await receive() != TOKEN + token:
+                raise Refused("peer_speaks_oddly", name="The other machine")
+            arrived, now = total, clock()
+            samples.append((now, arrived))
+            window.arrived(now, arrived, now - sent_at)
+        else:
+            return rate_of(samples), sent
+
+
+def answer_to(chunk: bytes) -> tuple[bytes, int]:
+    """The answer to a chunk, and its bytes as `pour` counts them. Raises ValueError for what is none."""
+    token, size = chunk[1 : 1 + TOKEN_BYTES], len(chunk) - 1 - TOKEN_BYTES
+    if chunk[:1] != CHUNK or not 0 < size <= MOST_CHUNK_BYTES:
+        raise ValueError("not a chunk")
+    return TOKEN + token, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +179,6 @@ class Measured:
     out_bytes_per_s: float
     in_bytes_per_s: float
     far: End  # the other end's interface, as it says
-
-
-Found = TypeVar("Found")
-Opening = Callable[[], Awaitable[FrameChannel]]
-Asking = Callable[[FrameChannel, str], Awaitable[Found]]
-EndOf = Callable[[str, str], End]
-"""Our interface behind a connection, by both its addresses, ours first."""
 
 
 def said_of(end: End) -> bytes:

@@ -24,9 +24,8 @@ from app.core.ids import machine_id
 from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
-from app.network.peer.guest_client import GuestClient
 from app.network.peer.listener import MODELS_PATH
-from app.network.peer.peer_client import problem
+from app.network.peer.peer_client import GuestClient, problem
 from app.network.peer.peer_link import PeerLink
 from app.node.downloads.download_source import Copy
 

@@ -14,7 +14,7 @@ from app.core.ids import MachineId
 from app.machine.interfaces import Interface
 from app.machine.json_state import read_or
 from app.machine.paths import write_atomically
-from app.network.peer.bound_interface import Through
+from app.network.sockets import Through
 
 log = logging.getLogger(__name__)
 

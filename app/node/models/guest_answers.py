@@ -18,8 +18,7 @@ from app.core.wire_json import LineCutter
 from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.bounded_body import TooLong, TooSlow, whole_body
-from app.network.peer.guest_client import GuestClient
-from app.network.peer.peer_client import problem
+from app.network.peer.peer_client import GuestClient, problem
 from app.node.models.model_manager import ModelManager
 from app.node.rights import Rights
 

@@ -17,8 +17,8 @@ from app.gateway.access.slow_client_guard import SlowClientGuard
 from app.gateway.servers import lan_server
 from app.gateway.servers.lan_server import LanDoor
 from app.machine.paths import Home
-from app.network.limits.handshake_pace import OTHERS_BURST, OTHERS_PER_SECOND
 from app.network.tls import upstream_context
+from app.network.waiting_room import OTHERS_BURST, OTHERS_PER_SECOND
 from tests.gateway.conftest import free_port
 
 HOME, DOCK, PLANE = ("127.0.0.1",), ("127.0.0.1", "127.0.0.2"), ("127.0.0.2",)

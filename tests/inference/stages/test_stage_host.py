@@ -18,7 +18,7 @@ from app.inference.stages import stage_host
 from app.inference.stages.stage_host import StageHost, Wanted
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker_errors import lost_of
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, decode, encode
 from tests.inference.pool import WIDTH, answer, fake, pool, request, shape

@@ -14,7 +14,7 @@ from zeroconf.asyncio import AsyncServiceInfo
 
 from app.core.household.household import MOST_STRANGERS, Gone, Seen
 from app.network.discovery.announcement import SERVICE, Said, instance_of, properties, server_of
-from app.network.discovery.announcement_cache import FORGOTTEN_SECONDS, OWN_ADDRESSES_SECONDS, Hearing
+from app.network.discovery.mdns_discovery import FORGOTTEN_SECONDS, OWN_ADDRESSES_SECONDS, Hearing
 
 ME, ATTIC, KITCHEN = "d" * 16, "a" * 16, "c" * 16
 HERE, THERE = "192.168.1.20", "192.168.1.21"

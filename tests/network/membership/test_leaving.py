@@ -13,7 +13,6 @@ import pytest
 
 from app.machine.paths import Home
 from app.network import identity
-from app.network.membership import leaving
 
 
 @pytest.fixture
@@ -29,26 +28,26 @@ def kept_aside(home: Home) -> list[str]:
 
 
 async def test_nothing_happens_unasked(home: Home) -> None:
-    await leaving.carry_out(home)
+    await identity.leave_if_requested(home)
     assert (home.identity / "identity.pem").read_text() == "me"
     assert kept_aside(home) == []
 
 
 async def test_a_wish_puts_identity_and_household_aside_once(home: Home) -> None:
-    leaving.wish(home, None)
-    await leaving.carry_out(home)
+    identity.request_leave(home, None)
+    await identity.leave_if_requested(home)
     assert kept_aside(home) == ["household", "identity"]
     assert [file.name for file in home.identity.iterdir()] == [identity.ANEW]
     assert list(home.household.iterdir()) == []
-    await leaving.carry_out(home)
+    await identity.leave_if_requested(home)
     assert kept_aside(home) == ["household", "identity"]
 
 
 async def test_the_node_that_leaves_ends_before(home: Home) -> None:
     running = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=PIPE)
-    leaving.wish(home, running.pid)
+    identity.request_leave(home, running.pid)
     async with asyncio.TaskGroup() as group:
-        group.create_task(leaving.carry_out(home), name="leave")
+        group.create_task(identity.leave_if_requested(home), name="leave")
         await asyncio.sleep(0.3)
         assert (home.identity / "identity.pem").exists()
         running.kill()
@@ -57,8 +56,8 @@ async def test_the_node_that_leaves_ends_before(home: Home) -> None:
 
 
 async def test_a_process_that_never_ends_is_not_waited_for_for_ever(home: Home) -> None:
-    leaving.wish(home, os.getpid())
+    identity.request_leave(home, os.getpid())
     began = time.monotonic()
-    await leaving.carry_out(home, late_s=0.2)
+    await identity.leave_if_requested(home, late_s=0.2)
     assert time.monotonic() - began < 30
     assert kept_aside(home) == ["household", "identity"]

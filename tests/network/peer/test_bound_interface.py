@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.network.peer.bound_interface import Through, made_socket
+from app.network.sockets import Through, made_socket
 from testbed.namespaces import Lan
 from tests.network.namespaces import lan
 

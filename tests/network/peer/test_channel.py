@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from app.core.errors import Unreachable
-from app.network.peer.channel import QUEUED_FRAMES, MemoryChannel
+from app.network.peer.frame_channel import QUEUED_FRAMES, MemoryChannel
 
 
 async def test_frames_go_both_ways_in_order() -> None:

@@ -17,9 +17,8 @@ from app.core.errors import AppError, Refused, StageLost, Unreachable
 from app.core.household.operations import Role
 from app.core.ids import PipelineId
 from app.network.peer import bounded_body, listener
-from app.network.peer.channel import MAX_FRAME_BYTES
-from app.network.peer.guest_client import GuestClient
-from app.network.peer.peer_client import PeerClient
+from app.network.peer.frame_channel import MAX_FRAME_BYTES
+from app.network.peer.peer_client import GuestClient, PeerClient
 from app.network.tls import fingerprint, peer_context
 from tests.network.certificates import PASSPHRASE, Recipe
 from tests.network.nodes import SOON_SECONDS, Node, Nodes, an_identity, at, pair, until

@@ -30,10 +30,10 @@ from app.network.messages import (
     encode,
 )
 from app.network.peer import peer_client
-from app.network.peer.bound_interface import Through
 from app.network.peer.peer_client import PeerClient
 from app.network.peer.peer_link import PeerLink, receive
 from app.network.peer.peer_links import check_greeting, say_hello
+from app.network.sockets import Through
 from tests.network.nodes import QUICK, SOON_SECONDS, Node, Nodes, at, pair, until
 from tests.network.test_messages import HELLO, OPEN
 

@@ -14,11 +14,10 @@ from app.core.errors import AppError, Busy, Refused, Unreachable
 from app.core.household.link import End, LinkKind
 from app.core.household.operations import Role
 from app.network import measured_paths
-from app.network.peer import channel as channels
+from app.network.peer import frame_channel as channels
 from app.network.peer import peer_client, probe
-from app.network.peer.channel import FrameChannel, MemoryChannel
+from app.network.peer.frame_channel import FrameChannel, MemoryChannel
 from app.network.peer.probe import BUSY, DONE, ECHO, GIVE, Measured, Probes, end_said, round_trips_of, said_of
-from app.network.probe import throughput_test
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, at, measured, pair, until
 
@@ -66,7 +65,7 @@ def test_the_other_end_is_shown_only_where_it_can_be(told: bytes, end: End) -> N
     ],
 )
 def test_the_rate_of_what_arrived(samples: list[tuple[float, int]], rate: float | None) -> None:
-    assert throughput_test.rate_of(samples) == (rate if rate is None else pytest.approx(rate))
+    assert probe.rate_of(samples) == (rate if rate is None else pytest.approx(rate))
 
 
 # work comes first
@@ -133,7 +132,7 @@ async def test_one_measurement_at_a_time(nodes: Nodes) -> None:
 
 
 async def test_a_member_gets_only_so_many_bytes_a_minute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "MOST_BYTES_A_MINUTE", 2 * throughput_test.MOST_BYTES)
+    monkeypatch.setattr(probe, "MOST_BYTES_A_MINUTE", 2 * probe.MOST_BYTES)
     den, attic = await nodes.paired("den", "attic")
     now = [1000.0]
     attic.network.probes._clock = lambda: now[0]
@@ -223,7 +222,7 @@ async def test_tokens_cannot_be_sent_before_the_bytes() -> None:
     async def lies() -> None:
         await script.echoes()
         while True:
-            await script.theirs.send(throughput_test.TOKEN + secrets.token_bytes(throughput_test.TOKEN_BYTES))
+            await script.theirs.send(probe.TOKEN + secrets.token_bytes(probe.TOKEN_BYTES))
 
     error = await both(script, lies())
     assert error.reason.code == "peer_speaks_oddly"
@@ -245,8 +244,8 @@ async def test_wrong_echoes_are_no_round_trip() -> None:
         (DONE, "probe_silent"),  # nothing came: no figure
         (DONE + b"ethernet" * 1000, "probe_silent"),
         (GIVE, "peer_speaks_oddly"),
-        (throughput_test.CHUNK, "peer_speaks_oddly"),
-        (throughput_test.CHUNK + bytes(throughput_test.TOKEN_BYTES), "peer_speaks_oddly"),
+        (probe.CHUNK, "peer_speaks_oddly"),
+        (probe.CHUNK + bytes(probe.TOKEN_BYTES), "peer_speaks_oddly"),
         (b"", "peer_speaks_oddly"),
         (BUSY, "probe_busy"),
     ],
@@ -258,7 +257,7 @@ async def test_lies_on_the_way_back(lie: bytes, code: str) -> None:
         await script.echoes()
         message = script.first
         while message != GIVE:
-            answer, _ = throughput_test.answer_to(message)
+            answer, _ = probe.answer_to(message)
             await script.theirs.send(answer)
             message = await script.theirs.receive()
         await script.theirs.send(lie)
@@ -274,10 +273,10 @@ async def test_a_peer_that_never_stops_giving_is_left() -> None:
         await script.echoes()
         message = script.first
         while message != GIVE:
-            answer, _ = throughput_test.answer_to(message)
+            answer, _ = probe.answer_to(message)
             await script.theirs.send(answer)
             message = await script.theirs.receive()
-        chunk = throughput_test.CHUNK + bytes(throughput_test.TOKEN_BYTES + throughput_test.MOST_CHUNK_BYTES)
+        chunk = probe.CHUNK + bytes(probe.TOKEN_BYTES + probe.MOST_CHUNK_BYTES)
         with contextlib.suppress(Unreachable):
             while True:
                 await script.theirs.send(chunk)
@@ -292,7 +291,7 @@ async def test_an_asking_member_that_breaks_the_rules_ends_only_its_probe(nodes:
     seed = 20261121
     chance = random.Random(seed)
     link = den.network.link(attic.network.id)
-    kinds = [ECHO, throughput_test.CHUNK, throughput_test.TOKEN, GIVE, DONE, BUSY, b"\xff", b""]
+    kinds = [ECHO, probe.CHUNK, probe.TOKEN, GIVE, DONE, BUSY, b"\xff", b""]
     for round_number in range(20):
         channel, _ = await link._client.open_probe()
         try:

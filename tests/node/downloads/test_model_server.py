@@ -13,9 +13,8 @@ import aiohttp
 import pytest
 
 from app.core.errors import Unreachable
-from app.network.peer.guest_client import GuestClient
 from app.network.peer.listener import MODELS_PATH
-from app.network.peer.peer_client import problem
+from app.network.peer.peer_client import GuestClient, problem
 from app.network.rate_limits import LinkPace
 from app.node.downloads.model_server import MOST_ASKED, ModelServer
 from tests.network.nodes import opened

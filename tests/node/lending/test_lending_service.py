@@ -22,7 +22,7 @@ from app.core.reasons import said
 from app.inference.stages.stage_host import StageHost
 from app.machine.hardware.cores import Threads
 from app.network import messages
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from app.node import status_broadcaster
 from app.node.lending import lending_service as lending_module
 from app.node.lending.lending_service import LendingService

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.network.peer.channel import MemoryChannel
+from app.network.peer.frame_channel import MemoryChannel
 from app.node.placement import reconnect
 from app.node.placement.reconnect import LenderReconnector
 

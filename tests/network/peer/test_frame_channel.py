@@ -11,9 +11,8 @@ from contextlib import suppress
 import pytest
 
 from app.core.errors import Unreachable
-from app.network.peer import frame_stream
-from app.network.peer.channel import MAX_FRAME_BYTES
-from app.network.peer.frame_stream import LENGTH, WAITING_FRAMES, FrameStream
+from app.network.peer import frame_channel
+from app.network.peer.frame_channel import LENGTH, MAX_FRAME_BYTES, WAITING_FRAMES, FrameStream
 from app.network.rate_limits import LinkPace
 
 Ends = tuple[FrameStream, FrameStream, list[Exception | None]]
@@ -118,7 +117,7 @@ async def test_too_long_a_frame_ends_the_connection_before_it_comes(ends: Ends) 
 
 
 async def test_nobody_reads_so_nothing_piles_up(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.5)
+    monkeypatch.setattr(frame_channel, "SEND_SECONDS", 0.5)
     one, other, _ = ends
     frame = bytes(1 << 20)
     with pytest.raises(Unreachable):
@@ -229,7 +228,7 @@ async def test_a_limited_connection_that_ends_while_it_is_held_leaves_nothing(
 
 
 async def test_a_peer_that_takes_something_is_slow_and_not_lost(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_stream, "SEND_SECONDS", 0.6)  # a read of 256 KiB is a fifth of that
+    monkeypatch.setattr(frame_channel, "SEND_SECONDS", 0.6)  # a read of 256 KiB is a fifth of that
     one, other, _ = ends
     other._pace.limit(16)
     frame = os.urandom(3 << 20)  # 1.6 seconds
