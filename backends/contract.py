@@ -14,6 +14,14 @@ MOST_LIKELY = 20  # tokens told beside a sampled one: as many as the APIs of thi
 NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # llama.cpp's words for it
 # Versions of llama-cpp-python with which each cut of each family was proved (docs/families.md).
 PROVED_ENGINES = ("0.3.36",)
+EXPONENT_BYTES = 2  # of a row in f16
+BLOCK_VALUES = 32  # in 8 bits, with a scale of their own
+SCALE_BYTES = 2
+OUTLIER_BYTES = 2 + 4  # its place in the row, its value
+# One outlier for so many values: together with the scales 1.15 bytes a value at most, from a width of 72 on.
+VALUES_PER_OUTLIER = 72
+Scalar = str | int | float | bool | None  # of JSON
+CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this
 
 
 def is_proved(version: str) -> bool:
@@ -45,14 +53,6 @@ class Role(StrEnum):
     WHOLE = "whole"  # token ids in, logits and sampled tokens out
 
 
-EXPONENT_BYTES = 2  # of a row in f16
-BLOCK_VALUES = 32  # in 8 bits, with a scale of their own
-SCALE_BYTES = 2
-OUTLIER_BYTES = 2 + 4  # its place in the row, its value
-# One outlier for so many values: together with the scales 1.15 bytes a value at most, from a width of 72 on.
-VALUES_PER_OUTLIER = 72
-
-
 def n_blocks(width: int) -> int:
     """Return how many blocks a row has in 8 bits; the last one may be short."""
     return -(-width // BLOCK_VALUES)
@@ -82,9 +82,6 @@ class Number(IntEnum):
                 return OUTLIER_BYTES * n_outliers(width) + SCALE_BYTES * n_blocks(width) + width
             case Number.IDS:
                 return 4
-
-
-Scalar = str | int | float | bool | None  # of JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +219,6 @@ class StageConfig:
     any_engine: bool = False  # also one with which no cut was proved: for a trial, and the proof itself
 
 
-CELLS_STEP = 256  # llama.cpp rounds the cells of a slot that has its own up to a multiple of this
-
-
 def keeps_apart(slots: int, kv_cells: int, context: int) -> bool:
     """Whether every slot can have cells of its own: there are enough, in whole steps.
 
@@ -310,3 +304,45 @@ class ReasoningFormat:
 
 # Most models that think learned these signs; one whose template says nothing of thoughts may write them as well.
 HABIT = ReasoningFormat("<think>", ("</think>",), is_habit=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One slot of a recurrent model: how many positions it holds, and after which of them its state was kept.
+
+    Engine and scheduler work this out alike, from the steps alone. A recurrent state cannot be cut back by position as
+    a KV cache can, so it is kept where a row of its own follows a longer segment: at the end of a prompt, before its
+    answer. The next turn continues from the end of what was computed or, where the answer comes back written otherwise,
+    from the end of the prompt before it. If the prompt added too little since the state before (Keep.least_rows), it is
+    read again instead.
+    """
+
+    marks: tuple[int, ...] = ()
+    end: int = 0
+    of_prompt: bool = False  # what was computed last had several rows
+    rule: Keep = KEEP_ALL
+
+    def keeps(self, segment: Segment) -> bool:
+        """Whether the state is kept before this segment is computed."""
+        ends = self.of_prompt and segment.n_tokens == 1 and segment.pos == self.end
+        new = self.end - max(self.marks, default=0)
+        return ends and self.rule.marks > 0 and (not new or new >= self.rule.least_rows)
+
+    def after(self, segment: Segment) -> Kept:
+        """The slot when the segment is computed."""
+        marks = self.marks
+        if self.keeps(segment) and self.end not in marks:
+            marks = (*marks, self.end)[-self.rule.marks :]
+        return Kept(marks, segment.end, segment.n_tokens > 1, self.rule)
+
+    def reach(self, most: int) -> int:
+        """To how many positions, `most` at most, it can be cut back."""
+        if most >= self.end:
+            return self.end
+        return max((mark for mark in self.marks if mark <= most), default=0)
+
+    def cut_back(self, keep: int) -> Kept:
+        """The slot when it is cut back to what `reach` said."""
+        if keep >= self.end:
+            return self
+        return Kept(tuple(mark for mark in self.marks if mark <= keep), keep, rule=self.rule)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import Sampling, StageError
-from backends.grammars.grammar import Grammar
-from backends.grammars.grammar_process import CANDIDATE, array_of
+from backends.grammar import Grammar
+from backends.grammar_process import CANDIDATE, array_of
 from backends.llamacpp import binding
 from backends.wire_numbers import Rows
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.cli import main
 from app.inference.pipeline import pipeline
-from app.inference.stages import channel_link, stage_host
+from app.inference.stages import stage_host, stage_links
 from app.network.peer import peer_link
 from app.node.lending import lending_policy
 from app.node.placement import standby
@@ -27,7 +27,7 @@ async def _rests(*_: Any) -> None:
 
 def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
     """Take all of that out. `put` sets an attribute, and raises when there is none to take its place."""
-    made = channel_link.ChannelLink.__init__
+    made = stage_links.ChannelLink.__init__
 
     def alone(self: Any, channel: Any, peer: Any = None) -> None:
         made(self, channel, None)
@@ -35,7 +35,7 @@ def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
     for where, name, value in (
         (peer_link.PeerLink, "_beat", _rests),
         (pipeline.Pipeline, "_watch", _rests),
-        (channel_link.ChannelLink, "__init__", alone),
+        (stage_links.ChannelLink, "__init__", alone),
         (standby.StandbyManager, "run", _rests),
         (lending_policy.LendingPolicy, "_keep_sensing", _rests),
         (lending_policy.LendingPolicy, "_keep_looking", _rests),

@@ -28,7 +28,7 @@ from app.catalog.stages.stage_entries import Job
 from app.core.model import Model
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import close_run, open_run, own_stage
-from app.inference.worker.trial_run import DEPTH, TrialRun, Watched, silent
+from app.inference.worker.layer_benchmark import DEPTH, TrialRun, Watched, silent
 from app.inference.worker.worker import Worker
 from backends.contract import Layers, Number, Role, StageConfig
 

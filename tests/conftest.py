@@ -75,8 +75,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def no_child_is_left() -> Iterator[None]:
     """No worker outlives its node: what still runs after the last test is a failure."""
     yield
-    if "backends.grammars.grammar" in sys.modules:  # what this process itself had followed
-        sys.modules["backends.grammars.grammar"].forget_all()
+    if "backends.grammar" in sys.modules:  # what this process itself had followed
+        sys.modules["backends.grammar"].forget_all()
         sys.modules["backends.worker.fork_server"].end()
     left = psutil.Process().children(recursive=True)
     _, alive = psutil.wait_procs(left, timeout=CHILDREN_END_WITHIN_SECONDS)

@@ -48,8 +48,8 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.gateway.api_request", {"MOST_ANSWERS": 4, "MOST_BIASES": 1024}),
     ("app.gateway.api_request", {"MOST_STOPS": 8, "MOST_STOP_CHARS": 256}),
     ("app.core.json_schema.json_grammar", {"MAX_SCHEMA_BYTES": 64 * KIB, "MAX_DEPTH": 32}),
-    ("backends.grammars.grammar", {"MAX_BYTES": 64 * KIB}),
-    ("backends.grammars.grammar_process", {"STEP_SECONDS": 1.0, "GROW_BYTES": 256 * MIB}),
+    ("backends.grammar", {"MAX_BYTES": 64 * KIB}),
+    ("backends.grammar_process", {"STEP_SECONDS": 1.0, "GROW_BYTES": 256 * MIB}),
     (
         "backends.templates.template_rendering",
         {"MAX_SECONDS": 1.0, "TRIAL_SECONDS": 1.0, "MAX_BYTES": 64 * MIB, "MAX_TEXT": MIB},

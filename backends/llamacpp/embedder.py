@@ -11,7 +11,7 @@ import numpy as np
 
 from backends.contract import NotFinite, Segment, StageError
 from backends.llamacpp import binding
-from backends.llamacpp.batch import Batch
+from backends.llamacpp.stage import Batch
 from backends.text import tokenized
 from backends.wire_numbers import VALUE, Rows
 

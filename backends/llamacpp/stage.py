@@ -4,23 +4,271 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Callable, Container, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from backends.contract import Hidden, KvType, Logits, Role, Segment, StageConfig, StageError, Tokens
+from backends.contract import Hidden, Keep, Kept, KvType, Logits, Role, Segment, StageConfig, StageError, Tokens
 from backends.llamacpp import binding
-from backends.llamacpp.batch import Batch
-from backends.llamacpp.boundary import Boundary
 from backends.llamacpp.embedding import Embedding
-from backends.llamacpp.passes import Parts, by_length, neighbours, prompts_alone
-from backends.llamacpp.states import States
+from backends.llamacpp.thread_choice import ThreadChoice
 from backends.wire_numbers import VALUE, Rows, bytes_of
-from backends.worker.thread_choice import ThreadChoice
 
+State = ctypes.Array[ctypes.c_uint8]
 UNCUT_POSITIONS = 256  # llama.cpp looks at cells in steps of 256, and cuts from 512 on
+
+
+class Batch:
+    """A llama_batch whose arrays are ours: filled for each step, never allocated again."""
+
+    def __init__(self, llama: Any, n_rows: int, n_slots: int, planes: int = 1) -> None:
+        """planes: positions that llama.cpp reads of each hidden state that enters."""
+        self._slots = np.arange(n_slots, dtype=np.int32)
+        self._first_slot = self._slots.ctypes.data
+        self._n_rows, self._planes = n_rows, planes
+        self._pos = np.zeros(n_rows * planes, dtype=np.int32)
+        self._n_ids = np.ones(n_rows, dtype=np.int32)
+        self._ids = np.zeros(n_rows, dtype=np.uintp)  # pointers into _slots
+        self._outputs = np.zeros(n_rows, dtype=np.int8)
+        self._input: NDArray[Any] = self._pos  # kept alive while llama.cpp reads it
+        self._types = dict(llama.llama_batch._fields_)
+        self.struct = llama.llama_batch()
+        self.struct.pos = self._pointer("pos", self._pos)
+        self.struct.n_seq_id = self._pointer("n_seq_id", self._n_ids)
+        self.struct.seq_id = self._pointer("seq_id", self._ids)
+        self.struct.logits = self._pointer("logits", self._outputs)
+
+    def place(self, segments: tuple[Segment, ...]) -> int:
+        """Write slots and positions; returns the rows. Raises StageError when they are too many."""
+        start = 0
+        for segment in segments:
+            end = start + segment.n_tokens
+            if end > self._n_rows or not 0 <= segment.slot < len(self._slots):
+                raise StageError(f"{segment} is beyond the room of this stage")
+            self._pos[start:end] = np.arange(segment.pos, segment.end, dtype=np.int32)
+            self._ids[start:end] = self._first_slot + segment.slot * self._slots.itemsize
+            start = end
+        self.struct.n_tokens = start
+        if self._planes > 1:
+            self._copy_planes(start)
+        return start
+
+    def _copy_planes(self, n_rows: int) -> None:
+        """Text has the same position in every plane but the last, which llama.cpp wants to be 0."""
+        planes = self._pos[: n_rows * self._planes].reshape(self._planes, n_rows)
+        planes[1:-1] = planes[0]
+        planes[-1] = 0
+
+    def tokens(self, ids: NDArray[np.int32]) -> None:
+        """These ids go in."""
+        self._input = np.ascontiguousarray(ids)
+        self.struct.token = self._pointer("token", self._input)
+        self.struct.embd = None
+
+    def hidden(self, rows: Rows) -> None:
+        """These hidden states go in."""
+        self._input = np.ascontiguousarray(rows)
+        self.struct.embd = self._pointer("embd", self._input)
+        self.struct.token = None
+
+    def flag_all(self, n_rows: int) -> None:
+        """Every row is wanted: the last layer drops the others."""
+        self._outputs[:n_rows] = 1
+
+    def flag(self, n_rows: int, rows: list[int]) -> None:
+        """Logits are wanted of these rows."""
+        self._outputs[:n_rows] = 0
+        self._outputs[rows] = 1
+
+    def _pointer(self, field: str, array: NDArray[Any]) -> Any:
+        return ctypes.cast(array.ctypes.data, self._types[field])
+
+
+class Boundary:
+    """The eval callback of a context. llama.cpp asks it about each node of the graph, some 36 a layer.
+
+    Comparing names costs 0.35 µs a node, addresses 0.13. A graph is mostly used again or built again
+    in the same place, so the node is found by name once and by address from then on; its name is
+    checked each time that it is read.
+    """
+
+    def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
+        """by_name: always, where a step cannot be taken back and so a moved node is not found again."""
+        self._name, self._by_name = f"{name}-{layer}".encode(), by_name
+        pointer, size = ctypes.c_void_p, ctypes.c_size_t
+        self._get = binding.ggml("ggml_backend_tensor_get", None, pointer, pointer, size, size)
+        self._n_bytes = binding.ggml("ggml_nbytes", size, pointer)
+        self._name_of = binding.ggml("ggml_get_name", ctypes.c_char_p, pointer)
+        self._named = _Named(self._name, self._name_of)
+        self._known: set[int] = set()  # addresses the node has had
+        self._wanted: Container[int] = self._named
+        self._rows: Rows | None = None  # kept alive while llama.cpp may write to it
+        self._goal = (0, 0)  # their address, and bytes
+        self.reached = False
+        self.callback = binding.load().ggml_backend_sched_eval_callback(self._on_node)
+
+    def expect(self, rows: Rows) -> None:
+        """The output of the step computed from now on goes to `rows`."""
+        self._rows, self._goal, self.reached = rows, (rows.ctypes.data, rows.nbytes), False
+
+    def came(self) -> None:
+        """It is computed. Raises StageError when nothing came."""
+        self._rows = None
+        if not self.reached:
+            raise StageError(f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes")
+        if not self._by_name:
+            self._wanted = self._known
+
+    def search(self) -> None:
+        """Look for the node by name, in the next step."""
+        self._wanted = self._named
+
+    def _on_node(self, tensor: int, ask: bool, _user_data: int | None) -> bool:
+        if ask:
+            return tensor in self._wanted
+        if self._name_of(tensor) != self._name:
+            return True  # another node lies now where it lay: go on
+        self._known.add(tensor)
+        address, n_bytes = self._goal
+        if self._rows is not None and self._n_bytes(tensor) == n_bytes:
+            self._get(tensor, address, 0, n_bytes)
+            self.reached = True
+        return False  # what follows are norm and head
+
+
+class _Named:
+    """All nodes of a name."""
+
+    def __init__(self, name: bytes, name_of: Callable[[int], bytes]) -> None:
+        self._name, self._name_of = name, name_of
+
+    def __contains__(self, tensor: object) -> bool:
+        assert isinstance(tensor, int)
+        return self._name_of(tensor) == self._name
+
+
+def neighbours(segments: Sequence[Segment]) -> list[list[int]]:
+    """Indexes of the segments, in groups that can be computed at once."""
+    order = sorted(range(len(segments)), key=lambda i: (segments[i].n_tokens, segments[i].slot))
+    groups = [order[:1]]
+    for before, index in pairwise(order):
+        one, two = segments[before], segments[index]
+        if one.n_tokens == two.n_tokens and one.slot + 1 == two.slot:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> list[list[int]]:
+    """The same groups, but each segment of more than one row is one of its own."""
+    found: list[list[int]] = []
+    for group in groups:
+        if segments[group[0]].n_tokens > 1:
+            found += [[index] for index in group]
+        else:
+            found.append(group)
+    return found
+
+
+def by_length(segments: Sequence[Segment]) -> list[list[int]]:
+    """Indexes of the segments: those of one row, then each longer one."""
+    single = [i for i, segment in enumerate(segments) if segment.n_tokens == 1]
+    return [one for one in (single, *([i] for i in range(len(segments)) if i not in single)) if one]
+
+
+class Parts:
+    """One step taken apart, and its outputs put together again."""
+
+    def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
+        self._batch, self._due, self._width = batch, due, width
+        ends = np.cumsum([segment.n_tokens for segment in batch.segments])
+        self._rows = [np.arange(end - segment.n_tokens, end) for end, segment in zip(ends, batch.segments, strict=True)]
+        self._out: np.ndarray | None = None
+        self._is_hidden = True
+
+    def take(self, group: Sequence[int]) -> tuple[Tokens | Hidden, list[int]]:
+        """These segments as a step of their own, and which of them are due."""
+        segments = tuple(self._batch.segments[index] for index in group)
+        due = [place for place, index in enumerate(group) if index in self._due]
+        rows = np.concatenate([self._rows[index] for index in group])
+        if isinstance(self._batch, Tokens):
+            return Tokens(segments, tuple(self._batch.ids[row] for row in rows)), due
+        values = np.frombuffer(self._batch.rows, dtype=VALUE).reshape(-1, self._width)
+        return Hidden(segments, bytes_of(values[rows])), due
+
+    def give(self, group: Sequence[int], out: Hidden | Logits) -> None:
+        """The output of a part; copied, because the next part's will lie in the same place."""
+        self._is_hidden = isinstance(out, Hidden)
+        if isinstance(out, Hidden):
+            rows = np.concatenate([self._rows[index] for index in group])
+            n_rows, n_parts = sum(map(len, self._rows)), len(rows)
+        else:
+            rows = np.array([self._due.index(index) for index in group if index in self._due], int)
+            n_rows, n_parts = len(self._due), len(rows)
+        if not n_parts:
+            return
+        values = np.frombuffer(out.rows, dtype=VALUE).reshape(n_parts, -1)
+        if self._out is None:
+            self._out = np.empty((n_rows, values.shape[1]), dtype=VALUE)
+        self._out[rows] = values
+
+    def whole(self) -> Hidden | Logits:
+        """What one pass over the whole step would have returned."""
+        rows = memoryview(b"") if self._out is None else bytes_of(self._out)
+        if self._is_hidden:
+            return Hidden(self._batch.segments, rows)
+        return Logits(tuple(self._batch.segments[index] for index in self._due), rows)
+
+
+class States:
+    """The kept states of all slots of one context."""
+
+    def __init__(self, llama: Any, context: Any, rule: Keep) -> None:
+        self._llama, self._context = llama, context
+        self._empty = Kept(rule=rule)
+        self._flags = llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # not the KV cache
+        self._slots: dict[int, Kept] = {}
+        self._states: dict[tuple[int, int], State] = {}  # by slot and position
+
+    def before(self, segments: Sequence[Segment]) -> None:
+        """These are computed next: keep what could not be had again afterwards."""
+        for segment in segments:
+            slot = self._slots.get(segment.slot, self._empty)
+            if slot.keeps(segment):
+                self._states[segment.slot, slot.end] = self._read(segment.slot)
+            self._set(segment.slot, slot.after(segment))
+
+    def cut_back(self, slot: int, keep: int) -> None:
+        """Have the state after `keep` positions again. Raises StageError where it was not kept."""
+        held = self._slots.get(slot, self._empty)
+        if held.reach(keep) != min(keep, held.end):
+            raise StageError(f"slot {slot} has no state after position {keep}")
+        if 0 < keep < held.end:
+            self._write(slot, self._states[slot, keep])
+        self._set(slot, held.cut_back(keep))
+
+    def _set(self, slot: int, kept: Kept) -> None:
+        self._slots[slot] = kept
+        for key in [key for key in self._states if key[0] == slot and key[1] not in kept.marks]:
+            del self._states[key]
+
+    def _read(self, slot: int) -> State:
+        n_bytes = self._llama.llama_state_seq_get_size_ext(self._context, slot, self._flags)
+        state: State = (ctypes.c_uint8 * n_bytes)()
+        got = self._llama.llama_state_seq_get_data_ext(self._context, state, n_bytes, slot, self._flags)
+        if got != n_bytes:
+            raise StageError(f"the state of slot {slot} cannot be kept")
+        return state
+
+    def _write(self, slot: int, state: State) -> None:
+        n_bytes = len(state)
+        done = self._llama.llama_state_seq_set_data_ext(self._context, state, n_bytes, slot, self._flags)
+        if done != n_bytes:
+            raise StageError(f"the state of slot {slot} cannot be put back")
 
 
 class LlamaStage:

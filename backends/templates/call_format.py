@@ -8,8 +8,19 @@ from enum import StrEnum
 
 ID = "\ue000"  # stands in signs for a call's id, which a model makes up
 NUMBER = "\ue001"  # and this for the number of a call
-
 NAME = "\ue002"  # and this for the name of the tool, where it is written twice
+
+
+class TemplateFailed(Exception):
+    """The template could not be applied; the text says why."""
+
+
+class Refused(TemplateFailed):
+    """It could not be applied to this chat; another one may do."""
+
+
+class Objected(Refused):
+    """The template itself says that it does not take this chat, in its author's words."""
 
 
 class Payload(StrEnum):

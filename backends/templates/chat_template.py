@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import Any
 
 from backends.contract import HABIT, LocalTime, ReasoningFormat, Scalar
-from backends.templates.template_errors import Refused
+from backends.templates.call_format import Refused
 from backends.templates.template_rendering import TRIAL_SECONDS, bounded, moment, rendered
 
 Message = Mapping[str, Any]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar
-from backends.templates.template_errors import TemplateFailed
+from backends.templates.call_format import TemplateFailed
 from backends.templates.template_rendering import LOOK_SECONDS, render
 
 Chat = Sequence[Mapping[str, Any]]

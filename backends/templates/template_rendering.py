@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from backends.contract import LocalTime, Scalar
-from backends.templates.template_errors import Refused, TemplateFailed
+from backends.templates.call_format import Refused, TemplateFailed
 from backends.worker import process
 
 MAX_SECONDS = 1.0  # this and the next two: SAFETY.md 7

@@ -67,9 +67,7 @@ def end() -> None:
 
 
 def _ready_for_grammars() -> Serve:
-    from backends.grammars import (
-        grammar_process,  # heavy, and with threads of its own but for ONE_THREAD
-    )
+    from backends import grammar_process
     from backends.llamacpp import binding
 
     binding.load()

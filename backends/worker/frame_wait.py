@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from backends.worker.quota import quota_cores
+from backends.worker.process import quota_cores
 
 # While an answer is made, the next step comes soon. A processor that went to sleep meanwhile wakes late and
 # slow: virtual machines lost 5 ms of a token of 50 that way (README). Longer waits are not worth the power.

@@ -25,7 +25,7 @@ from backends.contract import (
     Tokens,
 )
 from backends.frames import Agreed, BadFrame, Frame, Kind, check_step
-from backends.grammars.grammar import GrammarTooHeavy, forget_all
+from backends.grammar import GrammarTooHeavy, forget_all
 from backends.orders import Begin, OpenStage, decode_begin
 from backends.sampling import Greedy, Sampler, sampler_for
 from backends.wire_numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
@@ -36,6 +36,9 @@ KEPT_OUTPUTS = 2  # as many frames as a stage has credit for (SAFETY.md 5)
 KEPT_FORGETS = 16  # answers of a few bytes, also to beginnings
 
 Answers = tuple[Frame, ...]
+
+_PAIR = struct.Struct("<if")
+Likely = tuple[tuple[int, float], ...]  # token id, natural log of its probability; the sampled one first
 
 
 @dataclass(slots=True)
@@ -128,10 +131,6 @@ def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
 
 
 # How likely a sampled token was, and which were likelier: scores -> log probabilities, and their bytes.
-
-_PAIR = struct.Struct("<if")
-
-Likely = tuple[tuple[int, float], ...]  # token id, natural log of its probability; the sampled one first
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:

@@ -15,11 +15,11 @@ import numpy as np
 from backends import orders
 from backends.contract import NO_MEMORY, BadSlots, NotFinite, OutOfMemory, StageError, UnprovedEngine
 from backends.frames import BadFrame, Frame, Kind, decode, encode
-from backends.grammars.grammar import GrammarRefused, GrammarTooHeavy
+from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.llamacpp.embedder import LlamaEmbedder
+from backends.templates.call_format import Objected, TemplateFailed
 from backends.templates.chat_template import ChatTemplate, Rendered
 from backends.templates.template_calls import call_format
-from backends.templates.template_errors import Objected, TemplateFailed
 from backends.templates.template_reasoning import of_template
 from backends.text import Text, open_text, pieces
 from backends.wire_numbers import bytes_of, ids_from_wire
@@ -27,6 +27,9 @@ from backends.worker import process
 from backends.worker.runs import Run
 
 # The embedding model or reranker of a worker: opened, asked for vectors or scores, closed.
+
+SHORT_CHARS = 1 << 14  # tokens of such a text take no longer than telling the text alone
+REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
 
 
 class Vectors:
@@ -76,10 +79,6 @@ class Vectors:
         if self._model is not None:
             self._model.close()
         self._model = None
-
-
-SHORT_CHARS = 1 << 14  # tokens of such a text take no longer than telling the text alone
-REHEARSED_BYTES = 64 << 10  # steps of a few answers; a prompt's chunk takes long anyway
 
 
 class Service:

@@ -14,9 +14,8 @@ from typing import Any
 from app.core.tools.call_cursor import Begun, Call, More
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.template_messages import as_told
-from backends.templates.call_format import CallFormat, Payload
+from backends.templates.call_format import CallFormat, Payload, TemplateFailed
 from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
-from backends.templates.template_errors import TemplateFailed
 from backends.templates.template_rendering import LOOK_SECONDS, render
 
 Json = dict[str, Any]

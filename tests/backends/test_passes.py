@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from backends.contract import Hidden, Logits, Segment, Tokens, keeps_apart
-from backends.llamacpp.passes import Parts, neighbours
+from backends.llamacpp.stage import Parts, neighbours
 from backends.wire_numbers import bytes_of
 
 WIDTH, VOCABULARY = 3, 5

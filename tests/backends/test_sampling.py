@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from backends.contract import GREEDY, Layers, Logits, Role, Sampling, Segment, StageError, Tokens
-from backends.grammars.grammar import GrammarRefused, GrammarTooHeavy
+from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import Greedy, Sampler, sampler_for

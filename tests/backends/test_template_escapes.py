@@ -9,7 +9,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from backends.contract import LocalTime
 from backends.templates import sandbox
-from backends.templates.template_errors import TemplateFailed
+from backends.templates.call_format import TemplateFailed
 from backends.templates.template_rendering import render
 
 SUBCLASSES = "''.__class__.__mro__[1].__subclasses__()"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.inference.stages.channel_link import ChannelLink
+from app.inference.stages.stage_links import ChannelLink
 from bench import bare, pool
 from bench import steady as part
 from bench.job import Bench

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.catalog.shelf import Entry
 from app.core.errors import StageLost
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_links import PipeLink, close_run, open_run

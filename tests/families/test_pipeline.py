@@ -13,7 +13,7 @@ import pytest
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.shelf import Entry
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.speed_measurement import RequestFigures
 from app.inference.pipeline.step import Run

@@ -24,7 +24,7 @@ from app.catalog.gguf.model_reader import model_of
 from app.core.errors import AppError, DoesNotFit
 from app.core.recovery.recovery import Loss, Misfit, Planned
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient

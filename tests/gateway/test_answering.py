@@ -25,7 +25,7 @@ from app.gateway.servers.guest_server import GuestRoutes
 from app.gateway.upstreams.upstream_dialect import body
 from app.gateway.upstreams.upstreams import Chosen, Upstreams
 from app.inference.pipeline.completion import Reader
-from app.inference.pipeline.detokenizer import Detokenizer
+from app.inference.worker.tokenizer import Detokenizer
 from app.machine.api_settings import Upstream
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement

@@ -14,7 +14,7 @@ from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Un
 from app.core.recovery.machine_health import Failures
 from app.core.recovery.recovery import Loss, Misfit, Planned
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.pipeline.step import Run

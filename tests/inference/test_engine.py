@@ -12,7 +12,7 @@ import pytest
 
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient
 from app.inference.stages.stage_host import StageHost, Wanted

@@ -17,13 +17,13 @@ import pytest
 from app.core.json_schema.json_grammar import json_grammar
 from app.core.reasons import said
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker.worker import Worker
+from backends import grammar_process
 from backends.contract import GREEDY, Number
-from backends.grammars import grammar_process
 from testbed import tiny
 from tests.backends.cutting import config, runs
 from tests.inference.pool import answer

@@ -12,7 +12,7 @@ import pytest
 
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import open_run, own_stage
-from app.inference.worker.trial_run import TrialRun, Watched, silent
+from app.inference.worker.layer_benchmark import TrialRun, Watched, silent
 from app.inference.worker.worker import Worker, threads_now
 from app.machine.hardware.cores import Threads, beside_others
 from app.machine.sensors import cpu_load

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.core.ids import PipelineId
-from app.network.limits.link_pace import BYTES_OF_MBIT
 from app.network.peer.peer_link import PeerLink, Work
+from app.network.rate_limits import BYTES_OF_MBIT
 from tests.network.nodes import QUICK, Node, Nodes, measured, until
 
 PIPELINE = PipelineId(bytes(16))

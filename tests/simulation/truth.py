@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from backends.contract import Layers, Role, Segment, Tokens
 from backends.fake import FakeStage

@@ -11,8 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from backends.contract import Segment
-from backends.worker.kept_states import Kept
+from backends.contract import Kept, Segment
 
 CHUNK_ROWS = 64  # rows of a micro-batch with prompt in it: the best measured on CPUs, 32 and fewer are slower a row
 BLOCK_ROWS = 16  # matrices are multiplied in blocks: a row of other chunks took 8 to 16 % longer

@@ -28,10 +28,9 @@ from app.core.tools.reasoning import (
     marks,
     template_options,
 )
-from app.inference.pipeline.detokenizer import Detokenizer, StopFinder
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures
-from app.inference.worker.tokenizer import Message, Text, local_time
+from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, Text, local_time
 from backends.contract import GREEDY, LocalTime, ReasoningFormat, Sampling, Scalar
 from backends.orders import Vocabulary
 from backends.templates.call_format import CallFormat
@@ -41,6 +40,8 @@ MAX_STOP_CHARS = 256
 DEFAULT_MAX_TOKENS = 1024
 CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # plain text to a model that was not trained on them
 MOST_BEGINNINGS = 4096  # of conversations, kept for the date that their templates name
+
+THOUGHT = "reasoning_content"  # of a message of the model: what it thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,9 +301,6 @@ class Completer:
         if left < 1 and finish is not None:
             return next_one, replace(finish, reason="length"), True
         return next_one, finish, False
-
-
-THOUGHT = "reasoning_content"  # of a message of the model: what it thought
 
 
 @dataclass(frozen=True, slots=True)

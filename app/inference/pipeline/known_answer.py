@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from app.core.errors import StageFailed, StageLost
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request, Token
 from backends.contract import GREEDY
 

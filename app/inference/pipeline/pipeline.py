@@ -19,19 +19,15 @@ from app.core.recovery.recovery import BESIDE, Loss, Notice, beside, doubted, ea
 from app.core.scheduler.queue_eta import InLine
 from app.core.scheduler.routing import COLD_STEPS, Standing, pace_of
 from app.core.scheduler.schedule import Limits
-from app.inference.pipeline.micro_batch import MicroBatch
-from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.recovering import Rebuilder, recovered
-from app.inference.pipeline.scheduler import Scheduler
+from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
 from app.inference.pipeline.sequence import Finish, Request, Token, heard, replayed_s
 from app.inference.pipeline.sequence import Sequence as Asking
 from app.inference.pipeline.speculative_tokens import go_ahead
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.pipeline.step import Step
-from app.inference.stages.slot_ops import Order
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Order, PriorityLock, StageClient
 from app.inference.stages.verification_samples import Samples
-from app.inference.worker.priority_lock import PriorityLock
 from app.inference.worker.worker_errors import slots_of
 from backends.contract import keeps_apart
 
@@ -362,7 +358,7 @@ class Pipeline:
     def _limits(self) -> Limits:
         shape, machines = self._shape, len({stage.machine for stage in self._stages})
         sizes = (shape.slots, shape.kv_cells, shape.context)
-        apart = shape.recurrent or keeps_apart(*sizes)  # backends/llamacpp/passes.py
+        apart = shape.recurrent or keeps_apart(*sizes)  # backends/llamacpp/stage.py
         return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:

@@ -7,10 +7,11 @@ import contextlib
 import logging
 import struct
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from app.core.errors import AppError, BadInput, Busy
@@ -20,20 +21,79 @@ from app.core.recovery.recovery import Loss, Notice, gave_up, has_ended_in_step,
 from app.core.scheduler.queue_eta import InLine, Usual, line, line_up
 from app.core.scheduler.schedule import Admission, Batch, Idle, Limits, admit, next_batch, reusable, spare
 from app.core.scheduler.speculation import Gain
-from app.inference.pipeline.micro_batch import MicroBatch, Part
-from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.sequence import UNREAD_S, Request, Sequence, check_request
-from app.inference.pipeline.speculative_tokens import take_back
+from app.inference.pipeline.speculative_tokens import Guess, take_back
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.pipeline.step import Step
-from app.inference.stages.slot_ops import Order
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import Order, StageClient
+from backends.contract import KEEP_ALL, Keep, Kept, Segment
 from backends.frames import Frame
-from backends.worker.kept_states import Kept
 
+MAX_WAITING = 64
 log = logging.getLogger(__name__)
-
 LIKELY = struct.Struct("<if")  # token id, natural log of its probability
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sequence's share of a micro-batch."""
+
+    sequence: Sequence
+    segment: Segment
+    due: bool  # it gets a token
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """A micro-batch under way."""
+
+    step: Step
+    parts: tuple[Part, ...]
+    guess: Guess | None = None  # its one token is not known yet
+
+    @classmethod
+    def of(cls, parts: SequenceOf[Part]) -> MicroBatch:
+        """Positions whose tokens are known."""
+        segments = [part.segment for part in parts]
+        due = [part.segment for part in parts if part.due]
+        ids = array("i")
+        for part in parts:
+            ids += part.sequence.tokens[part.segment.pos : part.segment.end]
+        return cls(Step.of(segments, due, struct.pack(f"<{len(ids)}i", *ids)), tuple(parts))
+
+    @classmethod
+    def guessed(cls, sequence: Sequence, guess: Guess) -> MicroBatch:
+        """A position whose token has not come."""
+        segment = Segment(sequence.slot, 1, guess.pos)
+        step = Step.of([segment], [segment], struct.pack("<i", guess.token))
+        return cls(step, (Part(sequence, segment, True),), guess)
+
+    def following(self) -> MicroBatch:
+        """The next position of each, for the tokens that come of this one."""
+        segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
+        parts = [Part(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)]
+        return MicroBatch(Step.of(segments, segments, b""), tuple(parts))
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether none of its answers has ended."""
+        return not any(part.sequence.leaving for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineConfig:
+    """The sizes that a pipeline was opened with, and how it is used."""
+
+    slots: int
+    kv_cells: int  # positions over all slots
+    context: int  # most positions of one slot
+    n_vocab: int
+    chunk_rows: int = 64  # rows of a micro-batch; its stages were opened for as many at least
+    max_waiting: int = MAX_WAITING
+    # slots are cut back to where their state was kept only, by this rule (backends/contract.py)
+    recurrent: bool = False
+    keep: Keep = KEEP_ALL
+    trained: int | None = None  # positions that the model was trained for; None: nobody said
 
 
 class Scheduler:

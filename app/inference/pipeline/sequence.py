@@ -16,13 +16,25 @@ from app.core.recovery.recovery import Interruption, Notice, continued
 from app.core.scheduler.routing import Pace, pace_of
 from app.inference.pipeline.speculative_tokens import Guesses
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
-from backends.contract import FORM_TOO_HEAVY, Sampling
-from backends.worker.kept_states import Kept
+from backends.contract import FORM_TOO_HEAVY, Kept, Sampling
 
 MAX_UNREAD = 256  # tokens; then the sequence waits for its reader (SAFETY.md 5)
 UNREAD_S = 30.0  # and ends when the reader has taken nothing for so long
 ALIKE_S = 10.0  # an answer that has taken longer is replayed in chunks
 PAUSE_S = 2.0  # more between two tokens was no computing
+
+RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
+    "temperature": (0, 100),
+    "top_k": (-1, 1 << 30),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "repeat_penalty": (0.01, 100),
+    "repeat_last_n": (-1, 1 << 20),
+    "presence_penalty": (-100, 100),
+    "frequency_penalty": (-100, 100),
+    "seed": (0, (1 << 63) - 1),
+}
+MOST_BIAS = 100  # OpenAI's
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +56,6 @@ class Request:
     is_usual: bool = True  # else how long it takes says nothing of the next one
     goes_first: bool = False  # before others that wait
     read: Callable[[int], None] | None = None  # told once how much of its prompt was computed
-
-
-RANGES: dict[str, tuple[float, float]] = {  # beyond these, samplers say nothing or nonsense
-    "temperature": (0, 100),
-    "top_k": (-1, 1 << 30),
-    "top_p": (0, 1),
-    "min_p": (0, 1),
-    "repeat_penalty": (0.01, 100),
-    "repeat_last_n": (-1, 1 << 20),
-    "presence_penalty": (-100, 100),
-    "frequency_penalty": (-100, 100),
-    "seed": (0, (1 << 63) - 1),
-}
-
-
-MOST_BIAS = 100  # OpenAI's
 
 
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:

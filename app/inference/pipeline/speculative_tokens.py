@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from app.core.scheduler.speculation import Found, Gain, Lookup, Score, Way
 from app.inference.pipeline.step import Step
-from app.inference.stages.slot_ops import forget
-from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_client import StageClient, forget
 
 
 class Wrong(Exception):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar
 
 from app.core.errors import AppError, StageLost
@@ -18,12 +19,135 @@ from app.core.scheduler.routing import Pace
 from app.core.verification import are_usable
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
 from app.inference.pipeline.step import Run, Step
-from app.inference.stages.slot_ops import SlotOp, SlotOpCursor, SlotOpLog
-from app.inference.worker.priority_lock import PriorityLock
 from app.inference.worker.worker_errors import lost_of
 from backends import orders
 from backends.contract import Number, Sampling
 from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Kind, decode, read_head
+
+T = TypeVar("T")
+PATIENCE = 8  # limits of a step that whatever computes it says to be at work on
+LIKELY_BYTES = 8  # a token and its log probability
+CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
+
+
+@dataclass(slots=True)
+class SlotOpLog:
+    """Of one pipeline."""
+
+    entered: int = 0  # steps that its first run was sent: each has its number
+
+
+@dataclass(slots=True)
+class SlotOpCursor:
+    """Of one run: what it shall forget, each after the steps that came before it in the first run."""
+
+    course: SlotOpLog = field(default_factory=SlotOpLog)
+    is_first: bool = True
+    line: asyncio.Lock = field(default_factory=asyncio.Lock)  # one thing is sent at a time
+    _reached: int = 0  # the last step that this run was sent
+    _later: deque[tuple[int, int, int]] = field(default_factory=deque)
+
+    def enter(self, number: int) -> int:
+        """A step is sent now: its number, which it has from the first run."""
+        if self.is_first:
+            self.course.entered += 1
+            return self.course.entered
+        self._reached = number
+        return number
+
+    def put_off(self, slot: int, keep: int) -> None:
+        """The first run is told to forget this now."""
+        self._later.append((self.course.entered, slot, keep))
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self._later)
+
+    def due(self, number: int | None = None) -> Iterator[tuple[int, int]]:
+        """What comes before the step of this number, or now; each is taken from the queue as it is given."""
+        while self._later and self._later[0][0] < (self._reached + 1 if number is None else number):
+            _, slot, keep = self._later.popleft()
+            yield slot, keep
+
+
+class SlotOp(Protocol):
+    """A run as this file needs it; app/inference/stages/stage_client.py has it."""
+
+    def follow(self, course: SlotOpLog, *, is_first: bool) -> None: ...
+    def forget_later(self, slot: int, keep: int) -> None: ...
+    async def forget(self, slot: int, keep: int = 0, others: Sequence[SlotOp] = ()) -> None: ...
+    async def catch_up(self, number: int | None = None) -> bool: ...
+
+
+async def forget(runs: Sequence[SlotOp], slot: int, keep: int) -> bool:
+    """On each of these, the first of a pipeline and some after it, at the same place among its steps.
+
+    Whether some of them are told later: steps are under way to them that come first.
+    """
+    first, *others = runs
+    await first.forget(slot, keep, others)
+    return not all([await run.catch_up() for run in others])
+
+
+class Order:
+    """Of the runs that make one pipeline now."""
+
+    def __init__(self, runs: Sequence[SlotOp]) -> None:
+        self._runs, self._course = runs, SlotOpLog()
+        self.is_behind = False  # something is still to be said to some run; at the latest before its next step
+        for place, run in enumerate(runs):
+            run.follow(self._course, is_first=place == 0)
+
+    async def forget(self, slot: int, keep: int) -> None:
+        self.is_behind = await forget(self._runs, slot, keep) or self.is_behind
+
+    async def settle(self) -> None:
+        """Nothing is under way at this moment: say what was put off."""
+        self.is_behind, number = False, self._course.entered
+        for run in self._runs:
+            await run.catch_up(number + 1)
+
+
+class PriorityLock:
+    """Who computes next on a machine that holds the first and the last run of a pipeline.
+
+    In the order of arrival, a lender would often stand idle: the last run of one group of answers
+    came before the first run of another, which only that lender waits for. So lower ranks go first.
+    """
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._number = 0
+
+    async def take(self, rank: int) -> None:
+        """Wait for this machine's next turn; steps of one rank keep their order."""
+        if not self._taken:
+            self._taken = True
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._number += 1
+        heappush(self._waiting, (rank, self._number, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """The step is computed. Whoever leaves may have the better step ready in this very moment,
+        so the next turn is given a moment later."""
+        asyncio.get_running_loop().call_soon(self._give)
+
+    def _give(self) -> None:
+        while self._waiting:
+            turn = heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken = False
+
 
 # A frame that was sent to a run, and how the right answer to it looks.
 
@@ -45,12 +169,6 @@ class InFlight:
 
 
 NOTHING = InFlight(1 << 62, Kind.STEP, None, b"", -1)  # while nothing is under way
-
-
-T = TypeVar("T")
-PATIENCE = 8  # limits of a step that whatever computes it says to be at work on
-LIKELY_BYTES = 8  # a token and its log probability
-CREDIT = 2  # steps under way to one stage (SAFETY.md 5)
 
 
 class FrameChannel(Protocol):

@@ -17,9 +17,8 @@ from app.core.reasons import in_words
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.pipeline.step import Run
-from app.inference.stages.channel_link import close_channel
 from app.inference.stages.stage_client import CREDIT, FrameChannel
-from app.inference.stages.stage_links import open_run
+from app.inference.stages.stage_links import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
 from app.machine.hardware.cores import Threads
 from backends import orders

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from app.core.errors import StageLost
+import asyncio
+import contextlib
+import time
+from typing import Protocol
+
+from app.core.errors import AppError, Refused, StageLost, Unreachable
+from app.core.recovery.recovery import RECONNECT_S
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.pipeline.step import Run
-from app.inference.stages.channel_link import ChannelLink, Peer
 from app.inference.stages.stage_client import FrameChannel, StageClient
 from app.inference.worker.worker import ORDER_S, Worker
 from app.inference.worker.worker_errors import refused
@@ -13,7 +18,208 @@ from backends import orders
 from backends.contract import StageConfig
 from backends.worker.process import bound
 
+ASK_S = 1.0  # between two questions how far the other side is
+LATE_S = 0.1  # after its time, until a new channel is made: what comes just now needs none
+CLOSE_S = 2.0  # a polite end of a channel
+LEAST_RECONNECT_S = 0.25  # also when nothing came for longer than that already
+STEADY_S = 1.0  # a channel that was up for so long, or was heard on, has mended what was broken
+PAUSE_S = 0.05  # before the next one, when the last broke without that
+
 OPEN_S = 300.0  # loading reads the file once: 10 GB from a slow disk
+
+
+class Peer(Protocol):
+    """What is known of the machine behind a channel, and how to get there again."""
+
+    async def reopen(self) -> FrameChannel:
+        """A new channel for the same run, tried until it opens. Raises AppError as soon as none will."""
+        ...
+
+    async def ask(self) -> None:
+        """Have it say how far it is. Raises nothing."""
+        ...
+
+    def computes(self) -> bool:
+        """It said lately that it computes something."""
+        ...
+
+
+class ChannelLink:
+    """The host's end of one data connection."""
+
+    is_elsewhere = True
+
+    def __init__(self, channel: FrameChannel, peer: Peer | None = None) -> None:
+        self._channel, self._peer = channel, peer
+        self._sending = asyncio.Lock()  # a channel has one sender at a time; this keeps their order
+        self._last_done_at = time.monotonic()
+        self._given_up = asyncio.Event()
+        self._hearing: asyncio.Task[AppError | OSError | None] | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._number = 0  # of the channel: grows with each reconnect
+        self._asked_at = 0.0  # when it was asked after the answer that is overdue
+        self._closed = False
+        self._mended = False  # a new channel was made for that answer
+        self._opened_at = time.monotonic()  # the channel
+        self._broken_since: float | None = None  # no channel was steady since then
+        self._doubted_since: float | None = None  # nothing came since then, and that was said
+
+    async def send(self, frame: bytes) -> None:
+        number = self._number
+        async with self._sending:
+            if self._number != number:
+                return  # it went out with the others that had no answer
+            try:
+                await self._channel.send(frame)
+            except (AppError, OSError):
+                if self._peer is None:
+                    raise
+                self._break()
+
+    async def listen(self, stage: StageClient) -> None:
+        lost: AppError | OSError | None = None
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            while not self._given_up.is_set():
+                hearing = group.create_task(self._hear(stage), name=f"hear {stage.name}")
+                self._hearing = hearing
+                await asyncio.wait({hearing})
+                lost = None if hearing.cancelled() else hearing.result()
+                if self._given_up.is_set() or (self._peer is None and lost is not None):
+                    break
+                lost = await self._renew(stage, group)
+                if lost is not None:
+                    break
+            self._group = None
+        if lost is not None:
+            raise lost
+
+    def last_done_at(self) -> float:
+        return self._last_done_at
+
+    def overdue(self, stage: StageClient, in_s: float) -> bool:
+        if self._peer is None or self._group is None:
+            return False
+        now = time.monotonic()
+        if now - self._asked_at > ASK_S:
+            self._asked_at = now
+            self._group.create_task(self._inquire(in_s), name=f"ask after {stage.name}")
+        return self._peer.computes()
+
+    def stands_still_s(self, now: float) -> float:
+        return 0.0  # its own node sees to that
+
+    def silence(self, machine: str, seconds: float) -> StageLost:
+        return StageLost("stage_silent", machine=machine, seconds=seconds)
+
+    def give_up(self, why: StageLost) -> None:
+        self._given_up.set()
+        self._break()
+
+    async def begin(self, order: orders.Begin, stage: StageClient) -> None:
+        await stage.begin_there(order)
+
+    async def close(self) -> None:
+        self._given_up.set()
+        if not self._closed:  # a peer that is gone is waited for once
+            self._closed = True
+            await close_channel(self._channel)
+
+    async def _hear(self, stage: StageClient) -> AppError | OSError | None:
+        """Until the channel breaks: the error, as a value."""
+
+        def received(data: bytes) -> None:
+            if not self._given_up.is_set():
+                if stage.received(data):  # what is told beside an answer comes with it, not before
+                    self._last_done_at = time.monotonic()
+                    self._eased(stage)
+                self._mended, self._broken_since = False, None
+
+        try:
+            await self._channel.deliver(received)
+        except (AppError, OSError) as error:
+            return error
+        return None
+
+    async def _inquire(self, in_s: float) -> None:
+        """It does not answer in time: is it slow, or was the answer lost on the way? Its time has `in_s` to run."""
+        assert self._peer is not None
+        asked_at, number = time.monotonic(), self._number
+        await self._peer.ask()
+        await asyncio.sleep(max(0.0, asked_at + in_s + LATE_S - time.monotonic()))
+        if self._peer.computes() or self._last_done_at > asked_at:
+            return
+        if not self._mended and number == self._number:
+            self._mended = True
+            self._break()  # a waiting connection may stall far longer than a new one takes
+
+    async def _renew(self, stage: StageClient, group: asyncio.TaskGroup) -> StageLost | None:
+        """A new channel, and what had no answer sent again; or why that cannot be."""
+        assert self._peer is not None
+        stage.doubted()
+        began = time.monotonic()
+        stalled_s, broken_s = stage.stalled_s(began), self._broken_s(began)
+        if self._doubted_since is None:
+            self._doubted_since = began - stalled_s
+        if broken_s > RECONNECT_S:  # it opens, and breaks again each time
+            return StageLost("stage_unreachable", machine=stage.machine)
+        left_s = RECONNECT_S - stalled_s
+        closing = group.create_task(close_channel(self._channel), name="close a broken channel")
+        async with self._sending:
+            try:
+                async with asyncio.timeout(max(left_s, LEAST_RECONNECT_S)):
+                    if broken_s:
+                        await asyncio.sleep(PAUSE_S)
+                    while not await self._again(stage, self._peer, group):
+                        pass
+            except (AppError, OSError) as error:
+                closing.cancel()
+                code = "stage_missing" if isinstance(error, Refused) else "stage_unreachable"
+                return StageLost(code, machine=stage.machine)
+        if stage.waits_since is None:
+            self._eased(stage)
+        return None  # else a new channel alone is no sign of life: its worker may stand still
+
+    def _eased(self, stage: StageClient) -> None:
+        """It is heard again, or nothing was waited for."""
+        if self._doubted_since is not None:
+            stage.doubted(time.monotonic() - self._doubted_since)
+            self._doubted_since = None
+
+    def _broken_s(self, now: float) -> float:
+        """For how long channels have been breaking without a steady one between them."""
+        if self._broken_since is None or now - self._opened_at > STEADY_S:
+            self._broken_since = now
+        return now - self._broken_since
+
+    async def _again(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
+        """One new channel; False when it broke while it was given what had no answer."""
+        channel = await peer.reopen()
+        if self._closed:  # meanwhile; nobody else would end this one
+            await close_channel(channel)
+            raise StageLost("pipeline_closed")
+        self._channel = channel
+        self._number, self._opened_at = self._number + 1, time.monotonic()
+        try:
+            for frame in stage.unanswered():
+                await channel.send(frame)
+        except (Unreachable, ConnectionError):
+            group.create_task(close_channel(channel), name="close a broken channel")
+            await asyncio.sleep(PAUSE_S)
+            return False
+        return True
+
+    def _break(self) -> None:
+        """Hear nothing more from this channel."""
+        if self._hearing is not None:
+            self._hearing.cancel()
+
+
+async def close_channel(channel: FrameChannel) -> None:
+    """Close it, without waiting long for a peer that may be gone."""
+    with contextlib.suppress(AppError, OSError):
+        async with asyncio.timeout(CLOSE_S):
+            await channel.close()
 
 
 class PipeLink:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import psutil
 
-from backends.worker.quota import quota_cores
+from backends.worker.process import quota_cores
 
 
 @dataclass(frozen=True, slots=True)
 class Threads:
     """`most`: no step is computed by more. `begin`: with so many its stages begin to look for the number that is
-    quickest (backends/worker/thread_choice.py); 0: they always take `most`, which somebody chose."""
+    quickest (backends/llamacpp/thread_choice.py); 0: they always take `most`, which somebody chose."""
 
     most: int
     begin: int = 0

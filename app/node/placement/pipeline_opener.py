@@ -13,8 +13,8 @@ from app.core.planner.placement import Plan
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.known_answer import Proof, is_asked_whole, prove
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
 from app.inference.pipeline.recovering import loss_of
+from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.stages.verification_samples import Samples
 from app.node.control.ndjson import Progress
 from app.node.placement.failover import Failover, Replan

@@ -22,9 +22,8 @@ from app.core.planner.placement import Plan, PlannedStage
 from app.core.reasons import said
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.pipeline.step import Run, Step
-from app.inference.stages.channel_link import ChannelLink
 from app.inference.stages.stage_client import StageClient
-from app.inference.stages.stage_links import PipeLink, close_run, open_run
+from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread, run_until
 from app.node.control.ndjson import Progress

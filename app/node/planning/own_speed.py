@@ -13,8 +13,7 @@ from typing import Protocol
 from app.core.errors import Busy
 from app.core.model_shape import ModelShape
 from app.core.planner.speed_estimates import Speed
-from app.inference.worker.layer_benchmark import Gauge, measure
-from app.inference.worker.trial_run import Report, silent
+from app.inference.worker.layer_benchmark import Gauge, Report, measure, silent
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads
 from app.machine.sensors.cpu_load import others_share

@@ -14,7 +14,7 @@ from app.core.errors import BadInput
 from app.core.model import Model
 from app.core.model_shape import ModelShape
 from app.core.planner.speed_estimates import Effort, Measured, Speed, estimated
-from app.inference.worker.trial_run import DEPTH
+from app.inference.worker.layer_benchmark import DEPTH
 
 
 @dataclass(frozen=True, slots=True)

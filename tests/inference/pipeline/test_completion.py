@@ -21,9 +21,8 @@ from app.core.errors import BadInput
 from app.core.reasons import said
 from app.inference.pipeline import completion
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Reader, Summary
-from app.inference.pipeline.detokenizer import Detokenizer
 from app.inference.worker import tokenizer as text_module
-from app.inference.worker.tokenizer import Message, Prompt, Text
+from app.inference.worker.tokenizer import Detokenizer, Message, Prompt, Text
 from backends import orders
 from backends.contract import GREEDY, LocalTime, Scalar
 from backends.templates.template_rendering import render

@@ -19,10 +19,8 @@ from app.core.recovery.machine_health import Failures
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.queue_eta import line_up
 from app.core.scheduler.schedule import Batch
-from app.inference.pipeline.micro_batch import MicroBatch
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.pipeline_config import PipelineConfig
-from app.inference.pipeline.scheduler import Scheduler
+from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
 from app.inference.pipeline.sequence import ALIKE_S, MAX_UNREAD, PAUSE_S, Sequence, Token, check_request
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_client import StageClient

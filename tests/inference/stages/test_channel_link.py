@@ -12,8 +12,8 @@ from app.core.errors import Unreachable
 from app.inference.pipeline.pipeline import WATCH_S, Pipeline
 from app.inference.pipeline.speed_measurement import Deadlines, StageMeter
 from app.inference.pipeline.step import Run, Step
-from app.inference.stages.channel_link import ChannelLink
 from app.inference.stages.stage_client import StageClient
+from app.inference.stages.stage_links import ChannelLink
 from app.node.placement.reconnect import ASK_SECONDS
 from backends.contract import Number, Role, Segment
 from backends.frames import SEGMENT, Frame, Kind, decode, encode

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from app.inference.pipeline.sequence import Request
-from app.inference.stages.channel_link import ChannelLink
-from app.inference.stages.slot_ops import SlotOpCursor, SlotOpLog
-from app.inference.stages.stage_client import FrameChannel
-from app.inference.stages.stage_links import PipeLink
+from app.inference.stages.stage_client import FrameChannel, SlotOpCursor, SlotOpLog
+from app.inference.stages.stage_links import ChannelLink, PipeLink
 from backends.frames import Frame, Kind, decode
 from tests.inference.pool import answer, pool, request, shape
 

@@ -25,9 +25,8 @@ from app.core.model_shape import ModelShape, Setting
 from app.core.planner.speed_estimates import Speed
 from app.inference.pipeline.step import Run, Step
 from app.inference.stages.stage_links import open_run, own_stage
-from app.inference.worker import layer_benchmark, trial_run
-from app.inference.worker.layer_benchmark import Gauge, longest_run, measure, needed_bytes
-from app.inference.worker.trial_run import TrialRun, Watched
+from app.inference.worker import layer_benchmark
+from app.inference.worker.layer_benchmark import Gauge, TrialRun, Watched, longest_run, measure, needed_bytes
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
@@ -56,8 +55,8 @@ def shape(folder: Path, **changes: Any) -> ModelShape:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps: here it counts that they are taken, not how well."""
-    monkeypatch.setattr(trial_run, "MOST_STEPS", 4)
-    monkeypatch.setattr(trial_run, "DEPTH", 128)
+    monkeypatch.setattr(layer_benchmark, "MOST_STEPS", 4)
+    monkeypatch.setattr(layer_benchmark, "DEPTH", 128)
 
 
 @pytest.mark.many(keep=1)
@@ -107,11 +106,11 @@ async def test_layers_that_need_their_place_are_measured(tmp_path: Path, name: s
 def test_the_rows_of_a_trial_differ() -> None:
     """Rows that were alike would all pick the same experts, and read an eighth of what others' rows do."""
     run = Run(bytes(16), Role.MIDDLE, 64, Number.F16)
-    trial = TrialRun(None, run, Watched(lambda: False, trial_run.silent, time.perf_counter))  # type: ignore[arg-type]
-    rows = [trial._next_row() for _ in range(2 * trial_run.ROWS)]
+    trial = TrialRun(None, run, Watched(lambda: False, layer_benchmark.silent, time.perf_counter))  # type: ignore[arg-type]
+    rows = [trial._next_row() for _ in range(2 * layer_benchmark.ROWS)]
     assert {len(row) for row in rows} == {Number.F16.row_bytes(64)}
-    assert len(set(rows)) == trial_run.ROWS
-    assert rows[: trial_run.ROWS] == rows[trial_run.ROWS :]
+    assert len(set(rows)) == layer_benchmark.ROWS
+    assert rows[: layer_benchmark.ROWS] == rows[layer_benchmark.ROWS :]
 
 
 async def test_no_memory_is_said_before_anything_begins(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ async def test_it_gives_way_to_an_answer_at_once(tmp_path: Path) -> None:
 
 async def test_a_trial_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer_benchmark, "MOST_S", 0.4)
-    monkeypatch.setattr(trial_run, "MOST_STEPS", 1 << 20)
+    monkeypatch.setattr(layer_benchmark, "MOST_STEPS", 1 << 20)
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 1e9)
     with pytest.raises(StageLost) as lost:
         await measure(shape(tmp_path), tmp_path / "trial", NO_HEAD)
@@ -193,8 +192,8 @@ async def test_the_forecast_is_like_the_whole_model(tmp_path: Path, monkeypatch:
 
     Both in seconds of the worker's own processor time, so that other programs here do not count.
     """
-    monkeypatch.setattr(trial_run, "MOST_STEPS", 12)
-    monkeypatch.setattr(trial_run, "DEPTH", DEPTH)
+    monkeypatch.setattr(layer_benchmark, "MOST_STEPS", 12)
+    monkeypatch.setattr(layer_benchmark, "DEPTH", DEPTH)
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 0.15)
     monkeypatch.setattr(layer_benchmark, "WIDE_S", 0.25)
     pids: list[int] = []

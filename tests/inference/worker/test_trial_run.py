@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.inference.worker.trial_run import DEPTH, line
+from app.inference.worker.layer_benchmark import DEPTH, line
 
 
 def test_chunks_lie_on_a_line_and_one_slow_moment_does_not_bend_it() -> None:

@@ -23,7 +23,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
 from app.core.planner.speed_estimates import Speed
-from app.inference.worker import layer_benchmark, trial_run
+from app.inference.worker import layer_benchmark
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
@@ -136,8 +136,8 @@ def nobody(machine: MachineId) -> Any:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_run, "MOST_STEPS", 4)
-    monkeypatch.setattr(trial_run, "DEPTH", 64)
+    monkeypatch.setattr(layer_benchmark, "MOST_STEPS", 4)
+    monkeypatch.setattr(layer_benchmark, "DEPTH", 64)
     monkeypatch.setattr(measuring, "RETRY_S", 0.01)
 
 
@@ -217,7 +217,7 @@ async def test_one_trial_at_a_time_and_a_rest_after_it(tmp_path: Path) -> None:
 
 
 async def test_an_answer_that_begins_ends_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_run, "MOST_STEPS", 1 << 20)
+    monkeypatch.setattr(layer_benchmark, "MOST_STEPS", 1 << 20)
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 1e9)
     async with side(tmp_path / "lender") as lender:
         told: asyncio.Queue[Any] = asyncio.Queue()

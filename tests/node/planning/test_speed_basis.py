@@ -15,7 +15,7 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Plan, Workload
 from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
-from app.inference.worker.trial_run import DEPTH
+from app.inference.worker.layer_benchmark import DEPTH
 from app.node.planning.planning import said_why, why_unmeasured
 from app.node.planning.speed_basis import Basis, basis_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from app.inference.worker.priority_lock import PriorityLock
+from app.inference.stages.stage_client import PriorityLock
 
 FIRST_RUN, LAST_RUN = 0, 2
 

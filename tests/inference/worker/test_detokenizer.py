@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.inference.pipeline.detokenizer import Detokenizer, StopFinder
+from app.inference.worker.tokenizer import Detokenizer, StopFinder
 
 PIECES = [bytes([byte]) for byte in range(256)] + ["é".encode(), "€".encode(), "🏊".encode()[:3]]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import StageError
-from backends.grammars.grammar_process import OPEN_WALL_SECONDS, TOKEN, WALL_SECONDS, Ask, Follower, receive, send
+from backends.grammar_process import OPEN_WALL_SECONDS, TOKEN, WALL_SECONDS, Ask, Follower, receive, send
 from backends.worker import fork_server
 
 MAX_BYTES = 64 << 10  # SAFETY.md 7

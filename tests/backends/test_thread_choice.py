@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from backends.worker.thread_choice import ThreadChoice
+from backends.llamacpp.thread_choice import ThreadChoice
 
 Cost = Callable[[int, int], float]  # seconds of a step, by threads and the step's number
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from backends.contract import KEPT_STATES, Keep, Segment
-from backends.worker.kept_states import Kept
+from backends.contract import KEPT_STATES, Keep, Kept, Segment
 
 
 def through(*sizes: int, kept: Kept | None = None) -> Kept:

@@ -1,1 +1,0 @@
-"""Grammars that answers keep to, followed in processes of their own."""
