@@ -65,7 +65,7 @@ async def _client(session: aiohttp.ClientSession, load: Load, key: str, end: flo
     while time.monotonic() < end:
         try:
             began, first, last = time.monotonic(), 0.0, dict[str, Any]()
-            async with session.post(PATH, **_asked(key, max_tokens)) as answer:
+            async with session.post(PATH, **_ask(key, max_tokens)) as answer:
                 async for line in answer.content:
                     first = first or time.monotonic()
                     last = json.loads(line)
@@ -82,7 +82,7 @@ async def _client(session: aiohttp.ClientSession, load: Load, key: str, end: flo
 async def _timed(session: aiohttp.ClientSession, key: str, number: int, max_tokens: int) -> Alone:
     """Each asks something else, so that nothing is reused."""
     began, times, last = time.monotonic(), list[float](), dict[str, Any]()
-    async with session.post(PATH, **_asked(key, max_tokens, f"{number}: ")) as answer:
+    async with session.post(PATH, **_ask(key, max_tokens, f"{number}: ")) as answer:
         answer.raise_for_status()
         async for line in answer.content:
             times.append(time.monotonic())
@@ -93,7 +93,7 @@ async def _timed(session: aiohttp.ClientSession, key: str, number: int, max_toke
     return Alone(and_back, (spent - last["eval_duration"] / NANOSECONDS) / between)
 
 
-def _asked(key: str, max_tokens: int, before: str = "") -> dict[str, Any]:
+def _ask(key: str, max_tokens: int, before: str = "") -> dict[str, Any]:
     body = {
         "model": "default",
         "messages": [{"role": "user", "content": f"{before}How do I add a computer?"}],

@@ -58,7 +58,7 @@ class Found:
     longest_s: list[float] = field(default_factory=list)  # between two tokens
     flooder_share: list[float] = field(default_factory=list)  # of a core
     host_share: list[float] = field(default_factory=list)  # of a core, for the node alone
-    told: list[dict[str, Any]] = field(default_factory=list)
+    reports: list[dict[str, Any]] = field(default_factory=list)
 
     def ratios(self) -> tuple[Summary, Summary]:
         """Return the ratios to a flooder that computes only, and to none."""
@@ -154,7 +154,7 @@ def measured(home: Household, rounds: int, n_tokens: int, floods: list[str]) -> 
                 flood.longest_s.append(longest_s)
                 flood.flooder_share.append(report["cpu_s"] / report["wall_s"])
                 flood.host_share.append(report["host_share"])
-                flood.told.append(report)
+                flood.reports.append(report)
     return measurements
 
 
@@ -162,7 +162,7 @@ def written(floods: dict[str, Found], home: Household, n_tokens: int) -> str:
     rows = []
     for name, flood in floods.items():
         control, quiet = flood.ratios()
-        sent = median((each["n_words"] or each["n_calls"]) / each["wall_s"] for each in flood.told)
+        sent = median((each["n_words"] or each["n_calls"]) / each["wall_s"] for each in flood.reports)
         rows.append(
             [
                 name,

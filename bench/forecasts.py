@@ -67,7 +67,7 @@ def forecasts(bench: Bench) -> None:
             model = host.control.finish("/models", body)["model"]["name"]
             for split in splits(bench.model.n_layers):
                 try:
-                    comparisons.append(_asked(bench, host, model, situation, split))
+                    comparisons.append(_ask(bench, host, model, situation, split))
                 except NodeRefused as refused:
                     say(f"forecasts: {split} cannot be asked: {refused}")
                     continue
@@ -97,7 +97,7 @@ def _household(bench: Bench, family: Children, name: str) -> Node:
     return host
 
 
-def _asked(
+def _ask(
     bench: Bench, host: Node, model: str, situation: str, split: Sequence[int]
 ) -> Found:  # fmt: skip
     order: Json = {"model": model, "context": 512, "measure": True, "number": bench.options.number}

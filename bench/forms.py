@@ -35,7 +35,7 @@ SCHEMA = {
 FORM = {"response_format": {"type": "json_schema", "json_schema": {"name": "rooms", "schema": SCHEMA}}}
 
 
-def asked(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
+def ask(base: str, key: str, body: dict[str, Any]) -> tuple[float, float]:
     """Seconds to the first words, and tokens a second from then on."""
     connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=300)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
@@ -66,7 +66,7 @@ def main() -> None:
         figures: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
         for turn in range(options.rounds + 1):  # the first one warms up
             for kind, body in kinds.items():
-                answer = asked(base, keys[0], body)
+                answer = ask(base, keys[0], body)
                 if turn:
                     figures[kind].append(answer)
     for kind, each in figures.items():

@@ -176,7 +176,7 @@ def _compared(bench: Bench, host: Node, model: Path, household: Household, split
     request: dict[str, Any] = {"model": name, "context": 1024, "measure": True}
     loaded = host.control.finish("/load", request | ({"split": list(split)} if split else {}))
     questions = Questions(bench.options.seed, bench.model.n_vocab)
-    answers = [_asked(host, questions.prompts(f"forecast {n}", 1, 512)[0]) for n in range(ASKED)]
+    answers = [_ask(host, questions.prompts(f"forecast {n}", 1, 512)[0]) for n in range(ASKED)]
     stages = loaded["loaded"]["stages"]
     return Compared(
         household.words,
@@ -188,7 +188,7 @@ def _compared(bench: Bench, host: Node, model: Path, household: Household, split
     )
 
 
-def _asked(host: Node, prompt: list[int]) -> dict[str, Any]:
+def _ask(host: Node, prompt: list[int]) -> dict[str, Any]:
     order = {
         "prompt_ids": prompt, "max_tokens": OUTPUT, "ignore_end": True,
         "guesses": False, "sampling": {"temperature": 0},

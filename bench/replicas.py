@@ -11,7 +11,7 @@ from bench.figures import Figures, agreement, together
 from bench.job import Bench, say
 from bench.options import Options
 from bench.pool import PoolSide
-from bench.rounds import WARM_TOKENS, Questions, told
+from bench.rounds import WARM_TOKENS, Questions, line_of
 from bench.sides import Answered, Setting
 
 TITLE = "Replicas: the model whole on two machines"
@@ -72,7 +72,7 @@ def _round(sides: list[WholeModelSide], questions: Questions, options: Options, 
     prompts, answers = questions.prompts(f"replicas {n}", REQUESTS, options.many_prompt), {}
     for side in sides if n % 2 == 0 else sides[::-1]:
         answers[side.name] = side.ask(prompts, options.many_output)
-        say(f"replicas, round {n + 1} {side.name}: {told(together(answers[side.name].line))}")
+        say(f"replicas, round {n + 1} {side.name}: {line_of(together(answers[side.name].line))}")
     return answers
 
 

@@ -26,7 +26,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def told(value: Summary) -> str:
+def with_spread(value: Summary) -> str:
     """`81.3 (79.9–84.0, ±2.1 %)`: mean, lowest to highest, standard deviation."""
     share = 100 * value.stdev / value.mean if value.mean else 0.0
     return f"{value.mean:.4g} ({value.low:.4g}–{value.high:.4g}, ±{share:.1f} %)"
@@ -35,7 +35,7 @@ def told(value: Summary) -> str:
 def figures_table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     by_side = {name: summaries(figures) for name, figures in rounds.items()}
     names = dict.fromkeys(figure for figures in by_side.values() for figure in figures)
-    rows = [[UNITS.get(n, n), *(told(s[n]) if n in s else "–" for s in by_side.values())] for n in names]
+    rows = [[UNITS.get(n, n), *(with_spread(s[n]) if n in s else "–" for s in by_side.values())] for n in names]
     return table(["mean (lowest–highest, ± deviation)", *by_side], rows)
 
 

@@ -104,7 +104,7 @@ def side_by_side(
             side.use(tuned[side.name].alone)
             answered = side.ask(prompts, options.output)
             measured[side.name].alone.append(answered)
-            say(f"round {n + 1} {side.name}: {told(alone(answered.line))}")
+            say(f"round {n + 1} {side.name}: {line_of(alone(answered.line))}")
         if not options.streams:
             continue
         several = questions.prompts(f"round {n} many", options.streams, options.many_prompt)
@@ -112,9 +112,9 @@ def side_by_side(
             side.use(tuned[side.name].many)
             answered = side.ask(several, options.many_output)
             measured[side.name].many.append(answered)
-            say(f"round {n + 1} {side.name}, {options.streams}: {told(together(answered.line))}")
+            say(f"round {n + 1} {side.name}, {options.streams}: {line_of(together(answered.line))}")
     return measured
 
 
-def told(figures: Figures) -> str:
+def line_of(figures: Figures) -> str:
     return ", ".join(f"{k} {v:.3f}" if v is not None else f"{k} none" for k, v in figures.items())

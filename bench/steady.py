@@ -13,7 +13,7 @@ from bench.children import Place
 from bench.figures import Figures, alone, together
 from bench.job import Bench, say
 from bench.pool import PoolSide
-from bench.rounds import WARM_TOKENS, Questions, told
+from bench.rounds import WARM_TOKENS, Questions, line_of
 from bench.sides import Answered
 
 TITLE = "Ready for faults, and not"
@@ -70,7 +70,7 @@ def _round(places: list[Place], questions: Questions, bench: Bench, n: int) -> d
             answers[side.name] = [side.ask(single, options.output)]
             if many:
                 answers[side.name].append(side.ask(many, options.many_output))
-            say(f"steady, round {n + 1} {side.name}: {told(_figures(answers[side.name]))}")
+            say(f"steady, round {n + 1} {side.name}: {line_of(_figures(answers[side.name]))}")
     return {side.name: answers[side.name] for side in SIDES}
 
 

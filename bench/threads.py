@@ -57,13 +57,13 @@ class Case:
     def row(self) -> list[str]:
         ratio = summary(self.ratios())
         fixed = "; ".join(
-            [f"{n}: {_told(summary(self.speeds[n]))}" for n in self.speeds if n != OWN]
+            [f"{n}: {_with_spread(summary(self.speeds[n]))}" for n in self.speeds if n != OWN]
             + [f"{n}: {speed:.1f}, once" for n, speed in self.hopeless.items()]
         )
         return [
             self.words,
             fixed,
-            _told(summary(self.speeds[OWN])),
+            _with_spread(summary(self.speeds[OWN])),
             f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f}, {ratio.n_runs})",
             f"{self.bar:.2f}",
             "yes" if ratio.median >= self.bar else "NO",
@@ -208,5 +208,5 @@ def _expected(case: Case) -> float:
     return 1 / (os.cpu_count() or 1) if "busy" in case.words else 0.0
 
 
-def _told(summary: Summary) -> str:
+def _with_spread(summary: Summary) -> str:
     return f"{summary.median:.1f} ({summary.low:.1f}–{summary.high:.1f})"

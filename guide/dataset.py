@@ -90,7 +90,7 @@ def load_words() -> Words:
 def held_out() -> list[str]:
     """The scored wordings that must never be trained on."""
     key = tomllib.loads((HERE / "key.toml").read_text("utf-8"))
-    return [wording for topic in key["topic"] for wording in topic["others"]]
+    return [wording for topic in key["topic"] for wording in topic["rewordings"]]
 
 
 def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str:

@@ -23,8 +23,8 @@ class Mark:
     """The content of a right answer on a topic: one phrase of each of `needs`, none of `never`."""
 
     topic: str
-    asked: str
-    others: tuple[str, ...]
+    question: str
+    rewordings: tuple[str, ...]
     needs: tuple[tuple[str, ...], ...]
     never: tuple[str, ...]
 
@@ -51,7 +51,7 @@ def load_key() -> list[Mark]:
     """The key of all topics."""
     entries = tomllib.loads((HERE / "key.toml").read_text("utf-8"))["topic"]
     return [
-        Mark(e["name"], e["asked"], tuple(e["others"]), tuple(map(tuple, e["needs"])), tuple(e["never"]))
+        Mark(e["name"], e["question"], tuple(e["rewordings"]), tuple(map(tuple, e["needs"])), tuple(e["never"]))
         for e in entries
     ]
 
@@ -75,9 +75,9 @@ def score(key: Sequence[Mark], ask: Ask) -> list[Result]:
     """Every question of the key, asked and marked."""
     results = []
     for mark in key:
-        for question in (mark.asked, *mark.others):
+        for question in (mark.question, *mark.rewordings):
             answer = ask(question)
-            results.append(Result(mark.topic, question, question != mark.asked, mark.passes(answer), answer))
+            results.append(Result(mark.topic, question, question != mark.question, mark.passes(answer), answer))
     return results
 
 

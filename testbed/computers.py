@@ -68,7 +68,7 @@ class Computer:
 
     def ask(self, method: str, path: str, body: Json | None = None) -> Json:
         runtime = json.loads((self.root / "runtime.json").read_text())
-        return self.lan.on(self.number, lambda: _asked(runtime, method, path, body))
+        return self.lan.on(self.number, lambda: _request(runtime, method, path, body))
 
     def linked(self) -> set[str]:
         return set(self.ask("GET", "/status")["links"])
@@ -93,7 +93,7 @@ class Computer:
         self.end()
 
 
-def _asked(runtime: Json, method: str, path: str, body: Json | None) -> Json:
+def _request(runtime: Json, method: str, path: str, body: Json | None) -> Json:
     connection = http.client.HTTPConnection("127.0.0.1", runtime["port"], timeout=20)
     try:
         headers = {"Authorization": f"Bearer {runtime['token']}", "Content-Type": "application/json"}

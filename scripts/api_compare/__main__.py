@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.machine.paths import guide_file
-from scripts.api_compare.server import asked, serving
+from scripts.api_compare.server import request, serving
 from scripts.engine_reader import add_options, server
 from scripts.engine_source import PROJECT, engine
 from tests import tiny_bert
@@ -39,19 +39,19 @@ def main() -> None:
 def recorded(program: Path, folder: Path) -> Iterator[tuple[str, Any]]:
     """Each case with what it says to it."""
     with serving(program, guide_file(), "guide") as base:
-        yield from told(base, cases() | ollama_cases() | system_cases("guide"))
+        yield from responses(base, cases() | ollama_cases() | system_cases("guide"))
     bert = tiny_bert.bert(folder / "bert.gguf")
     with serving(program, bert, "bert", "--embeddings") as base:
-        yield from told(base, vector_cases())
+        yield from responses(base, vector_cases())
     with serving(program, hermes(folder), MODEL, "--jinja") as base:
-        yield from told(base, tool_cases() | call_cases())
+        yield from responses(base, tool_cases() | call_cases())
     with serving(program, llama3(folder), ONE_SYSTEM, "--jinja") as base:
-        yield from told(base, system_cases(ONE_SYSTEM))
+        yield from responses(base, system_cases(ONE_SYSTEM))
 
 
-def told(base: str, cases: Mapping[str, Case]) -> Iterator[tuple[str, Any]]:
+def responses(base: str, cases: Mapping[str, Case]) -> Iterator[tuple[str, Any]]:
     for name, case in cases.items():
-        status, headers, body = asked(base, *case)
+        status, headers, body = request(base, *case)
         shape = shape_of(body, is_sure(case))
         yield name, {"status": status, "headers": headers, "shape": shape}
 

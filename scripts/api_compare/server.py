@@ -86,12 +86,12 @@ def serving(program: Path, model: Path, name: str, *more: str) -> Iterator[str]:
 
 def answers(base: str) -> bool:
     try:
-        return asked(base, "GET", "/health", None)[0] == 200
+        return request(base, "GET", "/health", None)[0] == 200
     except OSError:
         return False
 
 
-def asked(base: str, method: str, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
+def request(base: str, method: str, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of an answer; without the headers that belong to its connection."""
     data = None if body is None else json.dumps(body).encode()
     with closing(HTTPConnection(base, timeout=ANSWER_SECONDS)) as connection:

@@ -1,4 +1,4 @@
-"""Have llama.cpp read answers with calls for each template of its source, and write down what it finds."""
+"""Let llama.cpp read answers with calls for each template of its source, and write down what it finds."""
 
 from __future__ import annotations
 

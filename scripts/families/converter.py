@@ -29,7 +29,7 @@ def load() -> Any:
 
 
 def convert(folder: Path, target: Path, metadata: Mapping[str, Any], *, mtp: bool) -> str:
-    """Write `target` in F16; `told` goes over the model's configuration. Returns GGUF's name of the architecture."""
+    """Write `target` in F16, with `metadata` over the model's configuration; return GGUF's name of the architecture."""
     conversion = load()
     import gguf
 

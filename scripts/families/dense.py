@@ -64,5 +64,5 @@ RECIPES = (
     Recipe("arcee", "ArceeForCausalLM", "squared ReLU", OWN_HEAD),
     Recipe("olmo", "OlmoForCausalLM", "norms without weights", OWN_HEAD),
     Recipe("gptneox", "GPTNeoXForCausalLM", "side by side, with layer norms and biases",
-           OWN_HEAD, told={"rotary_pct": 0.25}),
+           OWN_HEAD, converter_config={"rotary_pct": 0.25}),
 )  # fmt: skip

@@ -29,7 +29,7 @@ def make(recipe: Recipe, folder: Path) -> dict[str, Any]:
         source = Path(work)
         model.save_pretrained(source)
         complete(recipe, source / "model.safetensors")
-        metadata = {**mtp.told(recipe), **recipe.told}
+        metadata = {**mtp.metadata(recipe), **recipe.converter_config}
         architecture = converter.convert(source, target, metadata, mtp=bool(recipe.mtp))
     return entry(recipe, model, architecture, target, said)
 

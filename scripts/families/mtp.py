@@ -27,7 +27,7 @@ def block(recipe: Recipe, tensors: Tensors) -> Tensors:
     return {**weights, **{inside + name: value.clone() for name, value in copied.items()}}
 
 
-def told(recipe: Recipe) -> dict[str, int]:
+def metadata(recipe: Recipe) -> dict[str, int]:
     """Return what the configuration says of the block."""
     if not recipe.mtp:
         return {}

@@ -37,7 +37,7 @@ class Recipe:
     seed: int = 0
     mtp: str = ""  # how to add a block for multi-token prediction, which transformers leaves out
     note: str = ""  # where llama.cpp says something else than transformers, and why
-    told: Mapping[str, Any] = field(default_factory=dict)  # what only the converter is told of the config
+    converter_config: Mapping[str, Any] = field(default_factory=dict)  # for the converter only
     renamed: tuple[str, str] | None = None  # pattern and replacement: names that transformers saves wrongly
     sees: Mapping[str, Any] | None = None  # `vision_config`; the sizes are then those of `text_config`
 

@@ -23,7 +23,7 @@ def dialogs(camera: Camera) -> None:
     """One after another, each by what a person presses."""
     for name, opens in _pool(camera):
         _shoot(camera, name, opens)
-    for name, opens in _others(camera):
+    for name, opens in _other_dialogs(camera):
         _shoot(camera, name, opens)
     chat = camera.page(page_names.CHAT)
     assert isinstance(chat, ChatPage)
@@ -45,7 +45,7 @@ def _pool(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
         yield name, partial(getattr(page.acts, name), other)
 
 
-def _others(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
+def _other_dialogs(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]:
     services, window = camera.services, camera.window
     yield "doctor", lambda: why_unseen(services, window)
     yield "diagnostics", lambda: save_diagnostics(services, window)

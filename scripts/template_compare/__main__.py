@@ -1,4 +1,4 @@
-"""Have llama.cpp's own server render every chat with every template of its source, and compare ours text for text."""
+"""Let llama.cpp's own server render every chat with every template of its source, and compare ours text for text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scripts.api_compare.server import PARTS, WORK, NotStarted, asked, serving
+from scripts.api_compare.server import PARTS, WORK, NotStarted, request, serving
 from scripts.engine_reader import add_options, server
 from scripts.engine_source import PROJECT, engine, fetch
 from scripts.template_compare.page import PAGE, page
@@ -59,7 +59,7 @@ def rendered(program: Path, model: Path, folder: Path) -> Iterator[tuple[str, Js
         try:
             with serving(program, model, "tiny", *OPTIONS, "--chat-template-file", str(path)) as base:
                 for name, chat in CHATS.items():
-                    status, _, body = asked(base, "POST", "/apply-template", chat)
+                    status, _, body = request(base, "POST", "/apply-template", chat)
                     reply = json.loads(body)
                     made[name] = {"prompt": reply["prompt"]} if status == 200 else {"error": reply["error"]["message"]}
         except NotStarted:

@@ -34,7 +34,7 @@ def bag(text: str) -> frozenset[str]:
 def test_scored_wordings_are_distinct_and_complete() -> None:
     key = score.load_key()
     assert len(key) == 30
-    wordings = [plain(text) for mark in key for text in (mark.asked, *mark.others)]
+    wordings = [plain(text) for mark in key for text in (mark.question, *mark.rewordings)]
     assert len(wordings) == len(set(wordings)) == 90
 
 
@@ -93,7 +93,7 @@ def test_answers_are_short_and_plain() -> None:
 def test_prompts_for_the_split_comparison_are_two_hundred() -> None:
     prompts = [json.loads(line) for line in (HERE / "prompts.txt").read_text("utf-8").splitlines()]
     assert len(prompts) == len(set(prompts)) == 200
-    assert {text for mark in score.load_key() for text in (mark.asked, *mark.others)} <= set(prompts)
+    assert {text for mark in score.load_key() for text in (mark.question, *mark.rewordings)} <= set(prompts)
 
 
 def test_the_shipped_guide_meets_the_bar() -> None:
