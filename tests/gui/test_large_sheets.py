@@ -16,10 +16,9 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.application import QuitSheet
 from app.gui.app.node_dialog import Sheet
 from app.gui.app.page import Page
-from app.gui.chat.chat_page import LockedChats
 from app.gui.chat.chat_settings import ChatSettings, Reads
-from app.gui.chat.message.message_actions import ask_link
-from app.gui.chat.message.text_window import TextWindow
+from app.gui.chat.empty_chat import LockedChats
+from app.gui.chat.message.message_actions import TextWindow, ask_link
 from app.gui.chat.presets import Presets
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.diagnostics.save_dialog import SaveDialog
@@ -35,10 +34,9 @@ from app.gui.settings.api.upstream_dialogs import AddServer, ForgetServer
 from app.gui.settings.erase_dialog import EraseSheet
 from app.gui.settings.privacy import TurningDialog
 from app.gui.widgets.buttons import wrapping
-from app.gui.widgets.dialog import HEIGHT
+from app.gui.widgets.dialog import HEIGHT, NameDialog
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.layouts import column, held
-from app.gui.widgets.name_dialog import NameDialog
 from app.gui.widgets.notice import Notice
 from testbed.snapshots import household
 from tests.gui import walk

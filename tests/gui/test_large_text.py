@@ -23,8 +23,8 @@ from app.gui.models.models_page import ModelsPage
 from app.gui.pool.pool_page import MAP, TABLE, VIEW, PoolPage
 from app.gui.welcome.welcome import Welcome
 from app.gui.widgets import dialog
-from app.gui.widgets.bounded_height import Bounded
 from app.gui.widgets.buttons import WrappingButton
+from app.gui.widgets.scroll_area import Bounded
 from testbed.snapshots import household
 from tests.gui import walk
 from tests.gui.desk import Desk, window_over

@@ -62,7 +62,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Encrypt every text of the chats. Close the window first."""
     from app.cli.chats_file import change, check_key, file_of, look
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_recoding import Turn
+    from app.gui.chat.history.history_encryption import Turn
 
     at, face = _home(home), Face(as_json)
     file = file_of(at)
@@ -86,7 +86,7 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Make the chats readable again. Close the window first."""
     from app.cli.chats_file import change, check_key, file_of, look
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_recoding import Turn
+    from app.gui.chat.history.history_encryption import Turn
 
     at, face = _home(home), Face(as_json)
     file = file_of(at)

@@ -19,8 +19,8 @@ from app.gui.look.icons import icon
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import button
-from app.gui.widgets.drop_down import DropDown
 from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.fields import DropDown
 from app.gui.widgets.labels import tooltip
 from app.gui.widgets.layouts import column, row
 

@@ -10,8 +10,8 @@ from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
+from app.gui.chat.answer import CutAnswers
 from app.gui.chat.history.chat_lock import ChatLock
-from app.gui.chat.interrupted_answers import CutAnswers
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
 from app.gui.models.importing import Importing

@@ -28,7 +28,7 @@ from app.gui.app.tray import Tray
 from app.gui.app.window import Window
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.diagnostics.last_crash import CrashWatch
-from app.gui.look.focus_ring import FocusRing
+from app.gui.look.accessibility import FocusRing
 from app.gui.look.icons import icon
 from app.gui.look.language import LANGUAGE, translate
 from app.gui.look.motion import Motion

@@ -12,7 +12,7 @@ from app.gui.app import pages
 from app.gui.app.app_context import AppContext
 from app.gui.app.pool_status import Kind, PoolStatus, standing
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import ToolButton

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,157 +13,35 @@ from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, MessageId
-from app.gui.api.node_client import Call
 from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import AT
 from app.gui.app.page import Page
 from app.gui.chat.answer import Ending
 from app.gui.chat.chat_head import ChatHead
-from app.gui.chat.chat_settings import ChatSettings, Reads
-from app.gui.chat.composer import Composer
-from app.gui.chat.error_actions import TOO_BIG, Buttons, WaysOut
-from app.gui.chat.hint import Hint
-from app.gui.chat.history.chat_lock import ChatLock
-from app.gui.chat.history.slices import Slices
+from app.gui.chat.chat_settings import ChatSetup, ModelNames
+from app.gui.chat.composer import Composer, Hint, TokenCounts
+from app.gui.chat.empty_chat import LockedChats, Suggestions
+from app.gui.chat.error_actions import TOO_BIG, Buttons, Shortage, WaysOut
 from app.gui.chat.list.chat_list import ChatList
 from app.gui.chat.message import highlight
-from app.gui.chat.message.blocks import Look
+from app.gui.chat.message.body import Look
 from app.gui.chat.message.branch_view import branch, end_of, is_unanswered, state_of
 from app.gui.chat.message.conversation import Conversation
+from app.gui.chat.message.highlight import Slices
 from app.gui.chat.message.message_actions import MessageDeeds
 from app.gui.chat.message.message_view import Deed
-from app.gui.chat.model_names import ModelNames
-from app.gui.chat.presets import Presets
 from app.gui.chat.session import Running, Session
 from app.gui.chat.speaker import Speaker
-from app.gui.chat.suggestions import Suggestions
-from app.gui.chat.waiting_for_machine import Shortage
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
-from app.gui.look.sentences import GUIDE, model_name, said
-from app.gui.look.theme import Theme
+from app.gui.look.accessibility import announce
+from app.gui.look.sentences import GUIDE, model_name
 from app.gui.settings import chat_defaults
-from app.gui.widgets.bounded_height import Bounded
-from app.gui.widgets.buttons import button
-from app.gui.widgets.dialog import Compact
-from app.gui.widgets.empty_state import EmptyState
 from app.gui.widgets.file_drops import Drops
 from app.gui.widgets.layouts import column, held, row
-
-# How many tokens the files of a draft are, as the chat's own model counts them.
+from app.gui.widgets.scroll_area import Bounded
 
 Json = dict[str, Any]
-Key = tuple[str, str]  # the model that counts, and the text
-
-
-class TokenCounts:
-    """`told(file, tokens)` when the node has said it, which is asked once of each text and model.
-
-    Nothing is said where that model is not loaded: then later.
-    """
-
-    def __init__(self, services: AppContext, told: Callable[[Json, int], object]) -> None:
-        self._pool, self._client, self._told = services.pool, services.client, told
-        self._calls: list[Call] = []
-        self._known: dict[Key, int | None] = {}  # None: it was asked
-
-    def ask(self, files: Sequence[Json], model: str | None) -> None:
-        """Of text files, for a chat with this model; those that have their number are left alone."""
-        loaded = self._pool.asked(model)
-        for file in files if loaded else ():
-            key = (str((loaded or {}).get("model")), str(file["text"]))
-            if file.get("tokens"):
-                continue
-            if (tokens := self._known.get(key)) is not None:
-                self._told(file, tokens)
-            elif key not in self._known:
-                self._ask(file, key, model)
-
-    def close(self) -> None:
-        for call in self._calls:
-            if call.running:
-                call.cancel()
-
-    def _ask(self, file: Json, key: Key, model: str | None) -> None:
-        self._known[key] = None
-        self._calls = [call for call in self._calls if call.running]
-        body = {"text": file["text"], "model": model}
-        call = self._client.post("/tokens", body, partial(self._counted, file, key))
-        self._calls += [call] if call is not None else []
-
-    def _counted(self, file: Json, key: Key, answer: Json) -> None:
-        self._known[key] = int(answer["tokens"])
-        self._told(file, int(answer["tokens"]))
-
-
-# What stands in place of the chats while they are encrypted and their key is not there.
-
-NO_KEY = ("history_key_gone", "history_key_wrong")  # a keyring that is only locked is opened instead
-
-
-class LockedChats(QStackedWidget):
-    """The chats, or why they cannot be shown. Nothing can be typed then, so nothing can be lost."""
-
-    def __init__(self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._lock, self._theme, self._chats = lock, theme, chats
-        self.again = button(self.tr("Try again"), lock.try_again, "primary")
-        self.anew = button(self.tr("Begin a new history…"), self.ask_anew)
-        self.state = EmptyState(self.tr("Your chats are locked"), "", self.again, self.anew)
-        self.addWidget(chats)
-        self.addWidget(self.state)
-        lock.changed.connect(self._tell)
-        self._tell()
-
-    def ask_anew(self) -> Compact:
-        """Whether a person means it; the locked file stays in any case."""
-        box = Compact(
-            self._theme,
-            self.tr("Begin a new history without the locked chats?"),
-            self.tr("Their file is kept under another name. New chats are not encrypted at first."),
-            self,
-        )
-        begin = box.answer(self.tr("Begin a new history"), self._lock.begin_anew)
-        box.offer(self.tr("Cancel"), begin).setFocus()
-        box.open()
-        return box
-
-    def _tell(self) -> None:
-        problem = self._lock.problem
-        waits = self.tr("They are encrypted, and shown as soon as their key was read.")
-        words = said(problem) if problem is not None else waits
-        self.state.sentence.setText(words)
-        self.state.sentence.setAccessibleName(words)
-        self.again.setVisible(problem is not None)
-        self.anew.setVisible(problem is not None and problem.reason.code in NO_KEY)
-        self.setCurrentWidget(self.state if self._lock.is_locked else self._chats)
-
-
-# The settings of a chat, opened with what may be chosen there: models, and how much each of them reads.
-
-
-class ChatSetup:
-    """asked: the model that answers in a chat."""
-
-    def __init__(self, services: AppContext, models: ModelNames, asked: Callable[[Chat], str], parent: QWidget) -> None:
-        self._services, self._models, self._asked = services, models, asked
-        self._parent = parent
-        self._presets = Presets(services.preferences, parent)
-
-    def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
-        """`done` with the chat as it is to be, when that is saved."""
-        system, sampling = chat_defaults.beginning(self._services.preferences)
-        defaults = Chat(chat.id, system=system, sampling=sampling)
-
-        def reads(model: str | None) -> Reads:
-            answering = self._asked(replace(chat, model=model))
-            return Reads(self._models.reads(answering), answering == GUIDE)
-
-        dialog = ChatSettings(
-            self._services.theme, self._presets, chat, defaults, self._models.names, reads, done, self._parent
-        )
-        dialog.open()
 
 
 OPEN = "chat/open"  # the chat that was shown last, in the preferences

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -17,19 +19,79 @@ from PySide6.QtWidgets import (
 )
 
 from app.core.chat import Chat
+from app.gui.api.node_client import Call, NodeClient
+from app.gui.api.node_state import NodeState
+from app.gui.app.app_context import AppContext
 from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
 from app.gui.chat.presets import KNOBS, MOST, Knob, Presets, usable
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.sentences import model_name
+from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
+from app.gui.settings import chat_defaults
 from app.gui.widgets.buttons import IconButton, button
-from app.gui.widgets.dialog import Compact
-from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.dialog import Compact, NameDialog
+from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import held, row
-from app.gui.widgets.name_dialog import NameDialog
+
+Json = dict[str, Any]
+
+
+class ModelNames(QObject):
+    """`told` is called when they are known, and known anew; no more once `parent` is gone."""
+
+    def __init__(
+        self, client: NodeClient, pool: NodeState, told: Callable[[], object], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._client, self._pool, self._told = client, pool, told
+        self._call: Call | None = None
+        self._answer: Json | None = None
+        self._asked_of: Sequence[str] | None = None  # the hosts that were here then
+
+    @property
+    def names(self) -> list[str]:
+        """Empty until the node has said them."""
+        loaded = str((self._pool.loaded or {}).get("model") or "")
+        return names_of(self._answer or {}, self._pool.hosts, loaded)
+
+    def reads(self, name: str) -> int | None:
+        """How many tokens of context this machine's own model was trained for; None: that is not known."""
+        own = (self._answer or {}).get("models") or ()
+        lengths = {str(one["name"]): one.get("context_length") for one in own}
+        return lengths.get(name)
+
+    def look(self) -> None:
+        """Ask the node, unless it is asked already."""
+        if self._call is None or not self._call.running:
+            self._asked_of = self._pool.hosts
+            self._call = self._client.get("/models", self._got)
+
+    def pool_changed(self) -> None:
+        """Ask again when other hosts answer now."""
+        if self._answer is not None and self._pool.hosts != self._asked_of:
+            self.look()
+
+    def close(self) -> None:
+        if self._call is not None and self._call.running:
+            self._call.cancel()
+
+    def _got(self, answer: Json) -> None:
+        self._answer = answer
+        self._told()
+
+
+def names_of(answer: Json, hosts: Sequence[str] | None, loaded: str) -> list[str]:
+    """What the node lists, as far as it would be answered. hosts: those of a guest that answers nothing itself."""
+    offered = [str(one["name"]) for one in answer.get("offered") or () if one.get("writes", True)]
+    if hosts is not None:
+        return offered
+    if offered:  # a guest that has loaded a model of its own: that one, and no other of its shelf
+        return list(dict.fromkeys([loaded, *offered]))
+    return [str(one["name"]) for one in answer.get("models") or () if one.get("writes", True)]
+
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
 BY_CHANCE = -1  # of the seed
@@ -343,3 +405,26 @@ def _names(dialog: ChatSettings) -> dict[str, str]:
         "repeat_penalty": dialog.tr("Repeat penalty"),
         "seed": dialog.tr("Seed"),
     }
+
+
+class ChatSetup:
+    """asked: the model that answers in a chat."""
+
+    def __init__(self, services: AppContext, models: ModelNames, asked: Callable[[Chat], str], parent: QWidget) -> None:
+        self._services, self._models, self._asked = services, models, asked
+        self._parent = parent
+        self._presets = Presets(services.preferences, parent)
+
+    def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
+        """`done` with the chat as it is to be, when that is saved."""
+        system, sampling = chat_defaults.beginning(self._services.preferences)
+        defaults = Chat(chat.id, system=system, sampling=sampling)
+
+        def reads(model: str | None) -> Reads:
+            answering = self._asked(replace(chat, model=model))
+            return Reads(self._models.reads(answering), answering == GUIDE)
+
+        dialog = ChatSettings(
+            self._services.theme, self._presets, chat, defaults, self._models.names, reads, done, self._parent
+        )
+        dialog.open()

@@ -27,9 +27,8 @@ from app.core.chat import (
 )
 from app.core.errors import AppError, StageLost
 from app.gui.api.node_state import Link, NodeState
-from app.gui.chat.answer import Answer, Ending, content, question
+from app.gui.chat.answer import Answer, CutAnswers, Ending, content, question
 from app.gui.chat.history.history import History
-from app.gui.chat.interrupted_answers import CutAnswers
 from app.gui.chat.message import answer_stats
 from app.gui.look.sentences import GUIDE, said
 

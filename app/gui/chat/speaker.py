@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QWidget
 from app.core.chat import ChatId
 from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import Ending
-from app.gui.chat.message.text_window import as_text
+from app.gui.chat.message.message_actions import as_text
 from app.gui.chat.session import Session
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.settings import chat_defaults
 
 MOST_CHARACTERS = 2_000  # at once: nobody listens to more

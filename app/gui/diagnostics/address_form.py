@@ -11,9 +11,9 @@ from app.gui.api.node_client import Call, segment
 from app.gui.app.app_context import AppContext
 from app.gui.look import theme as sizes
 from app.gui.widgets.buttons import button
-from app.gui.widgets.field_remark import Go, Remark
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
+from app.gui.widgets.notice import Go, Remark
 
 
 class AddressForm(QWidget):

@@ -22,7 +22,7 @@ from app.gui.diagnostics.address_form import AddressForm
 from app.gui.diagnostics.finding_words import Cure, advice, cause, cure_of, headline, name_of, word
 from app.gui.diagnostics.system_pages import firewall_page, network_page
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme

@@ -30,8 +30,8 @@ from app.gui.models.model_rows import ITEM_ROLE, Row, Rows
 from app.gui.models.verdict_loader import Judging
 from app.gui.models.verdicts import short
 from app.gui.widgets.buttons import button
-from app.gui.widgets.drop_down import DropDown
 from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Whole
 from app.gui.widgets.layouts import column, row

@@ -17,7 +17,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
 from app.gui.app.page import Page
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import set_role
 from app.gui.models.details.details import Details

@@ -18,10 +18,10 @@ from app.gui.look.sentences import here, model_name, reason_of, trouble
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool.load_forecast import Expected, never
 from app.gui.widgets.buttons import button
-from app.gui.widgets.field_remark import Remark
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import Elided, label, paragraph
 from app.gui.widgets.layouts import column, row
+from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
 
 Json = dict[str, Any]

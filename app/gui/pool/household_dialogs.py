@@ -17,11 +17,11 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import machines_of
 from app.gui.widgets.buttons import button
-from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column, row

@@ -14,7 +14,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.diagnostics.dialogs import why_unseen
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.sentences import here
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words

@@ -14,7 +14,7 @@ from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.sentences import here, model_name, said
 from app.gui.look.theme import set_role
 from app.gui.pool.machine_facts import MachineFacts

@@ -17,8 +17,8 @@ from app.gui.look.sentences import here
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import MachineFacts
 from app.gui.widgets.buttons import button
+from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import paragraph
-from app.gui.widgets.machine_name import MachineName
 
 Said = Callable[[str], object]  # is told what was done, in a sentence
 

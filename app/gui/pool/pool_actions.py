@@ -13,7 +13,7 @@ from app.core.errors import AppError
 from app.gui.api.node_client import Call, segment
 from app.gui.app.page import Page
 from app.gui.diagnostics.dialogs import why_unseen
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.sentences import here, model_name
 from app.gui.pool import machine_words
 from app.gui.pool.load_forecast import Outlook

@@ -44,8 +44,8 @@ from app.gui.pool.map.map_view import MapView
 from app.gui.pool.pool_actions import MachineActions, ModelActions
 from app.gui.pool.pool_tables import LinkTable, MachineTable
 from app.gui.widgets.buttons import IconButton, ToolButton, button
-from app.gui.widgets.drop_down import DropDown
 from app.gui.widgets.empty_state import EmptyState
+from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, show_if, tooltip
 from app.gui.widgets.layouts import clear, column, held, row, scrolled

@@ -19,10 +19,10 @@ from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button, wrapping
-from app.gui.widgets.field_remark import Remark
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Value, bound_width, paragraph
 from app.gui.widgets.layouts import column
+from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
 
 # The folder of models in the settings: whether it is there, another one, and how the move stands.

@@ -19,10 +19,10 @@ from app.gui.settings.setting_row import Setting
 from app.gui.settings.settings_group import Group
 from app.gui.this_computer.switch import Switch
 from app.gui.widgets.buttons import button, wrapping
+from app.gui.widgets.fields import MachineName
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import bound_width, keep_width, label, paragraph
 from app.gui.widgets.layouts import clear, column, held
-from app.gui.widgets.machine_name import MachineName
 
 # Machines that are not reached, each with a field for its address; or the way into a household.
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QDoubleSpinBox
 
-from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.fields import DropDown
 
 # A list of which one is chosen, bound to values.
 

@@ -12,7 +12,7 @@ from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import HardwareCard
 from app.gui.this_computer.hours_card import HoursCard

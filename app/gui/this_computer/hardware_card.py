@@ -13,10 +13,10 @@ from app.gui.look.sentences import here
 from app.gui.look.theme import set_role
 from app.gui.this_computer.hardware_words import lines, speed_words
 from app.gui.widgets.buttons import button
-from app.gui.widgets.field_remark import Remark
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import clear, column, line
+from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
 
 

@@ -16,7 +16,7 @@ from app.gui.look import theme as sizes
 from app.gui.this_computer.lending_state import Lending
 from app.gui.this_computer.rule_row import RuleRow
 from app.gui.widgets.buttons import IconButton, button
-from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.fields import DropDown
 from app.gui.widgets.labels import Elided, label
 from app.gui.widgets.layouts import clear, column, row
 

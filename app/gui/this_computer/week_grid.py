@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.theme import Theme
 from app.gui.this_computer.week import ALL, HOURS, Cell, Cells
 

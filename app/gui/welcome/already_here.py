@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.welcome.other_models import OtherModels
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph

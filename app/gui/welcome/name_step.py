@@ -6,8 +6,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.gui.app.app_context import AppContext
 from app.gui.welcome.step import Failed, Step, Then
+from app.gui.widgets.fields import MachineName
 from app.gui.widgets.labels import label, paragraph
-from app.gui.widgets.machine_name import MachineName
 
 # A name for this machine that was typed while its node still starts: kept until the node is there.
 

@@ -16,7 +16,7 @@ from app.gui.app import page_names
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import set_role

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QDialog, QLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QLayout, QLineEdit, QPushButton, QWidget
 
 from app.gui.look import theme as sizes
 from app.gui.look.theme import Theme, set_role
@@ -179,3 +179,31 @@ class Compact(Dialog):
 def _height(box: QLayout, width: int) -> int:
     """That it needs at this width; not more, which labels that wrap would ask for."""
     return box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
+
+
+NAME_WIDTH = 380
+MOST_NAME = 200  # characters
+
+
+class NameDialog(Compact):
+    """`then` is told the name. Without one there is nothing to press but Cancel."""
+
+    def __init__(self, theme: Theme, title: str, asks: str, then: Callable[[str], None], parent: QWidget) -> None:
+        super().__init__(theme, title, "", parent)
+        self._then = then
+        self.name = QLineEdit()
+        self.name.setMaxLength(MOST_NAME)
+        self.name.setAccessibleName(asks)
+        self.act = button(self.tr("Save"), self.accept, "primary")
+        self.act.setEnabled(False)
+        self.name.textChanged.connect(lambda text: self.act.setEnabled(bool(text.strip())))
+        self.name.returnPressed.connect(self.act.click)
+        asked = label(asks)
+        asked.setBuddy(self.name)
+        self.add(asked, self.name)
+        self.offer(self.tr("Cancel"), self.act)
+        self.be_wide(theme.px(NAME_WIDTH))
+
+    def accept(self) -> None:
+        super().accept()
+        self._then(self.name.text().strip())

@@ -7,16 +7,29 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from app.core.errors import AppError
-from app.gui.app.mending_places import inner, ways
+from app.gui.app.mending_places import LOG, inner, log_words, ways
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, wrapping
-from app.gui.widgets.field_remark import Technical
-from app.gui.widgets.flow import LEAST, Beside
+from app.gui.widgets.flow import LEAST, Beside, Flow
+from app.gui.widgets.fold import Fold
 from app.gui.widgets.labels import paragraph
-from app.gui.widgets.layouts import column
+from app.gui.widgets.layouts import clear, column, held
+
+Go = Callable[[str], object]  # opens a page of the window
+
+
+class Technical(Fold):
+    """Closed: words for whoever mends the app, and the way to the log."""
+
+    def __init__(self, theme: Theme, go: Go, words: str) -> None:
+        content = QWidget()
+        log = wrapping(log_words(), lambda: go(LOG))
+        content.setLayout(column(paragraph(words, "caption"), Flow(log), gap=sizes.S))
+        super().__init__(theme, self.tr("Details"), content)
+
 
 Action = tuple[str, Callable[[], object]]
 LONG = 160  # characters of a sentence that is no narrow column beside its buttons
@@ -79,3 +92,76 @@ class Notice(QFrame):
         """Nothing to say any more."""
         self.sentence = ""
         self.hide()
+
+
+class NarrowNotice(QFrame):
+    """Hidden until `say`; the newest sentence replaces the one before."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        self._box = column(gap=sizes.S)
+        self._box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
+        self.setLayout(self._box)
+        self.sentence = ""
+        self.hide()
+
+    def say(self, sentence: str, kind: str = "info", *actions: Action) -> None:
+        """Show a sentence. kind: info, warning or error; each action is a button."""
+        clear(self._box)
+        self.sentence = sentence
+        set_role(self, KINDS[kind])
+        words = paragraph(sentence)
+        words.setAccessibleName(sentence)
+        close = IconButton(self._theme, "close", self.tr("Close this notice"), self.clear)
+        buttons = [wrapping(name, act) for name, act in actions]
+        self._box.addWidget(words)
+        self._box.addWidget(held(Flow(*buttons, close, last_right=True)))
+        self.show()
+        announce(self, sentence)
+
+    def fail(self, error: AppError, go: Go) -> None:
+        """Say what went wrong."""
+        self.say(said(error), "error")
+        if details := inner(error):
+            self._box.insertWidget(1, Technical(self._theme, go, details))
+
+    def clear(self) -> None:
+        """Nothing to say any more."""
+        self.sentence = ""
+        self.hide()
+
+
+class Remark(QWidget):
+    """role: how it looks until an error is told."""
+
+    def __init__(self, theme: Theme, go: Go, text: str = "", role: str = "error") -> None:
+        super().__init__()
+        self._theme, self._go = theme, go
+        self._words = paragraph(text, role)
+        self._told = ""  # what is folded
+        self._details: Technical | None = None
+        self._box = column(self._words, gap=sizes.XS)
+        self.setLayout(self._box)
+
+    def text(self) -> str:
+        return self._words.text()
+
+    def say(self, sentence: str, role: str = "error", details: str = "") -> None:
+        set_role(self._words, role)
+        self._words.setText(sentence)
+        if details == self._told:
+            return  # it may be open
+        self._told = details
+        if self._details is not None:
+            self._details.hide()
+            self._details.deleteLater()
+        self._details = Technical(self._theme, self._go, details) if details else None
+        if self._details is not None:
+            self._box.addWidget(self._details)
+
+    def fail(self, error: AppError) -> None:
+        """Say what went wrong, aloud too."""
+        self.say(said(error), "error", inner(error))
+        announce(self, self.text())

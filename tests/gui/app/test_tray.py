@@ -14,8 +14,7 @@ from app.core.chat import ChatId
 from app.core.errors import AppError
 from app.gui.app import tray as tray_module
 from app.gui.app.mending_places import LOG
-from app.gui.app.tray import NO_TRAY, Tray, TrayMenu
-from app.gui.app.tray_news import News, news
+from app.gui.app.tray import NO_TRAY, News, Tray, TrayMenu, news
 from app.gui.app.window import Window
 from tests.gui.desk import Attached, Desk
 

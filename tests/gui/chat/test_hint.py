@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId, Message, MessageId, Role, add
 from app.gui.app.preferences import Preferences
-from app.gui.chat.hint import Hint
+from app.gui.chat.composer import Hint
 from tests.gui.speaking import speaking
 
 

@@ -16,12 +16,12 @@ from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.export.export import JSON, export, stored
-from app.gui.chat.history import history_recoding, history_reencryption
+from app.gui.chat.export.import_export import rescue
+from app.gui.chat.history import history_encryption, history_store
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain, broken
+from app.gui.chat.history.history_encryption import Turn
 from app.gui.chat.history.history_file import FILE, is_sealed
-from app.gui.chat.history.history_recoding import Turn
-from app.gui.chat.history.history_rescue import rescue
 from tests.gui.chat.sealed import (
     KEY,
     OTHER,
@@ -133,14 +133,14 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
         shutil.copytree(live, crashes / str(len(list(crashes.glob("*")))))
 
     crashes.mkdir()
-    monkeypatch.setattr(history_reencryption.Turning, "_tell", crash)
-    sweep = history_recoding._sweep
+    monkeypatch.setattr(history_store.Turning, "_tell", crash)
+    sweep = history_encryption._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:
         crash()
         sweep(db)
 
-    monkeypatch.setattr(history_recoding, "_sweep", sweep_after_a_crash)
+    monkeypatch.setattr(history_encryption, "_sweep", sweep_after_a_crash)
     assert turned(qtbot, kept, turn) is None
     crash()
     kept.close()
@@ -170,7 +170,7 @@ def test_a_full_disk_leaves_it_as_it_was(qtbot: QtBot, tmp_path: Path, monkeypat
         raise error
 
     with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(history_recoding, "_recode_message", full)
+        broken_disk.setattr(history_encryption, "_recode_message", full)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "full" in said(error)
@@ -189,7 +189,7 @@ def test_what_could_not_be_swept_is_said(qtbot: QtBot, tmp_path: Path, monkeypat
         raise sqlite3.OperationalError("the file is in use")
 
     with monkeypatch.context() as busy:
-        busy.setattr(history_recoding, "_sweep", in_use)
+        busy.setattr(history_encryption, "_sweep", in_use)
         error = turned(qtbot, kept, Turn.SEAL)
     assert error is not None
     assert "next start" in said(error)

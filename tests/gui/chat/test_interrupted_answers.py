@@ -8,8 +8,8 @@ from pytestqt.qtbot import QtBot
 from app.core.errors import AppError, BadInput, StageLost
 from app.gui.api.node_client import NodeClient
 from app.gui.app.mending_places import of_chat
+from app.gui.chat.answer import CutAnswers
 from app.gui.chat.chat_page import ChatPage
-from app.gui.chat.interrupted_answers import CutAnswers
 from app.gui.chat.session import Running
 from tests.gui.chat.test_chat_page import page
 

@@ -12,7 +12,7 @@ import shiboken6
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat.model_names import ModelNames, names_of
+from app.gui.chat.chat_settings import ModelNames, names_of
 from tests.gui.desk import Desk
 
 Json = dict[str, Any]

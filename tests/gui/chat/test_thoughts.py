@@ -16,13 +16,11 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import ENDED, THOUGHT, THOUGHT_S, Chat, ChatId, Message, MessageId, Role, add
 from app.gui.chat.answer import THINK, THINK_TOKENS, Answer, question
 from app.gui.chat.export.chat_json import chats_of
+from app.gui.chat.export.documents import PdfBook, without_thoughts
 from app.gui.chat.export.export import FORMATS, JSON, PDF, export, stored
-from app.gui.chat.export.export_pdf import PdfBook
-from app.gui.chat.export.export_words import without_thoughts
 from app.gui.chat.history.history import History
-from app.gui.chat.history.slices import Slices
-from app.gui.chat.message.blocks import Look
-from app.gui.chat.message.body import Body
+from app.gui.chat.message.body import Body, Look
+from app.gui.chat.message.highlight import Slices
 from app.gui.chat.message.message_view import MessageView, Shown
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.chat.talk import history, talked

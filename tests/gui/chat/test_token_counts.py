@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.gui.chat.chat_page import ChatPage, TokenCounts
+from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.composer import TokenCounts
 from tests.gui.chat.test_chat_page import page
 from tests.gui.desk import Desk
 

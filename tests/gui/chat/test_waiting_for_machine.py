@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app.core.errors import AppError
 from app.gui.chat.answer import Answer
+from app.gui.chat.error_actions import Shortage, smaller
 from app.gui.chat.session import Running
-from app.gui.chat.waiting_for_machine import Shortage, smaller
 from app.gui.look.theme import Scheme, Theme
 from app.gui.widgets.notice import Notice
 

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QListWidget, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.look.focus_ring import FocusRing
+from app.gui.look.accessibility import FocusRing
 from app.gui.look.theme import LIGHT
 from app.gui.widgets.layouts import column
 from tests.gui.desk import Desk

@@ -14,7 +14,6 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from app.gui.app import page_names
-from app.gui.look import repolish
 from app.gui.look.theme import DARK, LIGHT, Scheme, Theme
 from app.gui.widgets.buttons import IconButton
 from app.gui.widgets.labels import label
@@ -91,7 +90,7 @@ def test_qt_does_not_polish_a_widget_for_each_that_is_above_it(qtbot: QtBot, the
 
 
 def test_what_is_not_seen_follows_little_by_little(qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repolish, "AT_ONCE", 1)
+    monkeypatch.setattr("app.gui.look.theme.AT_ONCE", 1)
     seen, hidden, gone = (label(word, "muted") for word in ("Seen", "Hidden", "Gone"))
     top = QWidget()
     qtbot.addWidget(top)
@@ -117,7 +116,7 @@ def test_another_size_of_text_reaches_at_once_what_is_shown(
     qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And then the rest; whoever measures is told again once all of it has that size."""
-    monkeypatch.setattr(repolish, "AT_ONCE", 1)
+    monkeypatch.setattr("app.gui.look.theme.AT_ONCE", 1)
     seen, hidden = label("Seen", "title"), label("Hidden", "title")
     top = QWidget()
     qtbot.addWidget(top)

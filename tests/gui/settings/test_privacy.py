@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.gui.api.node_client import Json
-from app.gui.chat.history import history_recoding
+from app.gui.chat.history import history_encryption
 from app.gui.chat.history.history_file import FILE
 from app.gui.pool.machine_words import moment
 from app.gui.settings import privacy as privacy_page
@@ -121,13 +121,13 @@ def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) ->
 
 def test_what_takes_long_shows_how_far_it_is(qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privacy_page, "SOON_MS", 0)
-    go_on, sweep = threading.Event(), history_recoding._sweep
+    go_on, sweep = threading.Event(), history_encryption._sweep
 
     def slow(db: sqlite3.Connection) -> None:
         assert go_on.wait(10)
         sweep(db)
 
-    monkeypatch.setattr(history_recoding, "_sweep", slow)
+    monkeypatch.setattr(history_encryption, "_sweep", slow)
     lock = privacy.services.lock
     with qtbot.waitSignal(lock.turned, timeout=WITHIN_MS):
         press(privacy)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyleOptionComboBox
 from pytestqt.qtbot import QtBot
 
 from app.gui.look.theme import Scheme
-from app.gui.widgets.drop_down import DropDown
+from app.gui.widgets.fields import DropDown
 from tests.gui.desk import Desk
 
 

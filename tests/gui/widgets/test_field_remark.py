@@ -12,13 +12,12 @@ from pytestqt.qtbot import QtBot
 from app.core.errors import AppError, BadInput, StageLost
 from app.gui.app.app_context import AppContext
 from app.gui.app.mending_places import LOG
-from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.settings.models import ModelsPlace
 from app.gui.this_computer.autostart_switch import AutostartSwitch
 from app.gui.this_computer.hardware_card import HardwareCard
-from app.gui.widgets.field_remark import Remark
 from app.gui.widgets.fold import Fold
+from app.gui.widgets.notice import NarrowNotice, Remark
 from tests.gui.desk import Desk
 
 WORDS = "ops.cpp:4132: GGML_ASSERT(ids) failed."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.widgets.machine_name import MachineName
+from app.gui.widgets.fields import MachineName
 
 
 @pytest.mark.parametrize(

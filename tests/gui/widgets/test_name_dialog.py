@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.widgets.name_dialog import NameDialog
+from app.gui.widgets.dialog import NameDialog
 from tests.gui.desk import Desk
 
 

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QComboBox, QFrame, QLabel, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.widgets.escape_key import wheel_scrolls_page
+from app.gui.widgets.fields import wheel_scrolls_page
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import card, column, scrolled
 from app.gui.widgets.scroll_area import ScrollArea

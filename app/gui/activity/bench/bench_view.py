@@ -23,7 +23,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState

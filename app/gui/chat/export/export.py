@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,45 +13,11 @@ from PySide6.QtCore import QLocale
 
 from app.core.chat import Chat, ChatId
 from app.core.errors import AppError
-from app.gui.chat.export import export_html
-from app.gui.chat.export import export_words as words
 from app.gui.chat.export.chat_json import HEAD, TAIL, chat_json
-from app.gui.chat.export.export_pdf import PdfBook
-from app.gui.chat.export.export_words import without_thoughts
+from app.gui.chat.export.documents import HTML_TAIL, PdfBook, html_article, html_head, markdown, without_thoughts
 from app.gui.chat.history import history_rows
 from app.gui.chat.history.history_cipher import Codec
 from app.gui.chat.history.history_file import connect
-
-# A chat as Markdown: a heading for each message, its text as it was written.
-
-_TICKS = re.compile(r"`+")
-
-
-def markdown(chat: Chat) -> str:
-    """One chat; several stand one after another."""
-    parts = [f"# {words.title(chat)}", f"*{words.facts(chat)}*"]
-    if chat.system:
-        parts += [f"## {words.system_words()}", chat.system]
-    for said in words.spoken(chat):
-        parts.append(f"## {said.who}" + (f" · {said.when}" if said.when else ""))
-        for name, text in said.attachments:
-            parts += [f"**{words.attachment_words(name)}**", _fenced(text)]
-        if said.thought:
-            parts += [f"**{words.thought_words()}**", _quoted(said.thought)]
-        parts.append(said.text)
-    return "\n\n".join(parts) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
-
-
-def _fenced(text: str) -> str:
-    """As code, in a fence longer than any in it."""
-    longest = max((len(found) for found in _TICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text.rstrip()}\n{fence}"
-
 
 Chats = Generator[Chat, None, None]  # closed by whoever uses it up, in the same thread
 Told = Callable[[int], None]  # so many chats are written; raises to stop
@@ -132,7 +97,7 @@ def _parts(form: Format, title: str) -> tuple[str, Callable[[Chat], str], str, s
         return HEAD, chat_json, ",\n", TAIL
     if form == HTML:
         language = QLocale().bcp47Name()
-        return export_html.head(title, language), export_html.article, "", export_html.TAIL
+        return html_head(title, language), html_article, "", HTML_TAIL
     return "", markdown, "\n---\n\n", ""
 
 

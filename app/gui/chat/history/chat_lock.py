@@ -14,8 +14,8 @@ from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, Plain
+from app.gui.chat.history.history_encryption import Turn
 from app.gui.chat.history.history_file import FILE, is_sealed
-from app.gui.chat.history.history_recoding import Turn
 
 Json = dict[str, Any]
 

@@ -16,14 +16,12 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone
 from app.core.errors import AppError
-from app.gui.chat.history import history_file, history_folders, history_rows, history_search
+from app.gui.chat.history import history_file, history_rows, history_search
 from app.gui.chat.history.history_cipher import Cipher, Codec
-from app.gui.chat.history.history_folders import named
-from app.gui.chat.history.history_purge import Purge
-from app.gui.chat.history.history_recoding import Turn
-from app.gui.chat.history.history_reencryption import Turning
+from app.gui.chat.history.history_encryption import Turn
+from app.gui.chat.history.history_rows import named
 from app.gui.chat.history.history_search import Hit
-from app.gui.chat.history.history_store import Store
+from app.gui.chat.history.history_store import Purge, Store, Turning
 
 SOON_MS = 1000  # an answer under way is written at most this often
 AGAIN_MS = 5000  # what could not be written is tried again
@@ -115,7 +113,7 @@ class History(QObject):
     def folders(self) -> list[str]:
         """By name; empty ones too."""
         codec = self.codec
-        return self._store.read(lambda db: history_folders.names(db, codec), list[str]())
+        return self._store.read(lambda db: history_rows.names(db, codec), list[str]())
 
     def search(self, words: str, most: int = 200) -> list[Hit]:
         """Chats with every word in their title or in one text, archived ones too."""
@@ -211,7 +209,7 @@ class History(QObject):
     def move(self, chats: Sequence[ChatId], folder: str) -> None:
         """Into a folder, made if it is new; "" for out of any."""
         folder, codec = named(folder), self.codec
-        self._headline(chats, lambda db: history_folders.move(db, chats, folder, codec), folder=folder)
+        self._headline(chats, lambda db: history_rows.move(db, chats, folder, codec), folder=folder)
 
     def delete(self, chats: Sequence[ChatId]) -> None:
         """Out of sight now; gone for good with `purge`, or at the next start."""
@@ -248,7 +246,7 @@ class History(QObject):
         """Nothing happens if it is there."""
         name, codec = named(name), self.codec
         if name and name not in self.folders():
-            self._store.write(lambda db: history_folders.made(db, name, codec))
+            self._store.write(lambda db: history_rows.made(db, name, codec))
             self.changed.emit("")
 
     def rename_folder(self, name: str, new: str) -> None:
@@ -265,7 +263,7 @@ class History(QObject):
         """Its chats stay, in no folder: these, so that `move` can undo it."""
         inside, codec = self.inside(name), self.codec
         self.move(inside, "")
-        self._store.write(lambda db: history_folders.remove(db, name, codec))
+        self._store.write(lambda db: history_rows.remove(db, name, codec))
         self.changed.emit("")
         return inside
 

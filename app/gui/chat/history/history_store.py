@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QThreadPool, QTimer, Signal
 
-from app.core.errors import AppError, Refused
+from app.core.chat import ChatId
+from app.core.errors import AppError, Refused, bug
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history_cipher import Cipher, Codec
+from app.gui.chat.history.history_encryption import Turn, at_work, carry_out
 from app.gui.chat.history.history_file import transaction
+
+log = logging.getLogger(__name__)
+
 
 T = TypeVar("T")
 
@@ -162,3 +170,145 @@ class Store(QObject):
         if not self._failing:
             self._failing = True
             self.troubled.emit(trouble)
+
+
+STEP_S = 0.02  # of the window's time for each turn
+
+
+MESSAGES = 20  # deleted in one transaction
+
+
+PAGES = 100  # of the index, merged in one transaction
+
+
+NO_CHANGE = 2  # a merge that had nothing to do counts fewer changes
+
+
+class Purge(QObject):
+    """`begin` with chats; what is begun goes on by itself, or at once with `finish`."""
+
+    def __init__(self, store: Store, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._left: list[ChatId] = []
+        self._steps: Iterator[None] = iter(())
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self._some)
+
+    def begin(self, chats: Sequence[ChatId]) -> None:
+        """Remove these; the steps follow while the window has nothing else to do."""
+        if chats:
+            self._left.extend(chats)
+            if not self._timer.isActive():
+                self._steps = self._all()
+                self._timer.start(0)
+
+    def finish(self) -> None:
+        """Do the rest now."""
+        for _ in self._steps:
+            pass
+        self._timer.stop()
+
+    def _some(self) -> None:
+        until = time.monotonic() + STEP_S
+        for _ in self._steps:
+            if time.monotonic() > until:
+                return
+        self._timer.stop()
+
+    def _all(self) -> Iterator[None]:
+        while self._left:
+            chat = self._left[-1]
+            while self._count(_DELETE_MESSAGES, (chat, MESSAGES)):
+                yield
+            self._count("DELETE FROM chats WHERE id = ?", (chat,))
+            self._left.remove(chat)
+            yield
+        pages = -PAGES  # below zero: also what is not much yet
+        while self._store.indexed and self._count(_MERGE, (pages,)) >= NO_CHANGE:
+            pages = PAGES
+            yield
+        self._store.shrink()
+
+    def _count(self, order: str, values: tuple[object, ...]) -> int:
+        """Do it; how many rows are others now. None if the file cannot be written."""
+        changes = 0
+
+        def do(db: sqlite3.Connection) -> None:
+            nonlocal changes
+            before = db.total_changes
+            db.execute(order, values)
+            changes = db.total_changes - before
+
+        return changes if self._store.write(do, later=True) else 0
+
+
+# The last ones first, so that no message goes before those which answer it.
+_DELETE_MESSAGES = (
+    "DELETE FROM messages WHERE number IN (SELECT number FROM messages WHERE chat = ? ORDER BY number DESC LIMIT ?)"
+)
+
+
+_MERGE = "INSERT INTO words (words, rank) VALUES ('merge', ?)"
+
+
+class Turning(QObject):
+    """One at a time. While it is `busy` the store only reads; `ended` when it writes again."""
+
+    progressed = Signal(int, int)  # so many texts of so many
+    ended = Signal(object)  # None, or an AppError: what the file says then is what counts
+    _over = Signal()
+
+    def __init__(self, store: Store, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._cipher: Cipher | None = None
+        self._error: AppError | None = None
+        self._stop, self._finished = threading.Event(), threading.Event()
+        self._over.connect(self._deliver)
+
+    @property
+    def busy(self) -> bool:
+        return self._cipher is not None
+
+    def begin(self, turn: Turn, cipher: Cipher) -> bool:
+        """Whether it was begun: a file is there, and nothing else is done with it."""
+        file = None if self.busy else self._store.hold(cipher)
+        if file is None:
+            return False
+        self._cipher, self._error = cipher, None
+        self._stop.clear()
+        self._finished.clear()
+        QThreadPool.globalInstance().start(lambda: self._run(turn, file, cipher))
+        return True
+
+    def stop(self) -> None:
+        """The window closes. What is not done is as if it never began."""
+        if self.busy:
+            self._stop.set()
+            self._finished.wait()
+            self._deliver()
+
+    def _run(self, turn: Turn, file: Path, cipher: Cipher) -> None:
+        try:
+            with at_work(file, self._stop) as db:
+                carry_out(turn, db, file, cipher, self._tell)
+        except AppError as error:
+            self._error = error
+        except sqlite3.Error as error:
+            self._error = None if self._stop.is_set() else history_file.why_not(error, file)
+        except Exception as error:  # top of a thread: a bug is said, and the file is as it was
+            log.exception("work on the file of chats")
+            self._error = bug(error)
+        finally:
+            self._finished.set()
+            self._over.emit()
+
+    def _tell(self, n: int, of: int) -> None:
+        self.progressed.emit(n, of)
+
+    def _deliver(self) -> None:
+        cipher, self._cipher = self._cipher, None
+        if cipher is not None:
+            self._store.release(cipher)
+            self.ended.emit(self._error)

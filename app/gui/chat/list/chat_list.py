@@ -2,33 +2,196 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
+from PySide6.QtCore import QObject, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QIcon, QKeySequence, QShortcut
+from PySide6.QtWidgets import QLineEdit, QMenu, QStackedWidget, QWidget
 
 from app.core.chat import ChatId, Heading
 from app.gui.app.app_context import AppContext
-from app.gui.chat.export.export import Format
-from app.gui.chat.export.export_actions import ExchangeDesk
+from app.gui.chat.export.export import FORMATS, Format
+from app.gui.chat.export.import_export import ExchangeDesk
 from app.gui.chat.history.chat_lock import CLOSED_FOLDERS
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_finding import Finding
 from app.gui.chat.history.history_search import Hit
-from app.gui.chat.list import chat_list_rows
-from app.gui.chat.list.chat_list_menu import ChatListMenu
-from app.gui.chat.list.chat_list_rows import Line, Row
+from app.gui.chat.list import chat_list_model
+from app.gui.chat.list.chat_list_model import Line, Row
 from app.gui.chat.list.chat_list_view import ChatListView
-from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
+from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.dialog import NameDialog
 from app.gui.widgets.empty_state import EmptyState
-from app.gui.widgets.escape_key import Escape
+from app.gui.widgets.fields import Escape
 from app.gui.widgets.layouts import column, row
-from app.gui.widgets.name_dialog import NameDialog
+from app.gui.widgets.notice import NarrowNotice
+
+STEP_S = 0.02  # of the window's time for each turn
+PATIENCE_S = 0.3  # then what was found so far is shown
+
+
+class Finding(QObject):
+    """`begin` with words; `found` comes with all hits, and before that with some if it takes long."""
+
+    found = Signal(object, bool)  # list[Hit]; whether these are all
+
+    def __init__(self, history: History, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._history = history
+        self._words = ""
+        self._hits: list[Hit] = []
+        self._steps: Iterator[Hit | None] | None = None  # None: nothing is looked for
+        self._again = False  # the history is another since it began
+        self._shown_at = 0.0
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self._some)
+
+    @property
+    def busy(self) -> bool:
+        return self._steps is not None
+
+    def begin(self, words: str) -> None:
+        """Look for them, or look again. The first step is done at once."""
+        if self.busy and words == self._words:
+            self._again = True  # what is under way comes to its end first
+            return
+        first = words != self._words
+        self._words, self._hits, self._again = words, [], False
+        self._steps = self._history.looking(words)
+        self._shown_at = time.monotonic() if first else float("inf")  # else the old ones stay
+        self._timer.start(0)
+        self._some()
+
+    def stop(self) -> None:
+        """Nobody looks for anything."""
+        self._timer.stop()
+        self._words, self._hits, self._steps = "", [], None
+
+    def _some(self) -> None:
+        until = time.monotonic() + STEP_S
+        for hit in self._steps or ():
+            if hit is not None:
+                self._hits.append(hit)
+            if time.monotonic() > until:
+                self._show_some()
+                return
+        self._timer.stop()
+        self._steps = None
+        self.found.emit(list(self._hits), True)
+        if self._again:
+            self.begin(self._words)
+
+    def _show_some(self) -> None:
+        now = time.monotonic()
+        if now - self._shown_at > PATIENCE_S:
+            self._shown_at = now
+            self.found.emit(list(self._hits), False)
+
+
+class Deeds(Protocol):
+    """What the list does when it is asked to; `ChatList` is it."""
+
+    def new_chat(self, folder: str = "") -> None: ...
+    def rename(self) -> None: ...
+    def pin(self, pinned: bool) -> None: ...
+    def move_to(self, folder: str) -> None: ...
+    def move_to_new_folder(self) -> None: ...
+    def duplicate(self) -> None: ...
+    def archive(self, archived: bool) -> None: ...
+    def delete(self) -> None: ...
+    def export(self, form: Format) -> None: ...
+    def export_all(self, form: Format) -> None: ...
+    @property
+    def exports_thoughts(self) -> bool: ...
+    def export_thoughts(self, on: bool) -> None: ...
+    def new_folder(self) -> None: ...
+    def import_chats(self) -> None: ...
+
+
+class ChatListMenu(QObject):
+    """Builds the menus anew each time: they name the folders there are."""
+
+    def __init__(self, theme: Theme, deeds: Deeds, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme, self._deeds, self._parent = theme, deeds, parent
+
+    def of_chats(self, chosen: Sequence[Heading], folders: Sequence[str]) -> QMenu:
+        """For one chat or several."""
+        deeds, menu = self._deeds, QMenu(self._parent)
+        pinned = all(one.pinned for one in chosen)
+        archived = all(one.archived for one in chosen)
+        if len(chosen) == 1:
+            self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
+            self._add(menu, "copy", self.tr("Duplicate"), deeds.duplicate)
+        words = self.tr("Unpin") if pinned else self.tr("Pin to the top")
+        self._add(menu, "pin", words, lambda: deeds.pin(not pinned))
+        self._folders(menu, chosen, folders)
+        words = self.tr("Take out of the archive") if archived else self.tr("Archive")
+        self._add(menu, "archive", words, lambda: deeds.archive(not archived))
+        self._forms(menu, self.tr("Export"), deeds.export)
+        menu.addSeparator()
+        self._add(menu, "delete", self.tr("Delete"), deeds.delete, "Del")
+        return menu
+
+    def of_folder(self, name: str) -> QMenu:
+        """For one folder."""
+        deeds, menu = self._deeds, QMenu(self._parent)
+        self._add(menu, "add", self.tr("New chat here"), lambda: deeds.new_chat(name))
+        self._add(menu, "edit", self.tr("Rename"), deeds.rename, "F2")
+        self._forms(menu, self.tr("Export"), deeds.export)
+        menu.addSeparator()
+        self._add(menu, "delete", self.tr("Delete folder, keep its chats"), deeds.delete, "Del")
+        return menu
+
+    def of_list(self, *, any_chats: bool) -> QMenu:
+        """For the list as a whole."""
+        menu = QMenu(self._parent)
+        self._add(menu, "folder", self.tr("New folder"), self._deeds.new_folder)
+        self._add(menu, "import", self.tr("Import chats…"), self._deeds.import_chats)
+        self._forms(menu, self.tr("Export all chats"), self._deeds.export_all).setEnabled(any_chats)
+        return menu
+
+    def _folders(self, menu: QMenu, chosen: Sequence[Heading], folders: Sequence[str]) -> None:
+        inner = menu.addMenu(self._picture("folder"), self.tr("Move to folder"))
+        here = {one.folder for one in chosen}
+        for name in folders:
+            action = inner.addAction(name.replace("&", "&&"))
+            action.setCheckable(True)
+            action.setChecked(here == {name})
+            action.triggered.connect(lambda _=False, name=name: self._deeds.move_to(name))
+        if folders:
+            inner.addSeparator()
+        self._add(inner, "add", self.tr("New folder…"), self._deeds.move_to_new_folder)
+        out = self._add(inner, "close", self.tr("No folder"), lambda: self._deeds.move_to(""))
+        out.setEnabled(here != {""})
+
+    def _forms(self, menu: QMenu, words: str, export: Callable[[Format], None]) -> QMenu:
+        inner = menu.addMenu(self._picture("upload"), words)
+        for form in FORMATS:
+            action = inner.addAction(form.name + "…")
+            action.triggered.connect(lambda _=False, form=form: export(form))
+        inner.addSeparator()
+        thoughts = inner.addAction(self.tr("Include thoughts"))
+        thoughts.setCheckable(True)
+        thoughts.setChecked(self._deeds.exports_thoughts)
+        thoughts.toggled.connect(self._deeds.export_thoughts)
+        return inner
+
+    def _add(self, menu: QMenu, picture: str, words: str, deed: Callable[[], None], key: str = "") -> QAction:
+        action = menu.addAction(self._picture(picture), words)
+        if key:  # shown; the list itself hears the key
+            action.setShortcut(QKeySequence(key))
+        action.triggered.connect(lambda *_: deed())
+        return action
+
+    def _picture(self, name: str) -> QIcon:
+        return icon(name, self._theme.colours.text)
+
 
 SEARCH_MS = 150  # after the last key
 UNDO_MS = 15_000
@@ -85,7 +248,7 @@ class ChatList(QWidget):
             return
         self._finding.stop()
         current, archived = self._history.headings(), self._history.headings(archived=True)
-        rows = chat_list_rows.rows(current, archived, self._history.folders())
+        rows = chat_list_model.rows(current, archived, self._history.folders())
         self._show_rows(rows, whole=True, empty=self._no_chats)
 
     def _show_found(self, hits: list[Hit], over: bool) -> None:
@@ -93,7 +256,7 @@ class ChatList(QWidget):
         if self.view.busy:  # they are looked for again then
             self._refresh_timer.start(SEARCH_MS)
         elif hits or over:
-            self._show_rows(chat_list_rows.found(hits), whole=False, empty=self._nothing_found)
+            self._show_rows(chat_list_model.found(hits), whole=False, empty=self._nothing_found)
 
     def _show_rows(self, rows: tuple[Row, ...], *, whole: bool, empty: QWidget) -> None:
         self.view.show_rows(rows, whole=whole)

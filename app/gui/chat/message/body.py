@@ -2,16 +2,344 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint
-from PySide6.QtWidgets import QWidget
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from app.gui.chat.message import segments
-from app.gui.chat.message.blocks import Block, CodeBlock, Look, block_for
-from app.gui.chat.message.segments import Kind, Reader, Segment
+from PySide6.QtCore import QMimeData, QPoint, QSize, Qt, QUrl
+from PySide6.QtGui import QGuiApplication, QResizeEvent, QTextCharFormat, QTextCursor, QTextLayout, QWheelEvent
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
+
+from app.gui.chat.message import highlight, markdown
+from app.gui.chat.message.highlight import Slices
+from app.gui.chat.message.markdown import Kind, Reader, Segment
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.widgets.buttons import button
-from app.gui.widgets.layouts import column
+from app.gui.look.theme import Colours, Theme, set_role
+from app.gui.widgets.buttons import IconButton, button
+from app.gui.widgets.labels import label
+from app.gui.widgets.layouts import column, row
+
+AT_ONCE_CHARS = 1_500  # shorter code is coloured before it is first seen
+REST = 5  # while code grows: so many times as long as the last colouring took, nothing is coloured
+LINE_HEIGHT = 145  # percent
+_START = re.compile(r'<ol start="(\d{1,9})"')
+_TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # signs that reorder what is seen
+_MARKS = {sign: f"[U+{sign:04X}]" for sign in _TURNING}
+MOST_MARKS = 1_000  # in one block
+SHOWN_LINE = 1_000  # a longer line of code is broken to be seen
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What blocks need: the theme, a place for slow work, what opens an address."""
+
+    theme: Theme
+    slices: Slices
+    open_link: Callable[[str], None]
+
+
+class TextBlock(QTextBrowser):
+    """Running text as high as it is. It loads nothing and follows no link by itself."""
+
+    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._look = look
+        self._shown: Segment | None = None
+        self._sought: Sequence[str] = ()  # what is marked
+        self.setOpenLinks(False)
+        self.setUndoRedoEnabled(False)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        set_role(self, "prose")
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.setAccessibleName(self.tr("Text"))
+        self.document().setDocumentMargin(0)
+        self.anchorClicked.connect(lambda url: look.open_link(url.toString()))
+
+    def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
+        """Show another text."""
+        if segment != self._shown:
+            self._shown = segment
+            self._write(segment)
+
+    def restyle(self) -> None:
+        """The theme is another."""
+        if self._shown is not None:
+            self._write(self._shown)
+            self.mark(self._sought)
+
+    def _write(self, segment: Segment) -> None:
+        theme = self._look.theme
+        if segment.kind is Kind.PLAIN:
+            self.setPlainText(segment.content)
+        else:
+            sheet = _sheet(theme.colours, theme.scale, theme.code_font().family())
+            self.document().setIndentWidth(theme.px(_indent(segment.content)))
+            self.document().setDefaultStyleSheet(sheet)
+            self.setHtml(segment.content)
+            has_link = "<a href" in segment.content
+            policy = Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.ClickFocus
+            self.setFocusPolicy(policy)
+        self.fit()
+
+    def mark(self, words: Sequence[str]) -> int | None:
+        """Each of these words, in whatever case; the place of the first."""
+        self._sought = words
+        return _mark(self, words, self._look.theme)
+
+    def seen_at(self, place: int) -> QPoint:
+        """Where it is in this widget."""
+        return _seen_at(self, place)
+
+    def fit(self) -> None:
+        """As high as the text at this width."""
+        document = self.document()
+        height = document.size().height()
+        if document.idealWidth() > self.viewport().width():  # a wide table
+            height += self.horizontalScrollBar().sizeHint().height()
+        _make_high(self, int(height + 0.99))
+
+    def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
+        """Nothing is ever loaded, from the network or from this disk."""
+        return None
+
+    def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802  Qt's name
+        """Copied text is text, without our colours and fonts."""
+        data = QMimeData()
+        data.setText(self.textCursor().selection().toPlainText())
+        return data
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.fit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
+        _pass_on(self, event)
+
+
+class Listing(QPlainTextEdit):
+    """The code itself: never wrapped, as high as it is; signs that would reorder it are written out."""
+
+    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._look, self._code, self._language = look, "", ""
+        self._spans: list[tuple[highlight.Span, ...]] = []
+        self._sought: Sequence[str] = ()
+        self._rests_until = 0.0
+        self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        set_role(self, "listing")
+        self.setAccessibleName(self.tr("Code"))
+        self.document().setDocumentMargin(0)
+
+    def show_code(self, code: str, language: str, *, growing: bool) -> None:
+        shown = "\n".join(_broken(code.translate(_MARKS)))
+        if shown.startswith(self._code) and self._code:
+            cursor = QTextCursor(self.document())
+            cursor.movePosition(QTextCursor.MoveOperation.End)
+            cursor.insertText(shown[len(self._code) :])
+            del self._spans[max(0, self._code.count("\n")) :]
+        else:
+            self.setPlainText(shown)
+            self._spans.clear()
+        self._code, self._language = shown, language
+        self.fit()
+        self._colour_soon(growing=growing)
+
+    def mark(self, words: Sequence[str]) -> int | None:
+        self._sought = words
+        return _mark(self, words, self._look.theme)
+
+    def restyle(self) -> None:
+        self._spans.clear()
+        self.fit()
+        self._colour_soon(growing=False)
+        self.mark(self._sought)
+
+    def fit(self) -> None:
+        """As high as its lines."""
+        first = self.blockBoundingRect(self.document().firstBlock()).height()
+        bar = self.horizontalScrollBar()
+        widest = self.fontMetrics().horizontalAdvance("m") * max(map(len, self._code.split("\n")))
+        below = bar.sizeHint().height() if widest > self.viewport().width() else 0
+        margins = self.contentsMargins()
+        edges = margins.top() + margins.bottom() + below
+        _make_high(self, int(first * self.blockCount() + 0.99) + edges)
+
+    def _colour_soon(self, *, growing: bool) -> None:
+        if len(self._code) <= AT_ONCE_CHARS:
+            self._look.slices.drop(self)
+            for _ in self._colouring():
+                pass
+        elif not growing or time.monotonic() > self._rests_until:
+            self._look.slices.add(self, self._colouring())
+
+    def _colouring(self) -> Iterator[None]:
+        """Colour line after line what is not coloured as it should be."""
+        began = time.monotonic()
+        block = self.document().firstBlock()
+        for number, spans in enumerate(highlight.lines(self._code, self._language)):
+            if not block.isValid():
+                return
+            known = self._spans[number] if number < len(self._spans) else None
+            if spans != known:
+                block.layout().setFormats([self._format(span) for span in spans])
+                self.document().markContentsDirty(block.position(), block.length())
+                self._spans[number:] = [spans, *self._spans[number + 1 :]]
+            block = block.next()
+            yield
+        self._rests_until = time.monotonic() + REST * (time.monotonic() - began)
+
+    def _format(self, span: highlight.Span) -> QTextLayout.FormatRange:
+        found = QTextLayout.FormatRange()
+        found.start, found.length = span[0], span[1]
+        colours = QTextCharFormat()
+        colours.setForeground(self._look.theme.colour(span[2]))
+        found.format = colours
+        return found
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.fit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
+        _pass_on(self, event)
+
+
+class CodeBlock(QFrame):
+    """A listing below a line with its language and Copy."""
+
+    def __init__(self, look: Look, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._segment: Segment | None = None
+        set_role(self, "code")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._language = label("", "caption")
+        self.copy = IconButton(look.theme, "copy", self.tr("Copy code"), self._copy)
+        head = row(self._language, None, self.copy)
+        head.setContentsMargins(sizes.M, sizes.XS, sizes.XS, 0)
+        self.listing = Listing(look)
+        inner = column(self.listing)
+        inner.setContentsMargins(sizes.M, 0, sizes.M, sizes.M)
+        self.setLayout(column(head, inner, gap=0))
+
+    def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
+        """Show another code, or the same with more at its end."""
+        if segment == self._segment and growing:
+            return
+        self._segment = segment
+        self._language.setText(segment.language or self.tr("text"))
+        name = self.tr("Code, {language}").format(language=self._language.text())
+        self.listing.setAccessibleName(name)
+        self.listing.show_code(segment.content, segment.language, growing=growing)
+
+    def restyle(self) -> None:
+        self.listing.restyle()
+
+    def mark(self, words: Sequence[str]) -> int | None:
+        return self.listing.mark(words)
+
+    def seen_at(self, place: int) -> QPoint:
+        return self.listing.mapTo(self, _seen_at(self.listing, place))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(0, super().minimumSizeHint().height())
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._segment.content if self._segment else "")
+
+
+Block = TextBlock | CodeBlock
+
+
+def block_for(segment: Segment, look: Look) -> Block:
+    """A widget of the kind that shows it."""
+    return CodeBlock(look) if segment.kind is Kind.CODE else TextBlock(look)
+
+
+def _broken(code: str) -> Iterator[str]:
+    for line in code.split("\n"):
+        yield line[:SHOWN_LINE]
+        for at in range(SHOWN_LINE, len(line), SHOWN_LINE):
+            yield line[at : at + SHOWN_LINE]
+
+
+def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int | None:
+    """In the colours of what is selected."""
+    marks: list[QTextEdit.ExtraSelection] = []
+    for word in words:
+        found = view.document().find(word)
+        while not found.isNull() and len(marks) < MOST_MARKS:
+            mark = QTextEdit.ExtraSelection()
+            mark.cursor = found
+            mark.format.setBackground(theme.colour("accent"))
+            mark.format.setForeground(theme.colour("on_accent"))
+            marks.append(mark)
+            found = view.document().find(word, found)
+    view.setExtraSelections(marks)
+    return min((one.cursor.selectionStart() for one in marks), default=None)
+
+
+def _seen_at(view: TextBlock | Listing, place: int) -> QPoint:
+    cursor = QTextCursor(view.document())
+    cursor.setPosition(place)
+    return view.viewport().mapTo(view, view.cursorRect(cursor).topLeft())
+
+
+def _make_high(view: TextBlock | Listing, height: int) -> None:
+    """With all that is in it. While Qt sets its inner part to another width, it does not give it another height."""
+    if view.height() != height:
+        view.setFixedHeight(height)
+        view.setViewportMargins(0, 0, 0, 0)  # sets it again
+
+
+def _pass_on(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
+    """Sideways it scrolls this view, up and down the conversation around it."""
+    if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
+        view.horizontalScrollBar().event(event)
+    else:
+        event.ignore()
+
+
+def _indent(html: str) -> int:
+    """Of lists: wide enough for their largest number."""
+    begins = max((int(number) for number in _START.findall(html)), default=1)
+    digits = len(str(begins + html.count("<li>"))) if "<ol" in html else 1
+    return sizes.XL + sizes.S * max(0, digits - 2)
+
+
+@lru_cache(maxsize=8)
+def _sheet(colours: Colours, scale: float, code_family: str) -> str:
+    def px(size: int) -> str:
+        return f"{round(size * scale)}px"
+
+    gap, line = f"margin-top: 0; margin-bottom: {px(sizes.S)};", f"line-height: {LINE_HEIGHT}%;"
+    code = f"font-family: '{code_family}'; font-size: {px(sizes.CODE_SIZE)};"
+    line_around = f"border-width: {px(1)}; border-style: solid; border-color: {colours.border};"
+    head = f"font-weight: 600; margin-top: {px(sizes.S)}; margin-bottom: {px(sizes.S)};"
+    return f"""
+    p {{ {gap} {line} }} .after {{ margin-top: {px(sizes.S)}; }} li {{ {line} }}
+    ul, ol {{ margin-top: 0; margin-bottom: 0; }}
+    .h1 {{ font-size: {px(sizes.TITLE)}; {head} }} .h2 {{ font-size: {px(sizes.SECTION)}; {head} }}
+    .h3, .h4, .h5, .h6 {{ font-size: {px(sizes.BODY)}; {head} }}
+    code {{ {code} background-color: {colours.code}; }}
+    a {{ color: {colours.accent}; }}
+    blockquote {{ color: {colours.muted}; margin-left: {px(sizes.L)}; margin-right: 0; }}
+    table {{ {line_around} border-collapse: collapse; margin-top: {px(sizes.XS)}; margin-bottom: {px(sizes.XS)}; }}
+    th, td {{ {line_around} }}
+    th {{ background-color: {colours.code}; font-weight: 600; }}
+    """
+
 
 PORTION = 16_000  # characters that are shown at first, and with each press of "Show more"
 
@@ -79,7 +407,7 @@ class Body(QWidget):
         self.more.setVisible(left > 0)
         self.more.setText(self.tr("Show more ({count} characters)").format(count=formats.number(left)))
         if not self._is_markdown:
-            found, first = segments.plain(shown), 0
+            found, first = markdown.plain(shown), 0
         else:
             first = self._reader.feed(shown) if growing or left else self._reader.finish(shown)
             found = self._reader.segments

@@ -5,13 +5,253 @@ What a model writes is not trusted: no paragraph costs more than a few milliseco
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
+
+SEGMENT_CHARS = 1_500  # then the next block begins a new segment
+LONG_CHARS = 2_500  # a longer list or table goes on in a new segment
+PIECE_CHARS = 2_000  # of text shown as it is
+CODE_CHARS = 20_000  # of a listing
+LISTS = ("bullet_list_open", "ordered_list_open")
+_DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:", re.MULTILINE)
+_BLANK = re.compile(r"\n[ \t]*\n")
+
+
+class Kind(StrEnum):
+    TEXT = "text"  # `content` is HTML of our own making
+    CODE = "code"  # `content` is the code
+    PLAIN = "plain"  # `content` is text to show as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one widget shows. `language` of code as it was named, "" if it was not."""
+
+    kind: Kind
+    content: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """What must be known to read on in the middle of a block that was cut."""
+
+    prefix: str = ""  # goes before the rest: the fence of a listing, the head of a table
+    number: int | None = None  # where a list goes on counting
+    is_plain: bool = False  # in a paragraph that is shown as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment, and where in the text it begins."""
+
+    at: int
+    segment: Segment
+    carry: Carry = Carry()
+
+
+class Reader:
+    """Reads one message. `feed` takes the whole text so far, which only ever grows."""
+
+    def __init__(self) -> None:
+        self.segments: list[Segment] = []
+        self._n_closed = 0  # segments that no further text changes
+        self._at = 0  # where in the text the open segment begins
+        self._carry = Carry()
+
+    def feed(self, text: str) -> int:
+        """Take in more; the index of the first segment that may be another now."""
+        first = self._n_closed
+        parts = parts_of(text[self._at :], self._carry)
+        self.segments[first:] = [part.segment for part in parts]
+        if len(parts) > 1:
+            self._n_closed += len(parts) - 1
+            self._at += parts[-1].at
+            self._carry = parts[-1].carry
+        return first
+
+    def finish(self, text: str) -> int:
+        """The text is whole: addresses of links may have come after the links."""
+        if not self._n_closed or not _DEFINITION.search(text):
+            return self.feed(text)
+        before, whole = self.segments, Reader()
+        whole.feed(text)
+        self.segments, self._n_closed = whole.segments, whole._n_closed
+        self._at, self._carry = whole._at, whole._carry
+        pairs = zip(before, self.segments, strict=False)
+        same = min(len(before), len(self.segments))
+        return next((n for n, (old, new) in enumerate(pairs) if old != new), same)
+
+
+def segments(text: str) -> list[Segment]:
+    """All of a whole text."""
+    return [part.segment for part in parts_of(text, Carry())]
+
+
+def plain(text: str) -> list[Segment]:
+    """A text to show as it is, in pieces that a widget lays out quickly."""
+    return [Segment(Kind.PLAIN, piece) for _, piece in pieces(text, PIECE_CHARS)]
+
+
+def pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
+    """Cut at line ends where there are some, else at spaces, else anywhere; where each begins, too."""
+    at = 0
+    while at < len(text):
+        end = at + most
+        if end < len(text):
+            cut = text.rfind("\n", at + 1, end)
+            cut = cut if cut > 0 else text.rfind(" ", at + 1, end)
+            end = cut + 1 if cut > 0 else end
+        yield at, text[at:end].removesuffix("\n")
+        at = end
+
+
+def parts_of(text: str, carry: Carry) -> list[Part]:
+    """Read `text`, which goes on where `carry` was told."""
+    if not carry.is_plain:
+        return _Cutter(text, carry).parts
+    blank = _BLANK.search(text)
+    end = blank.start() if blank else len(text)
+    parts = list(_plain_parts(text[:end], 0))
+    rest = _Cutter(text[end:], Carry()).parts
+    return parts + [replace(part, at=part.at + end) for part in rest]
+
+
+def _plain_parts(text: str, at: int) -> Iterator[Part]:
+    for begin, piece in pieces(text, PIECE_CHARS):
+        yield Part(at + begin, Segment(Kind.PLAIN, piece), Carry(is_plain=True))
+
+
+class _Cutter:
+    """Puts blocks together that are short, and cuts what is long."""
+
+    def __init__(self, text: str, carry: Carry) -> None:
+        self._text = carry.prefix + text
+        self._shift = len(carry.prefix)
+        self._starts = [0, *(found.end() for found in re.finditer("\n", self._text))]
+        self.parts: list[Part] = []
+        self._group: list[Token] = []
+        self._size = 0
+        self._begin = Part(0, Segment(Kind.TEXT, ""), carry)  # of the group
+        for block in blocks(tokens(self._text)):
+            first = block[0]
+            if carry.number is not None and first.type == "ordered_list_open":
+                first.attrs["start"] = carry.number
+            self._take(block, carry)
+            carry = Carry()
+        self._close()
+
+    def _take(self, block: list[Token], carry: Carry) -> None:
+        kind, size = block[0].type, weight(block)
+        if kind in ("fence", "code_block"):
+            self._close()
+            self._code(block[0], carry)
+        elif is_deep(block):
+            self._as_it_is(block)
+        elif kind in LISTS and size > LONG_CHARS:
+            self._cut(block, block[:1], list(blocks(block[1:-1], level=1)), block[-1:])
+        elif size > LONG_CHARS and 0 < (body := _body(block)) < LONG_CHARS // TOKEN_WEIGHT:
+            self._cut(block, block[:body], list(blocks(block[body:-2], level=2)), block[-2:])
+        elif size > INLINE_CHARS:
+            self._as_it_is(block)
+        else:
+            self._add(block, size, self._place(block), carry)
+
+    def _add(self, block: list[Token], size: int, at: int, carry: Carry) -> None:
+        """To the group, or to a new one."""
+        if self._size >= SEGMENT_CHARS:
+            self._close()
+        if not self._group:
+            self._begin = Part(at, Segment(Kind.TEXT, ""), carry)
+        self._group += block
+        self._size += size + 1
+
+    def _as_it_is(self, block: Sequence[Token]) -> None:
+        """What is too long or too deep to be laid out: its source."""
+        self._close()
+        start, end = self._span(block)
+        self.parts += _plain_parts(self._text[start:end].rstrip("\n"), start - self._shift)
+
+    def _close(self) -> None:
+        if self._group:
+            shown = Segment(Kind.TEXT, html(self._group))
+            self.parts.append(replace(self._begin, segment=shown))
+        self._group, self._size = [], 0
+
+    def _cut(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
+        """A long list or table in several segments, the last one a group that goes on."""
+        self._close()
+        carry = self._beginning(block)
+        held: list[Token] = []
+        size, at, n_held = 0, self._place(block), 0
+        for item in items:
+            if size > LONG_CHARS:
+                self._add([*_numbered(head, carry), *held, *tail], size, at, carry)
+                self._close()
+                if carry.number is not None:
+                    carry = replace(carry, number=carry.number + n_held)
+                held, size, at, n_held = [], 0, self._place(item), 0
+            held += item
+            n_held += 1
+            size += weight(item)
+        if size > 2 * LONG_CHARS:  # one item, and no place to cut it
+            start = at + self._shift
+            text = self._text[start : self._span(block)[1]].rstrip("\n")
+            self.parts += _plain_parts(text, at)
+        else:
+            self._add([*_numbered(head, carry), *held, *tail], size, at, carry)
+
+    def _beginning(self, block: list[Token]) -> Carry:
+        """How a list or table goes on after a cut."""
+        first = block[0]
+        if first.type == "ordered_list_open":
+            return Carry(number=int(first.attrs.get("start", 1)))
+        if first.type == "table_open":
+            line = lines(block)[0]
+            return Carry(prefix=self._text[self._starts[line] : self._starts[line + 2]])
+        return Carry()
+
+    def _code(self, token: Token, carry: Carry) -> None:
+        words = token.info.split()
+        language = words[0][:40] if words else ""
+        begin = self._place([token])
+        inside = self._starts[min((token.map or [0])[0] + 1, len(self._starts) - 1)] - self._shift
+        fence = f"{token.markup}{token.info}\n" if token.markup else ""
+        found = list(pieces(token.content, CODE_CHARS)) or [(0, "")]
+        for place, piece in found:
+            at, how = (begin, carry) if place == 0 else (inside + place, Carry(prefix=fence))
+            if not token.markup and place:
+                return  # the rest is indented, too: it is read from the text
+            self.parts.append(Part(at, Segment(Kind.CODE, piece, language), how))
+
+    def _span(self, block: Sequence[Token]) -> tuple[int, int]:
+        first, after = lines(block)
+        end = self._starts[after] if after < len(self._starts) else len(self._text)
+        return self._starts[first], end
+
+    def _place(self, block: Sequence[Token]) -> int:
+        """Where a block begins in the text as it was given."""
+        return max(0, self._starts[lines(block)[0]] - self._shift)
+
+
+def _body(block: Sequence[Token]) -> int:
+    """Where the rows of a table begin in its tokens; 0 if it has none."""
+    return next((n for n, token in enumerate(block, 1) if token.type == "tbody_open"), 0)
+
+
+def _numbered(head: list[Token], carry: Carry) -> list[Token]:
+    if carry.number is None:
+        return head
+    return [head[0].copy(attrs={**head[0].attrs, "start": carry.number}), *head[1:]]
+
 
 INLINE_CHARS = 4_000  # in a longer paragraph nothing is emphasised: some signs cost their square
 DEEPEST = 24  # twelve lists in each other; deeper blocks are shown as they are written

@@ -5,19 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QCoreApplication, QObject, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextDocumentFragment, QTextOption
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QWidget
 
 from app.core import chat as tree
 from app.core.chat import Chat, Message, MessageId, Role
 from app.gui.chat.history.history import History
+from app.gui.chat.message import markdown
+from app.gui.chat.message.markdown import Kind
 from app.gui.chat.message.message_view import Deed
-from app.gui.chat.message.text_window import TextWindow, as_text
 from app.gui.chat.session import Session
-from app.gui.look.announce import announce
+from app.gui.look import theme as sizes
+from app.gui.look.accessibility import announce
 from app.gui.look.theme import Theme
-from app.gui.widgets.dialog import Compact
+from app.gui.widgets.dialog import Compact, Dialog
 from app.gui.widgets.labels import paragraph
+from app.gui.widgets.layouts import column
+
+LONG_LINE = 4_000  # is broken to be seen: one endless line takes seconds to lay out
+
+
+def as_text(text: str) -> str:
+    """Markdown without its signs."""
+    parts = []
+    for segment in markdown.segments(text):
+        if segment.kind is Kind.TEXT:
+            parts.append(QTextDocumentFragment.fromHtml(segment.content).toPlainText().rstrip())
+        else:
+            parts.append(segment.content)
+    return "\n\n".join(parts)
+
+
+class TextWindow(Dialog):
+    """Opens beside the conversation and stays while one works on."""
+
+    def __init__(self, theme: Theme, text: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Message as text"))
+        self.field = QPlainTextEdit()
+        self.field.setAccessibleName(self.tr("Message as text"))
+        self.field.setReadOnly(True)
+        self.field.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.field.setPlainText("\n".join(_broken(text)))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        box = column(self.field, buttons, gap=sizes.M)
+        box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
+        self.setLayout(box)
+        self.begin_at(theme.px(sizes.CHAT_WIDTH), theme.px(sizes.CHAT_WIDTH * 2 // 3))
+
+
+def _broken(text: str) -> list[str]:
+    return [line[at : at + LONG_LINE] for line in text.split("\n") for at in range(0, max(1, len(line)), LONG_LINE)]
+
 
 # Asks before a link of an answer is opened: where it leads is shown in full.
 

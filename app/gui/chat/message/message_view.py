@@ -36,15 +36,14 @@ from app.core.chat import (
 )
 from app.gui.chat.composer import file_words
 from app.gui.chat.message import answer_stats
-from app.gui.chat.message.blocks import Look
-from app.gui.chat.message.body import Body
+from app.gui.chat.message.body import Body, Look
 from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.icons import icon
 from app.gui.look.sentences import here, model_name
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
-from app.gui.widgets.escape_key import Escape
+from app.gui.widgets.fields import Escape
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Chip, label, tooltip
 from app.gui.widgets.layouts import clear, column, held, row

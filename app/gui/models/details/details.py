@@ -35,10 +35,10 @@ from app.gui.models.verdict_loader import Judging
 from app.gui.models.verdicts import Judgement
 from app.gui.widgets.buttons import button
 from app.gui.widgets.empty_state import EmptyState
-from app.gui.widgets.field_remark import Remark
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import Whole, paragraph
 from app.gui.widgets.layouts import clear, column, line
+from app.gui.widgets.notice import Remark
 
 # Whether the chosen model fits beside what is loaded, and how fast it would be there: above "Load as well".
 

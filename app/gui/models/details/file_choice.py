@@ -12,8 +12,7 @@ from app.gui.look import formats
 from app.gui.look import theme as sizes
 from app.gui.look.sentences import here
 from app.gui.models.model_item import Item
-from app.gui.widgets.drop_down import DropDown
-from app.gui.widgets.escape_key import wheel_scrolls_page
+from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.labels import label, tooltip
 from app.gui.widgets.layouts import column
 

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from app.core.model import ASKED, SAME
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.widgets.drop_down import DropDown
-from app.gui.widgets.escape_key import wheel_scrolls_page
+from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import column
 

@@ -14,8 +14,7 @@ from app.gui.models.details.kv_choice import KvChoice
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import Item
 from app.gui.models.model_sketches import MOST_CONTEXT
-from app.gui.widgets.drop_down import DropDown
-from app.gui.widgets.escape_key import wheel_scrolls_page
+from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import clear, column, held, row

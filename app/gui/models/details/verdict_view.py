@@ -14,7 +14,7 @@ from app.core.errors import AppError
 from app.core.planner.verdict import Word
 from app.gui.look import formats
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.icons import icon
 from app.gui.look.theme import Theme, set_role
 from app.gui.models import verdicts

@@ -10,7 +10,7 @@ from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, Q
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView
 
 from app.gui.look import theme as sizes
-from app.gui.look.announce import announce
+from app.gui.look.accessibility import announce
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
 from app.gui.pool import machine_words

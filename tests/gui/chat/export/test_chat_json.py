@@ -18,13 +18,13 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import path
 from app.core.errors import AppError, BadInput
 from app.core.reasons import said
-from app.gui.chat.export import export_actions
+from app.gui.chat.export import import_export
 from app.gui.chat.export.chat_json import FORMAT, HEAD, TAIL, chats_of
 from app.gui.chat.export.export import FORMATS, JSON, Format
-from app.gui.chat.export.export_actions import ExchangeDesk, Work
+from app.gui.chat.export.import_export import ExchangeDesk, Work
 from app.gui.chat.history.history import History
-from app.gui.chat.narrow_notice import NarrowNotice
 from app.gui.widgets.fold import Fold
+from app.gui.widgets.notice import NarrowNotice
 from tests.gui.chat.talk import history, talked
 from tests.gui.desk import Desk
 
@@ -226,7 +226,7 @@ def test_a_mistake_of_ours_is_told_as_one(
     qtbot: QtBot, exchange: tuple[ExchangeDesk, NarrowNotice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk, notice = exchange
-    monkeypatch.setattr(export_actions, "_read", lambda *_: 1 / 0)
+    monkeypatch.setattr(import_export, "_read", lambda *_: 1 / 0)
     desk.read(Path("chats.json"))
     qtbot.waitUntil(lambda: bool(notice.sentence), timeout=5000)
     assert notice.sentence == said(AppError("bug"))

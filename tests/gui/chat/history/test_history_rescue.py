@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from app.core.chat import ChatId, path
 from app.core.errors import Damaged
+from app.gui.chat.export.import_export import rescue
 from app.gui.chat.history.history_cipher import Plain
 from app.gui.chat.history.history_file import FILE
-from app.gui.chat.history.history_rescue import rescue
 from app.gui.chat.list.chat_list import ChatList
 from tests.gui.chat.talk import history, talked
 from tests.gui.desk import Desk

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat
 from app.gui.chat.history.history import History
 from app.gui.chat.list.chat_list import ChatList
-from app.gui.chat.list.chat_list_rows import Line, Section
+from app.gui.chat.list.chat_list_model import Line, Section
 from app.gui.look.motion import ALWAYS, NEVER
 from app.gui.look.theme import HOVER_MS
 from tests.gui.chat.talk import history, talked

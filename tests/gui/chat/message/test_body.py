@@ -8,11 +8,9 @@ from PySide6.QtGui import QGuiApplication, QTextDocument
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from app.gui.chat.history.slices import Slices
-from app.gui.chat.message.blocks import CodeBlock, Listing, Look, TextBlock
-from app.gui.chat.message.body import PORTION, Body
-from app.gui.chat.message.message_actions import ask_link
-from app.gui.chat.message.text_window import TextWindow, as_text
+from app.gui.chat.message.body import PORTION, Body, CodeBlock, Listing, Look, TextBlock
+from app.gui.chat.message.highlight import Slices
+from app.gui.chat.message.message_actions import TextWindow, as_text, ask_link
 from app.gui.look.theme import Scheme, Theme
 
 CODE = "def f(x):\n    return x + 1"

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QApplication, QPushButton, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import ENDED, Message, MessageId, Role
-from app.gui.chat.history.slices import Slices
-from app.gui.chat.message.blocks import Block, CodeBlock, Look
+from app.gui.chat.message.body import Block, CodeBlock, Look
 from app.gui.chat.message.conversation import PAGE, Conversation
+from app.gui.chat.message.highlight import Slices
 from app.gui.chat.message.message_view import Deed, MessageView, Shown
 from app.gui.look.theme import Scheme, Theme
 from tests.gui import walk

@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from app.gui.chat.message import highlight, segments
-from app.gui.chat.message.markdown import html, tokens
-from app.gui.chat.message.segments import CODE_CHARS, LONG_CHARS, PIECE_CHARS, Kind, Reader
+from app.gui.chat.message import highlight, markdown
+from app.gui.chat.message.markdown import CODE_CHARS, LONG_CHARS, PIECE_CHARS, Kind, Reader, html, tokens
 
 SAMPLE = """# Title
 
@@ -42,11 +41,11 @@ TAG = re.compile(r"<[^>]+>")
 
 def shown(text: str) -> str:
     """All words of a text as they are shown."""
-    return "\n".join(TAG.sub("", one.content) for one in segments.segments(text))
+    return "\n".join(TAG.sub("", one.content) for one in markdown.segments(text))
 
 
 def test_kinds_of_segments() -> None:
-    found = segments.segments(SAMPLE)
+    found = markdown.segments(SAMPLE)
     assert [one.kind for one in found] == [Kind.TEXT, Kind.CODE, Kind.TEXT]
     assert found[1].language == "python"
     assert found[1].content == "def f(x):\n    return x + 1"
@@ -56,7 +55,7 @@ def test_kinds_of_segments() -> None:
 def test_a_growing_text_is_read_as_the_whole_one() -> None:
     chance = random.Random(1)
     text = SAMPLE * 12 + "".join(f"{n}. item {n}\n" for n in range(1, 900)) + SAMPLE
-    whole = segments.segments(text)
+    whole = markdown.segments(text)
     for _ in range(10):
         reader, at = Reader(), 0
         while at < len(text):
@@ -68,7 +67,7 @@ def test_a_growing_text_is_read_as_the_whole_one() -> None:
 
 
 def test_html_is_text_and_pictures_are_links() -> None:
-    found = segments.segments("<b>bold</b> <script>x()</script>\n\n![sun](http://a.b/c.png)")
+    found = markdown.segments("<b>bold</b> <script>x()</script>\n\n![sun](http://a.b/c.png)")
     assert "&lt;b&gt;bold&lt;/b&gt;" in found[0].content
     assert "<script" not in found[0].content
     assert "<img" not in found[0].content
@@ -77,7 +76,7 @@ def test_html_is_text_and_pictures_are_links() -> None:
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x"])
 def test_dangerous_addresses_are_no_links(address: str) -> None:
-    assert "<a href" not in segments.segments(f"[press]({address})")[0].content
+    assert "<a href" not in markdown.segments(f"[press]({address})")[0].content
 
 
 def test_links_explained_further_down_are_found_at_the_end() -> None:
@@ -91,7 +90,7 @@ def test_links_explained_further_down_are_found_at_the_end() -> None:
 
 
 def test_a_long_list_goes_on_counting() -> None:
-    found = segments.segments("".join(f"{n}. item\n" for n in range(5, 2005)))
+    found = markdown.segments("".join(f"{n}. item\n" for n in range(5, 2005)))
     assert len(found) > 2
     starts = [int(one.content.split('start="')[1].split('"')[0]) for one in found]
     counts = [one.content.count("<li>") for one in found]
@@ -109,7 +108,7 @@ def test_a_long_table_keeps_its_head() -> None:
     assert len(reader.segments) > 2
     assert all("<th>number</th>" in one.content for one in reader.segments)
     assert sum(one.content.count("<td>") for one in reader.segments) == 1800
-    assert reader.segments == segments.segments(text)
+    assert reader.segments == markdown.segments(text)
 
 
 def test_a_long_listing_is_cut_and_nothing_is_lost() -> None:
@@ -123,7 +122,7 @@ def test_a_long_listing_is_cut_and_nothing_is_lost() -> None:
     assert len(listings) == -(-len(code) // CODE_CHARS)
     assert all(one.language == "python" for one in listings)
     assert "\n".join(one.content for one in listings) == code
-    assert reader.segments == segments.segments(text)
+    assert reader.segments == markdown.segments(text)
 
 
 ADVERSE = {
@@ -144,7 +143,7 @@ ADVERSE = {
 @pytest.mark.parametrize("what", ADVERSE)
 def test_adverse_text_stays_whole_and_in_small_pieces(what: str) -> None:
     text = ADVERSE[what]
-    found = segments.segments(text)
+    found = markdown.segments(text)
     assert max(len(TAG.sub("", one.content)) for one in found) <= max(LONG_CHARS * 2, PIECE_CHARS)
     letters = [sign for sign in text if sign.isalnum()]
     kept = [sign for sign in shown(text) if sign.isalnum()]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,17 +18,19 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.core.chat import Chat, ChatId
-from app.core.errors import AppError, BadInput, bug
+from app.core.errors import AppError, BadInput, Damaged, bug
 from app.gui.app.app_context import AppContext
-from app.gui.chat.export.chat_json import MAX_FILE_BYTES, chats_of
+from app.gui.chat.export.chat_json import MAX_FILE_BYTES, chats_of, checked
 from app.gui.chat.export.export import JSON, Format, Told, export, stored
+from app.gui.chat.history import history_rows
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_rescue import rescue
-from app.gui.chat.narrow_notice import NarrowNotice
+from app.gui.chat.history.history_cipher import Codec
+from app.gui.chat.history.history_file import connect_to_read
 from app.gui.look import theme as sizes
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row
+from app.gui.widgets.notice import NarrowNotice
 from app.gui.widgets.progress import Progress
 from app.gui.widgets.save_file import LastFolder, save_file
 
@@ -270,3 +275,39 @@ def _read(source: Path, told: Told) -> list[Chat]:
         why = error.strerror or str(error)
         raise BadInput("file_unreadable", path=str(source), why=why) from None
     return chats_of(data, str(source), told)
+
+
+def rescue(aside: Path, codec: Codec, told: Callable[[int], None]) -> list[Chat]:
+    """The chats that are whole in it, in any thread; the file itself stays as it is.
+
+    `told` hears how many there are. Raises Damaged if there are none.
+    """
+    found: list[Chat] = []
+    with contextlib.closing(connect_to_read(aside)) as db:
+        for ident in _ids(db):
+            chat = _whole(db, ident, codec)
+            if chat is not None:
+                found.append(chat)
+                told(len(found))
+    if not found:
+        raise Damaged("history_unreadable", path=str(aside))
+    return found
+
+
+def _ids(db: sqlite3.Connection) -> list[ChatId]:
+    """As many as can be listed, the deleted ones left out."""
+    found: list[ChatId] = []
+    with contextlib.suppress(sqlite3.DatabaseError):
+        for (ident,) in db.execute("SELECT id FROM chats NOT INDEXED WHERE deleted_at IS NULL"):
+            found.append(ChatId(str(ident)))
+    return found
+
+
+def _whole(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
+    """Whole and in its shape, or None."""
+    try:
+        chat = history_rows.read(db, ident, codec)
+        whole = checked(chat) if chat is not None else None
+        return replace(whole, id=ident) if whole is not None else None
+    except (sqlite3.DatabaseError, ValueError, TypeError):
+        return None

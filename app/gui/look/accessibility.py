@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent, QWindow
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QWindow
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
+
+
+def announce(widget: QWidget, sentence: str) -> None:
+    """Have `sentence` read aloud when the reader has finished what it says now."""
+    if QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, sentence))
+
 
 CLICKED = "clicked"  # to the style sheet: the focus came by the pointer
 HELD = (Qt.Key.Key_Shift, Qt.Key.Key_Control, Qt.Key.Key_Alt, Qt.Key.Key_Meta)

@@ -13,8 +13,7 @@ from app.core.errors import AppError
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history_cipher import Cipher, Codec, Plain
 from app.gui.chat.history.history_file import TRIGGERS, transaction
-from app.gui.chat.history.history_folders import FOLDER
-from app.gui.chat.history.history_rows import CHAT_TEXTS, MESSAGE_TEXTS, of_chat, of_message
+from app.gui.chat.history.history_rows import CHAT_TEXTS, FOLDER, MESSAGE_TEXTS, of_chat, of_message
 
 AT_ONCE = 100  # messages read before they are written
 WAIT_MS = 5000  # for the window's own reading

@@ -1,0 +1,320 @@
+"""Chats as documents: Markdown, HTML and PDF."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from pathlib import Path
+from string import Template
+
+from PySide6.QtCore import QCoreApplication, QDateTime, QLocale, QMarginsF, QRectF, QSizeF, Qt, QUrl
+from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
+    QFont,
+    QPageLayout,
+    QPageSize,
+    QPainter,
+    QPalette,
+    QPdfWriter,
+    QTextDocument,
+)
+
+from app.core.chat import ATTACHMENTS, MODEL, THOUGHT, Chat, Message, Role, path, title_of
+from app.gui.chat.message import markdown as parser
+from app.gui.look.theme import DARK, LIGHT, Colours
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedMessage:
+    """A message as it is exported."""
+
+    who: str
+    when: str
+    text: str
+    attachments: tuple[tuple[str, str], ...]  # name and text
+    mine: bool
+    thought: str = ""  # empty also where it is left out
+
+
+def chat_title(chat: Chat) -> str:
+    """What the chat is called; never empty."""
+    return title_of(chat) or _tr("New chat")
+
+
+def chat_facts(chat: Chat) -> str:
+    """One line under the title: folder, model, when something was last said."""
+    return " · ".join(one for one in (chat.folder, chat.model or "", _local_time(chat.changed_at)) if one)
+
+
+def exported_messages(chat: Chat) -> list[ExportedMessage]:
+    """The branch that is shown, from its beginning."""
+    return [_exported(message) for message in path(chat)]
+
+
+def system_caption() -> str:
+    return _tr("System message")
+
+
+def thought_caption() -> str:
+    return _tr("Thought before the answer")
+
+
+def attachment_caption(name: str) -> str:
+    return _tr("Attachment {name}").format(name=name)
+
+
+def without_thoughts(chat: Chat) -> Chat:
+    """The same chat, where only answers are to be read."""
+    kept = {
+        ident: replace(one, details={k: v for k, v in one.details.items() if k != THOUGHT})
+        for ident, one in chat.messages.items()
+    }
+    return replace(chat, messages=kept)
+
+
+def _local_time(seconds: float) -> str:
+    """A time in the person's own form; "" for none."""
+    if seconds <= 0:
+        return ""
+    moment = QDateTime.fromSecsSinceEpoch(int(seconds))
+    return QLocale().toString(moment, QLocale.FormatType.ShortFormat)
+
+
+def _exported(message: Message) -> ExportedMessage:
+    mine = message.role is Role.USER
+    you = _tr("You")
+    answer = _tr("Answer")
+    attached = message.details.get(ATTACHMENTS, ())
+    return ExportedMessage(
+        you if mine else str(message.details.get(MODEL) or answer),
+        _local_time(message.made_at),
+        message.text,
+        tuple((str(one["name"]), str(one["text"])) for one in attached),
+        mine,
+        str(message.details.get(THOUGHT) or ""),
+    )
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Export", text)
+
+
+_TICKS = re.compile(r"`+")
+
+
+def markdown(chat: Chat) -> str:
+    """One chat; several stand one after another."""
+    parts = [f"# {chat_title(chat)}", f"*{chat_facts(chat)}*"]
+    if chat.system:
+        parts += [f"## {_tr('System message')}", chat.system]
+    for message in exported_messages(chat):
+        parts.append(f"## {message.who}" + (f" · {message.when}" if message.when else ""))
+        for name, text in message.attachments:
+            parts += [f"**{attachment_caption(name)}**", _fenced(text)]
+        if message.thought:
+            parts += [f"**{_tr('Thought before the answer')}**", _quoted(message.thought)]
+        parts.append(message.text)
+    return "\n\n".join(parts) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _fenced(text: str) -> str:
+    """As code, in a fence longer than any in it."""
+    longest = max((len(found) for found in _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text.rstrip()}\n{fence}"
+
+
+# Even if a browser found something to load or to run in it, it may not.
+HTML_HEAD = Template("""<!DOCTYPE html>
+<html lang="$lang"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+:root { $light color-scheme: light dark; }
+@media (prefers-color-scheme: dark) { :root { $dark } }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
+  background: var(--window); color: var(--text); }
+article + article { margin-top: 4rem; }
+section { background: var(--card); border: 1px solid var(--hairline); border-radius: .75rem;
+  padding: .25rem 1rem; margin: 1rem 0; overflow-wrap: anywhere; }
+section.mine { border-color: var(--accent); }
+h1 { font-size: 1.5rem; } h2 { font-size: .85rem; color: var(--muted); }
+p.h1, p.h2, p.h3, p.h4, p.h5, p.h6 { font-weight: 600; }
+.facts { color: var(--muted); }
+details { color: var(--muted); }
+.typed, pre { white-space: pre-wrap; }
+pre, code { background: var(--code); border-radius: .3rem; font-family: monospace; }
+pre { padding: .75rem; } code { padding: 0 .2rem; } pre code { padding: 0; }
+table { border-collapse: collapse; border-color: var(--hairline); } a { color: var(--accent); }
+blockquote { border-left: .25rem solid var(--hairline); margin-left: 0; padding-left: 1rem; }
+</style></head><body>
+""")
+HTML_TAIL = "</body></html>\n"
+
+
+def html_head(title: str, language: str) -> str:
+    """The beginning of the file."""
+    return HTML_HEAD.substitute(title=escape(title), lang=escape(language), light=_tokens(LIGHT), dark=_tokens(DARK))
+
+
+def html_article(chat: Chat) -> str:
+    """One chat."""
+    parts = [f"<article><h1>{escape(chat_title(chat))}</h1>"]
+    parts.append(f'<p class="facts">{escape(chat_facts(chat))}</p>')
+    if chat.system:
+        parts.append(_section(system_caption(), _typed(chat.system)))
+    for message in exported_messages(chat):
+        title = f"{message.who} · {message.when}" if message.when else message.who
+        files = "".join(
+            f"<p><b>{escape(attachment_caption(name))}</b></p><pre>{escape(text)}</pre>"
+            for name, text in message.attachments
+        )
+        if message.thought:
+            inside = _rendered(message.thought)
+            files += f"<details><summary>{escape(_tr('Thought before the answer'))}</summary>{inside}</details>"
+        body = _typed(message.text) if message.mine else _rendered(message.text)
+        parts.append(_section(title, files + body, mine=message.mine))
+    return "\n".join((*parts, "</article>\n"))
+
+
+def _rendered(text: str) -> str:
+    """An answer's Markdown. What is nested too deeply is shown as it was written."""
+    source = text.split("\n")
+    parts = []
+    for block in parser.blocks(parser.tokens(text)):
+        if parser.is_deep(block):
+            first, last = parser.lines(block)
+            parts.append(_typed("\n".join(source[first:last])))
+        else:
+            parts.append(parser.html(block))
+    return "".join(parts)
+
+
+def _section(title: str, body: str, *, mine: bool = False) -> str:
+    kind = ' class="mine"' if mine else ""
+    return f"<section{kind}><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _typed(text: str) -> str:
+    return f'<p class="typed">{escape(text)}</p>'
+
+
+def _tokens(colours: Colours) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in asdict(colours).items())
+
+
+DPI, MARGIN_MM, FOOT_MM = 300, 18, 10
+TEXT_PT, FOOT_PT = 10, 8
+MM_PER_INCH = 25.4
+PDF_SHEET = (
+    ".title { font-size: 18pt; font-weight: 600; } .h1 { font-size: 14pt; } .h2 { font-size: 12pt; }"
+    " .h1, .h2, .h3, .h4, .h5, .h6 { font-weight: 600; }"
+    f" .who {{ font-size: 9pt; font-weight: 600; color: {LIGHT.accent}; margin-top: 20pt; }}"
+    f" .facts {{ font-size: 9pt; color: {LIGHT.muted}; }} a {{ color: {LIGHT.accent}; }}"
+    f" pre, code {{ background: {LIGHT.code}; }} pre, .typed {{ white-space: pre-wrap; }}"
+    " table { border-collapse: collapse; margin-top: 6pt; }"
+)
+
+
+class _Document(QTextDocument):
+    """Loads nothing, whatever an answer says."""
+
+    def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
+        return None
+
+
+class PdfBook:
+    """Write chats one after another, then `close`. All in the thread that made it."""
+
+    def __init__(self, target: Path, title: str) -> None:
+        self._writer = QPdfWriter(str(target))
+        self._writer.setResolution(DPI)
+        self._writer.setTitle(title)
+        margins = QMarginsF(MARGIN_MM, MARGIN_MM, MARGIN_MM, MARGIN_MM)
+        layout = QPageLayout(
+            QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, margins, QPageLayout.Unit.Millimeter
+        )
+        self._writer.setPageLayout(layout)
+        self._painter = QPainter()
+        self._begun = self._painter.begin(self._writer)
+        self._page = 0
+
+    @property
+    def writable(self) -> bool:
+        """Whether the file could be opened."""
+        return self._begun
+
+    def add(self, chat: Chat) -> Iterator[int]:
+        """Paint its pages; yields after each, so that it can be stopped."""
+        document = self._laid_out(chat)
+        size, paper = document.pageSize(), QPalette()
+        paper.setColor(QPalette.ColorRole.Text, LIGHT.text)
+        for number in range(document.pageCount()):
+            if self._page:
+                self._writer.newPage()
+            self._page += 1
+            self._painter.save()
+            self._painter.translate(0, -number * size.height())
+            part = QRectF(0, number * size.height(), size.width(), size.height())
+            look = QAbstractTextDocumentLayout.PaintContext()
+            look.clip = part
+            look.palette = paper
+            self._painter.setClipRect(part)
+            document.documentLayout().draw(self._painter, look)
+            self._painter.restore()
+            self._foot(size)
+            yield self._page
+
+    def close(self) -> bool:
+        """Whether all of it is written."""
+        return self._begun and self._painter.end()
+
+    def _laid_out(self, chat: Chat) -> QTextDocument:
+        document = _Document()
+        font = QFont()
+        font.setPointSize(TEXT_PT)
+        document.documentLayout().setPaintDevice(self._writer)
+        document.setDefaultFont(font)
+        document.setDefaultStyleSheet(PDF_SHEET)
+        document.setDocumentMargin(0)
+        foot = DPI * FOOT_MM / MM_PER_INCH
+        page = QSizeF(self._writer.width(), self._writer.height() - foot)
+        document.setPageSize(page)
+        document.setHtml(_pdf_html(chat))
+        return document
+
+    def _foot(self, size: QSizeF) -> None:
+        font = QFont()
+        font.setPointSize(FOOT_PT)
+        self._painter.setFont(font)
+        self._painter.setPen(Qt.GlobalColor.darkGray)
+        room = QRectF(0, size.height(), size.width(), self._writer.height() - size.height())
+        self._painter.drawText(room, Qt.AlignmentFlag.AlignCenter, str(self._page))
+
+
+def _pdf_html(chat: Chat) -> str:
+    parts = [f'<p class="title">{escape(chat_title(chat))}</p>']
+    parts.append(f'<p class="facts">{escape(chat_facts(chat))}</p>')
+    if chat.system:
+        parts.append(_who(system_caption()) + _typed(chat.system))
+    for message in exported_messages(chat):
+        parts.append(_who(f"{message.who} · {message.when}" if message.when else message.who))
+        for name, text in message.attachments:
+            parts.append(f"<p><b>{escape(attachment_caption(name))}</b></p>{_typed(text)}")
+        if message.thought:
+            parts.append(f"<p><b>{escape(_tr('Thought before the answer'))}</b></p>")
+            parts.append(_rendered(message.thought))
+        parts.append(_typed(message.text) if message.mine else _rendered(message.text))
+    return "".join(parts).replace("\n</code></pre>", "</code></pre>")
+
+
+def _who(line: str) -> str:
+    return f'<p class="who">{escape(line)}</p>'

@@ -1,0 +1,127 @@
+"""The Escape key in a field, where the page around it has a use for it too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QComboBox, QLineEdit, QStyledItemDelegate, QWidget
+
+from app.core.ids import MAX_NAME_CHARACTERS
+from app.gui.look.accessibility import announce
+from app.gui.widgets.labels import SPARE, paragraph, show_if
+
+
+class DropDown(QComboBox):
+    """Qt's own list has square corners, and paints its lines without the style sheet."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setItemDelegate(QStyledItemDelegate(self))
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        """Qt leaves its longest line no pixel, and paints it with one less at either side."""
+        return super().sizeHint() + QSize(SPARE, 0)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return super().minimumSizeHint() + QSize(SPARE, 0)
+
+    def showPopup(self) -> None:  # noqa: N802  Qt's name
+        around = self.view().window()
+        if not around.testAttribute(Qt.WidgetAttribute.WA_TranslucentBackground):
+            flags = Qt.WindowType.FramelessWindowHint | Qt.WindowType.NoDropShadowWindowHint
+            around.setWindowFlags(around.windowFlags() | flags)
+            around.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
+        super().showPopup()
+
+
+MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # too long is said, not cut
+
+
+class MachineName(QLineEdit):
+    """`problem` belongs below it; `judged` tells when that may be another. `needed`: it may not be empty."""
+
+    judged = Signal()
+
+    def __init__(self, called: str, name: str = "") -> None:
+        super().__init__(name)
+        self.needed = True
+        self.setMaxLength(MOST_TYPED)
+        self.setAccessibleName(called)
+        self.problem = paragraph("", "error")
+        self.problem.hide()
+        self.textChanged.connect(self._judge)
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.text().split())
+
+    @property
+    def fits(self) -> bool:
+        return not self._words(len(self.name))
+
+    def _judge(self) -> None:
+        words = self._words(len(self.name))
+        if words != self.problem.text():
+            self.problem.setText(words)
+            show_if(self.problem, bool(words))
+            self.setAccessibleDescription(words)
+            announce(self, words)
+        self.judged.emit()
+
+    def _words(self, count: int) -> str:
+        if not count and self.needed:
+            found = _tr("A name is needed, of at most {limit} characters.")
+        elif count > MAX_NAME_CHARACTERS:
+            found = _tr("A name has at most {limit} characters; this one has {count}.")
+        else:
+            return ""
+        return found.format(limit=MAX_NAME_CHARACTERS, count=count)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("MachineName", text)
+
+
+# The wheel over a box scrolls the page below it, until somebody is at the box.
+
+
+class _Wheel(QObject):
+    """Belongs to its box."""
+
+    def __init__(self, box: QWidget) -> None:
+        super().__init__(box)
+        self._box = box
+        box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel gives it no focus
+        box.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        if event.type() == QEvent.Type.Wheel and not self._box.hasFocus():
+            event.ignore()  # so it goes on to what is below
+            return True
+        return super().eventFilter(watched, event)
+
+
+def wheel_scrolls_page(box: QWidget) -> None:
+    """For boxes and sliders on a page that scrolls: nothing changes under the pointer by itself."""
+    _Wheel(box)
+
+
+class Escape(QObject):
+    """`act` when it is pressed in `field` while that is `wanted`; else it is the page's."""
+
+    def __init__(self, field: QWidget, act: Callable[[], object], wanted: Callable[[], bool] = lambda: True) -> None:
+        super().__init__(field)
+        self._act, self._wanted = act, wanted
+        field.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
+        pressed = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        if not pressed or not self._wanted():
+            return super().eventFilter(watched, event)
+        if event.type() is QEvent.Type.ShortcutOverride:
+            event.accept()
+        elif event.type() is QEvent.Type.KeyPress:
+            self._act()
+        return True
