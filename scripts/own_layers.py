@@ -22,9 +22,7 @@ from app.catalog.gguf.gguf_header import Header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.gguf.model_shape_reader import measured_runs, shape_of
 from app.catalog.stages import synthetic_stage
-from app.catalog.stages.cut import assembled
-from app.catalog.stages.piece_sources import read
-from app.catalog.stages.stage_entries import Job
+from app.catalog.stages.cut import Job, assembled, read
 from app.core.model import Model
 from app.inference.pipeline.step import Run
 from app.inference.stages.stage_links import close_run, open_run, own_stage

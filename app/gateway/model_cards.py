@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.catalog.gguf.model_card import Card, card_of
+from app.catalog.gguf.model_reader import Card, card_of
 from app.core.errors import AppError
 from app.gateway.answering import Answering
 from app.gateway.api_request import Json

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.catalog.families.family_table import FAMILIES
-from app.catalog.families.layer_kinds import WINDOW_LAYERS, windows
+from app.catalog.families.family_table import FAMILIES, WINDOW_LAYERS, windows
 from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.gguf_header import Header
 from app.catalog.gguf.model_reader import model_of

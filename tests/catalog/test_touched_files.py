@@ -14,8 +14,7 @@ import pytest
 
 from app.catalog.files import Tell
 from app.catalog.gguf.gguf_header import Header
-from app.catalog.shelf import Entry, Shelf
-from app.catalog.stages.file_hashes import model_hashes
+from app.catalog.shelf import Entry, Shelf, model_hashes
 from app.core.errors import Damaged, DoesNotFit
 from tests.catalog.conftest import Home
 

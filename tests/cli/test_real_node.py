@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_bytes import entry, u32_entry
 from app.catalog.gguf.gguf_check import read_header
+from app.catalog.gguf.gguf_header import entry, u32_entry
 from app.cli import main
 from testbed import tiny
 from tests.cli.conftest import Said

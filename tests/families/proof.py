@@ -11,8 +11,7 @@ from random import Random
 
 import numpy as np
 
-from app.catalog.families.cut_rules import Rule
-from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.family_table import FAMILIES, Rule
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.model import Model

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.families.cut_rules import Rule
-from app.catalog.families.family_table import FAMILIES
+from app.catalog.families.family_table import FAMILIES, Rule
 from app.catalog.gguf.gguf_check import read_header
-from app.catalog.stages import stage_entries
+from app.catalog.stages import cut
 from app.core.errors import AppError
 from tests.families import proof
 from tests.families.changed import fewer_heads, rewritten
@@ -56,8 +55,8 @@ def leave_out(rule: str, architecture: str, patch: pytest.MonkeyPatch) -> None:
     family = FAMILIES[architecture]
     if rule == "turns":  # the half of F5 that is no metadata
         patch.setitem(FAMILIES, architecture, replace(family, turns=False))
-    elif Rule[rule] in stage_entries.BY_RULE:
-        patch.delitem(stage_entries.BY_RULE, Rule[rule])
+    elif Rule[rule] in cut.BY_RULE:
+        patch.delitem(cut.BY_RULE, Rule[rule])
     else:
         fewer = replace(family, rules=family.rules - {Rule[rule]})
         patch.setitem(FAMILIES, architecture, fewer)

@@ -8,20 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from math import lcm
 
-from app.catalog.families.cut_rules import Rule
-from app.catalog.families.variants import (
+from app.catalog.families.per_layer import (
+    MAX_LAYERS,
+    MAX_VALUE,
     dense_lead,
     full_indexer,
     has_window,
     image_planes,
     moe_step,
+    n_blocks,
+    n_layers,
     n_layers_are,
+    named,
     no_window,
+    number,
     per_layer_embeddings,
 )
 from app.catalog.gguf.gguf_header import Header
+
+
+class Rule(Enum):
+    """One thing that makes a run of layers compute what the whole model's graph computes there."""
+
+    F1 = "the loader wants an output matrix in every stage"
+    F2 = "dense or experts is chosen by the number of leading dense layers"
+    F3 = "which layers have a sliding window is counted from the file's first layer"
+    F4 = "which layers are recurrent is counted from the file's first layer"
+    F5 = "hidden states may enter only when positions have planes (M-RoPE)"
+    F6 = "layers that predict further tokens stand behind the last one"
+    F7 = "hidden states that enter are scaled like embeddings"
+    F8 = "queries are scaled by the number of layers"
+    F9 = "hidden states that enter are taken for those of an image"
+    F10 = "a tensor is taken up by full-attention layers only"
+    F11 = "what the file does not say is guessed from the number of layers"
+    F12 = "the scale of embeddings is applied to hidden states that enter"
+    F13 = "a layer's output has another name in the graph"
+    F14 = "metadata with a value for each layer is cut like the layers"
+
 
 Unproved = Callable[[Header], bool]
 KV_HEADS, FFN = "attention.head_count_kv", "feed_forward_length"
@@ -163,3 +189,79 @@ FAMILIES: dict[str, Family] = {
                 boundary="nemotron_h_block_out"),
     )
 }  # fmt: skip
+
+
+WINDOW, WINDOW_LAYERS = "attention.sliding_window", "attention.sliding_window_pattern"
+
+
+RECURRENT_LAYERS, INTERVAL = "attention.recurrent_layers", "full_attention_interval"
+
+
+Kinds = tuple[bool, ...]  # one for each layer
+
+
+def windows(header: Header, family: Family) -> Kinds | None:
+    """The layers with a sliding window; None: this model has none. Raises BadInput."""
+    window = family.window
+    if window is None:
+        return None
+    absent = named(header, WINDOW) not in header.entries
+    if not (window.by_default and absent) and number(header, WINDOW) == 0:
+        return None
+    listed = _listed(header, WINDOW_LAYERS)
+    if listed is not None:
+        return listed
+    period, n = window.period, n_layers(header)
+    key = named(header, WINDOW_LAYERS)
+    if not period and key not in header.entries:
+        raise header.odd(key, "nothing")
+    period = header.integer(key, 0, MAX_LAYERS, period)
+    full = 0 if window.full_first else period - 1
+    return tuple(period == 0 or layer % period != full for layer in range(n))
+
+
+def recurrents(header: Header, family: Family) -> Kinds | None:
+    """The layers that carry a state; None: all are attention. Raises BadInput."""
+    kind, n = family.recurrent, n_layers(header)
+    if kind is None:
+        return None
+    if kind.everywhere:
+        return (True,) * n
+    if kind.period:
+        listed = _listed(header, RECURRENT_LAYERS)
+        if listed is not None:
+            return listed
+        period = header.integer(named(header, INTERVAL), 1, MAX_LAYERS, kind.period)
+        return tuple((layer + 1) % period != 0 for layer in range(n))
+    heads, ffn = (_numbers(header, "attention.head_count_kv"), _numbers(header, "feed_forward_length"))
+    if kind.no_ffn:
+        return tuple(not h and not f for h, f in zip(heads, ffn, strict=True))
+    return tuple(not h for h in heads)
+
+
+def attentions(header: Header, family: Family) -> Kinds:
+    """The layers with a KV cache. Raises BadInput."""
+    state = recurrents(header, family)
+    if state is None or (family.recurrent and family.recurrent.everywhere):
+        return (True,) * n_layers(header)
+    if family.recurrent and family.recurrent.no_ffn:
+        return tuple(bool(h) for h in _numbers(header, "attention.head_count_kv"))
+    return tuple(not one for one in state)
+
+
+def _listed(header: Header, name: str) -> Kinds | None:
+    """A list of the file's; None where it has none."""
+    key = named(header, name)
+    value = header.entries.get(key)
+    if value is None or not value.is_array:
+        return None
+    found, n = header.items(key), n_layers(header)
+    if len(found) not in (n, n_blocks(header)) or any(isinstance(one, str) for one in found):
+        raise header.odd(key, f"{len(found)} values for {n} layers")
+    return tuple(bool(one) for one in found)[:n]
+
+
+def _numbers(header: Header, name: str) -> tuple[int, ...]:
+    n = n_blocks(header)
+    found = header.integers(named(header, name), n, 0, MAX_VALUE) or (0,) * n
+    return found[: n_layers(header)]

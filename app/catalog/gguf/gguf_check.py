@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_header import Header, Tensor, Value, shown
+from app.catalog.gguf.gguf_header import Header, Tensor, Value, aligned, shown
 from app.catalog.gguf.gguf_names import MAX_PARTS, part_names
 from app.core.errors import BadInput, Fact
 
@@ -234,8 +234,3 @@ class _Reader:
 
     def _bad(self, code: str, **facts: Fact) -> BadInput:
         return BadInput(code, path=self._path, **facts)
-
-
-def aligned(n: int, alignment: int) -> int:
-    """The next multiple of the alignment, a power of two."""
-    return (n + alignment - 1) & -alignment

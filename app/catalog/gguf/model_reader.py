@@ -6,144 +6,25 @@ import math
 import re
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 
-from app.catalog.families import cut_boundaries, variants
-from app.catalog.families.family_facts import family_facts
+from app.catalog.families import per_layer
+from app.catalog.families.family_facts import boundaries, family_facts
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.families.per_layer import check_all
-from app.catalog.families.variants import MAX_LAYERS
+from app.catalog.families.per_layer import MAX_LAYERS, check_all
 from app.catalog.gguf import tensor_types
+from app.catalog.gguf.gguf_check import part_paths, read_header
 from app.catalog.gguf.gguf_header import Header, Scalar, Tensor, shown
 from app.core.errors import BadInput
 from app.core.model import Model
 
 # Numbers that an engine would not survive, or never end with: a file that has them is refused by name.
 
-MAX_ROPE = 1 << 17  # as the width of a model
-MAX_EXPERTS = 1 << 16
-PAIR = 2
-PLANE_VALUES = 4  # two pairs: F5 gives the second and third plane one each
-_EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
-
-
-def check_finite(header: Header, architecture: str) -> None:
-    """Raises BadInput."""
-    if architecture in FAMILIES:  # of another, nobody knows which lists have a value for each layer
-        check_all(header)
-    for name in _EPSILONS:
-        _check_epsilon(header, f"{architecture}.attention.{name}")
-    _check_rope(header, architecture)
-    _check_experts(header, f"{architecture}.expert_")
-
-
-def _check_epsilon(header: Header, key: str) -> None:
-    """Refuse a number added below a root that is negative, or not small."""
-    if key not in header.entries:
-        return
-    for found in _values(header, key):
-        if not isinstance(found, float) or not math.isfinite(found) or not 0 <= found < 1:
-            raise header.odd(key, str(found))
-
-
-def _values(header: Header, key: str) -> tuple[Scalar, ...]:
-    """One for all layers, or one for each: no list is read that is longer."""
-    count = header.entries[key].count
-    if count > MAX_LAYERS:
-        raise header.odd(key, f"{count} values")
-    return header.items(key)
-
-
-def _check_rope(header: Header, architecture: str) -> None:
-    """Values are turned in pairs; where positions have planes, there is a pair for each (F5)."""
-    family = FAMILIES.get(architecture)
-    least = 0
-    if family is not None:  # with nothing to turn, the engine does not come to an end in some of these
-        least = PLANE_VALUES if family.planes > 1 else PAIR
-    for name in ("count", "count_swa"):
-        key = f"{architecture}.rope.dimension_{name}"
-        if key in header.entries and (found := header.integer(key, least, MAX_ROPE)) % 2:
-            raise header.odd(key, str(found))
-
-
-def _check_experts(header: Header, prefix: str) -> None:
-    """No more are asked than there are."""
-    value = header.entries.get(f"{prefix}used_count")
-    if value is None:
-        return
-    n_experts = header.integer(f"{prefix}count", 0, MAX_EXPERTS, 0)
-    for found in _values(header, f"{prefix}used_count"):
-        if not isinstance(found, int) or not 0 <= found <= n_experts:
-            raise header.odd(f"{prefix}used_count", f"{found} of {n_experts}")
-
 
 # Whether a model gives one vector for a whole text, or one score for two, and whether it writes at all.
 
-# Encoders: each position sees the ones behind it too, and none predicts the next. Source: llama.cpp's llm_arch.
-ENCODERS = frozenset(
-    {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "neo-bert", "modern-bert", "eurobert",
-     "gemma-embedding", "llama-embed"}
-)  # fmt: skip
-NONE, RANK = 0, 4  # llama.cpp's pooling types that give no vector; 1 to 3 are mean, first and last
-MOST = 64
-
-
-def writes(header: Header, architecture: str) -> bool:
-    """Return whether the model was made to write. A reranker of such a family was trained to judge instead."""
-    return architecture not in ENCODERS and not ranks(header, architecture)
-
-
-def embeds(header: Header, architecture: str) -> bool:
-    """Return whether the file says how its positions become one vector; a file may leave that out."""
-    return _kind(header, architecture) not in (NONE, RANK)
-
-
-def ranks(header: Header, architecture: str) -> bool:
-    """Return whether the model judges how well a text answers a question."""
-    return _kind(header, architecture) == RANK
-
-
-def _kind(header: Header, architecture: str) -> int:
-    return header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)
-
 
 # GGUF files that are no model which writes or reads texts: what each is, and what to choose instead.
-
-# What other programs than llama.cpp make pictures, films and sounds with, by the architecture in the file.
-MAKES_PICTURES = frozenset(
-    {"aura", "chroma", "cosmos", "flux", "flux2", "hidream", "hunyuan_image", "hunyuan_video", "hyvid", "lens", "ltxv",
-     "lumina2", "mochi", "omnigen2", "qwen_image", "sana", "sd1", "sd2", "sd3", "sdxl", "wan", "z_image"}
-)  # fmt: skip
-PROJECTORS = ("clip.", "mmproj.")
-ADAPTER_ENDS = (".lora_a", ".lora_b")
-
-
-def check(header: Header) -> None:
-    """Raises BadInput for a file that belongs to a model and is none."""
-    kind = header.text("general.type").casefold()
-    architecture = header.text("general.architecture").casefold()
-    if architecture == "controlvector":
-        raise BadInput("gguf_control_vector", path=header.path)
-    if kind == "adapter" or "adapter.type" in header.entries or _is_lora(header):
-        base = shown(header.text("general.base_model.0.name"))
-        if base:
-            raise BadInput("gguf_lora_of", path=header.path, model=base)
-        raise BadInput("gguf_lora", path=header.path)
-    if kind == "mmproj" or architecture in ("clip", "mmproj") or _has(header, *PROJECTORS):
-        raise BadInput("gguf_mmproj", path=header.path)
-    if kind == "imatrix" or _has(header, "imatrix."):
-        raise BadInput("gguf_imatrix", path=header.path)
-    if architecture in MAKES_PICTURES:
-        raise BadInput("gguf_pictures", path=header.path, architecture=architecture)
-    if not header.tensors and "tokenizer.ggml.tokens" in header.entries:
-        raise BadInput("gguf_vocabulary", path=header.path)
-
-
-def _is_lora(header: Header) -> bool:
-    return bool(header.tensors) and all(name.endswith(ADAPTER_ENDS) for name in header.tensors)
-
-
-def _has(header: Header, *beginnings: str) -> bool:
-    return any(key.startswith(beginnings) for key in header.entries)
 
 
 # Far beyond every known model; what is above them is a damaged or hostile file.
@@ -164,11 +45,11 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
     check(header)
     architecture = architecture_of(header)
     check_finite(header, architecture)
-    n_layers = variants.n_layers(header)
+    n_layers = per_layer.n_layers(header)
     width = header.integer(f"{architecture}.embedding_length", 1, MAX_WIDTH)
     parts = _parts(header, n_layers)
     n_vocab = _vocabulary(header, width)
-    where, runs, why_whole = cut_boundaries.boundaries(header, architecture, n_vocab)
+    where, runs, why_whole = boundaries(header, architecture, n_vocab)
     facts = family_facts(header, architecture, width, n_vocab)
     return Model(
         id=model_id,
@@ -236,7 +117,7 @@ class _Parts:
 
 def _parts(header: Header, n_layers: int) -> _Parts:
     layers, shared = [0] * n_layers, 0
-    n_blocks = variants.n_blocks(header)
+    n_blocks = per_layer.n_blocks(header)
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
         if layer is not None and layer >= n_blocks:
@@ -271,7 +152,7 @@ def _vocabulary(header: Header, width: int) -> int:
 def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width: int) -> tuple[int, ...]:
     """Keys and values of one position in each layer: heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
-    n_blocks = variants.n_blocks(header)
+    n_blocks = per_layer.n_blocks(header)
     heads = header.integers(key, n_blocks, 0, MAX_HEADS)
     if heads is None:
         raise BadInput("gguf_key_missing", path=header.path, key=key)
@@ -288,11 +169,11 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
 def _quantised_kv(header: Header, architecture: str, width: int) -> bool:
     """Whether keys and values of a head are whole blocks. Source: llama_init_from_model. Where the file
     does not say how long they are in a sliding window, they are as elsewhere."""
-    heads = header.integers(f"{architecture}.attention.head_count", variants.n_blocks(header), 0, MAX_HEADS)
+    heads = header.integers(f"{architecture}.attention.head_count", per_layer.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
     for name in ("attention.key_length", "attention.value_length"):
-        everywhere = variants.number(header, name, default)
-        windows = variants.number(header, f"{name}_swa", everywhere)
+        everywhere = per_layer.number(header, name, default)
+        windows = per_layer.number(header, f"{name}_swa", everywhere)
         if everywhere % KV_BLOCK or windows % KV_BLOCK:
             return False
     return True
@@ -307,3 +188,211 @@ def _quantisation(header: Header) -> str:
     for tensor in header.tensors.values():
         by_kind[tensor.kind] = by_kind.get(tensor.kind, 0) + tensor.n_bytes
     return tensor_types.TENSORS[max(by_kind, key=lambda kind: by_kind[kind])][0]
+
+
+MAX_ROPE = 1 << 17  # as the width of a model
+
+
+MAX_EXPERTS = 1 << 16
+
+
+PAIR = 2
+
+
+PLANE_VALUES = 4  # two pairs: F5 gives the second and third plane one each
+
+
+_EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
+
+
+def check_finite(header: Header, architecture: str) -> None:
+    """Raises BadInput."""
+    if architecture in FAMILIES:  # of another, nobody knows which lists have a value for each layer
+        check_all(header)
+    for name in _EPSILONS:
+        _check_epsilon(header, f"{architecture}.attention.{name}")
+    _check_rope(header, architecture)
+    _check_experts(header, f"{architecture}.expert_")
+
+
+def _check_epsilon(header: Header, key: str) -> None:
+    """Refuse a number added below a root that is negative, or not small."""
+    if key not in header.entries:
+        return
+    for found in _values(header, key):
+        if not isinstance(found, float) or not math.isfinite(found) or not 0 <= found < 1:
+            raise header.odd(key, str(found))
+
+
+def _values(header: Header, key: str) -> tuple[Scalar, ...]:
+    """One for all layers, or one for each: no list is read that is longer."""
+    count = header.entries[key].count
+    if count > MAX_LAYERS:
+        raise header.odd(key, f"{count} values")
+    return header.items(key)
+
+
+def _check_rope(header: Header, architecture: str) -> None:
+    """Values are turned in pairs; where positions have planes, there is a pair for each (F5)."""
+    family = FAMILIES.get(architecture)
+    least = 0
+    if family is not None:  # with nothing to turn, the engine does not come to an end in some of these
+        least = PLANE_VALUES if family.planes > 1 else PAIR
+    for name in ("count", "count_swa"):
+        key = f"{architecture}.rope.dimension_{name}"
+        if key in header.entries and (found := header.integer(key, least, MAX_ROPE)) % 2:
+            raise header.odd(key, str(found))
+
+
+def _check_experts(header: Header, prefix: str) -> None:
+    """No more are asked than there are."""
+    value = header.entries.get(f"{prefix}used_count")
+    if value is None:
+        return
+    n_experts = header.integer(f"{prefix}count", 0, MAX_EXPERTS, 0)
+    for found in _values(header, f"{prefix}used_count"):
+        if not isinstance(found, int) or not 0 <= found <= n_experts:
+            raise header.odd(f"{prefix}used_count", f"{found} of {n_experts}")
+
+
+# Encoders: each position sees the ones behind it too, and none predicts the next. Source: llama.cpp's llm_arch.
+ENCODERS = frozenset(
+    {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "neo-bert", "modern-bert", "eurobert",
+     "gemma-embedding", "llama-embed"}
+)  # fmt: skip
+
+
+NONE, RANK = 0, 4  # llama.cpp's pooling types that give no vector; 1 to 3 are mean, first and last
+
+
+MOST = 64
+
+
+def writes(header: Header, architecture: str) -> bool:
+    """Return whether the model was made to write. A reranker of such a family was trained to judge instead."""
+    return architecture not in ENCODERS and not ranks(header, architecture)
+
+
+def embeds(header: Header, architecture: str) -> bool:
+    """Return whether the file says how its positions become one vector; a file may leave that out."""
+    return _kind(header, architecture) not in (NONE, RANK)
+
+
+def ranks(header: Header, architecture: str) -> bool:
+    """Return whether the model judges how well a text answers a question."""
+    return _kind(header, architecture) == RANK
+
+
+def _kind(header: Header, architecture: str) -> int:
+    return header.integer(f"{architecture}.pooling_type", 0, MOST, NONE)
+
+
+# What other programs than llama.cpp make pictures, films and sounds with, by the architecture in the file.
+MAKES_PICTURES = frozenset(
+    {"aura", "chroma", "cosmos", "flux", "flux2", "hidream", "hunyuan_image", "hunyuan_video", "hyvid", "lens", "ltxv",
+     "lumina2", "mochi", "omnigen2", "qwen_image", "sana", "sd1", "sd2", "sd3", "sdxl", "wan", "z_image"}
+)  # fmt: skip
+
+
+PROJECTORS = ("clip.", "mmproj.")
+
+
+ADAPTER_ENDS = (".lora_a", ".lora_b")
+
+
+def check(header: Header) -> None:
+    """Raises BadInput for a file that belongs to a model and is none."""
+    kind = header.text("general.type").casefold()
+    architecture = header.text("general.architecture").casefold()
+    if architecture == "controlvector":
+        raise BadInput("gguf_control_vector", path=header.path)
+    if kind == "adapter" or "adapter.type" in header.entries or _is_lora(header):
+        base = shown(header.text("general.base_model.0.name"))
+        if base:
+            raise BadInput("gguf_lora_of", path=header.path, model=base)
+        raise BadInput("gguf_lora", path=header.path)
+    if kind == "mmproj" or architecture in ("clip", "mmproj") or _has(header, *PROJECTORS):
+        raise BadInput("gguf_mmproj", path=header.path)
+    if kind == "imatrix" or _has(header, "imatrix."):
+        raise BadInput("gguf_imatrix", path=header.path)
+    if architecture in MAKES_PICTURES:
+        raise BadInput("gguf_pictures", path=header.path, architecture=architecture)
+    if not header.tensors and "tokenizer.ggml.tokens" in header.entries:
+        raise BadInput("gguf_vocabulary", path=header.path)
+
+
+def _is_lora(header: Header) -> bool:
+    return bool(header.tensors) and all(name.endswith(ADAPTER_ENDS) for name in header.tensors)
+
+
+def _has(header: Header, *beginnings: str) -> bool:
+    return any(key.startswith(beginnings) for key in header.entries)
+
+
+PRE = "tokenizer.ggml.pre"
+
+
+KNOWN = frozenset(
+    {"", "a.x-4.0", "afmoe", "bailingmoe", "bailingmoe2", "bloom", "chameleon", "chatglm-bpe", "codeshell",
+     "cohere2moe", "command-r", "dbrx", "deepseek-coder", "deepseek-llm", "deepseek-r1-qwen", "deepseek-v3",
+     "default", "exaone", "exaone-moe", "exaone4", "f2llmv2", "falcon", "falcon-h1", "falcon3", "gemma4",
+     "gigachat", "glm4", "glm5", "gpt-2", "gpt-4o", "gpt3-finnish", "granite-docling",
+     "granite-embed-multi-311m", "granite-embed-multi-97m", "grok-2", "hunyuan", "hunyuan-dense", "hy_v4",
+     "jais", "jais-2", "jina-de", "jina-es", "jina-v1-en", "jina-v2-code", "jina-v2-de", "jina-v2-es",
+     "jina-v5-nano", "joyai-llm", "kanana2", "kimi-k2", "kormo", "laguna", "lfm2", "llada-moe", "llama-bpe",
+     "llama-v3", "llama3", "llama4", "megrez", "mellum", "mellum2", "midm-2.0", "minerva-7b", "minicpm5",
+     "minimax-m2", "modern-bert", "mpt", "olmo", "phi-2", "pixtral", "poro-chat", "qwen2", "qwen35", "refact",
+     "roberta-bpe", "sarvam-moe", "seed-coder", "smaug-bpe", "smollm", "solar-open", "spark2_5", "stablelm2",
+     "starcoder", "superbpe", "talkie", "tekken", "tiny_aya", "trillion", "ufakzeka", "viking", "whitespace",
+     "youtu"}
+)  # fmt: skip
+
+
+TEMPLATE = "tokenizer.chat_template"
+
+
+TOKENS = "tokenizer.ggml.tokens"
+
+
+MOST_TEMPLATE, MOST_TEXT = 1 << 20, 4096  # characters
+
+
+MOST_ENTRIES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Of one file."""
+
+    template: str  # of chats, as it is written; empty: none
+    entries: dict[str, Scalar]  # single values alone, by GGUF's names; texts may be cut
+    bos: str  # how templates write the token that begins a text; empty: none
+    eos: str
+
+
+def card_of(path: Path) -> Card:
+    """Read the header. Raises BadInput."""
+    header = read_header(part_paths(path)[0])
+    single = {
+        key: header.items(key)[0] for key, value in header.entries.items() if not value.is_array and key != TEMPLATE
+    }
+    entries = {
+        key: shown(value, MOST_TEXT) if isinstance(value, str) else value
+        for key, value in list(single.items())[:MOST_ENTRIES]
+    }
+    return Card(_template(header), entries, _token(header, "bos"), _token(header, "eos"))
+
+
+def _template(header: Header) -> str:
+    value = header.entries.get(TEMPLATE)
+    if value is None or value.is_array or value.kind != tensor_types.STRING:
+        return ""
+    return str(header.items(TEMPLATE)[0])[:MOST_TEMPLATE]
+
+
+def _token(header: Header, which: str) -> str:
+    tokens = header.entries.get(TOKENS)
+    number = header.integer(f"tokenizer.ggml.{which}_token_id", -1, 1 << 31, -1)
+    if tokens is None or not tokens.is_array or not 0 <= number < tokens.count:
+        return ""
+    return shown(str(header.items(TOKENS)[number]))

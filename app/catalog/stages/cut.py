@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+import math
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.catalog.families.cut_rules import Rule
-from app.catalog.families.family_table import FAMILIES
-from app.catalog.families.per_layer import is_per_layer, sliced
+from app.catalog.families.family_facts import idle_kind, is_lite
+from app.catalog.families.family_table import (
+    FAMILIES,
+    RECURRENT_LAYERS,
+    WINDOW,
+    WINDOW_LAYERS,
+    Family,
+    Kinds,
+    Rule,
+    recurrents,
+    windows,
+)
+from app.catalog.families.per_layer import is_per_layer, n_layers, named, number, sliced
+from app.catalog.files import CHUNK_BYTES, chunks
 from app.catalog.gguf import tensor_types
-from app.catalog.gguf.gguf_bytes import entry, header_bytes, u32_entry
-from app.catalog.gguf.gguf_check import aligned, header_in
-from app.catalog.gguf.gguf_header import Header
+from app.catalog.gguf.gguf_check import header_in
+from app.catalog.gguf.gguf_header import Header, Tensor, aligned, entry, header_bytes, u32_entry
+from app.catalog.gguf.model_reader import EMBEDDING, HEAD, HEAD_BIAS, head_tensor, layer_of
 from app.catalog.stages.manifest import Manifest, Piece, Want
-from app.catalog.stages.piece_sources import Source, read
-from app.catalog.stages.stage_entries import Job, changed_entries
-from app.catalog.stages.stage_tensors import parts
-from app.core.errors import BadInput
-from app.core.model import Model
+from app.core.errors import BadInput, Damaged
+from app.core.model import PLACEHOLDER_ROWS, Model
 from backends.contract import Layers, Role
 
 # Text is handled by the host with the whole file, so no stage carries what only text needs.
@@ -100,3 +111,351 @@ def _entries(job: Job) -> list[bytes]:
     found.append(u32_entry("general.alignment", header.alignment))
     found.append(entry("tokenizer.ggml.model", tensor_types.STRING, ("no_vocab",)))
     return found
+
+
+SOFTMAX, SIGMOID = 1, 2  # llama_expert_gating_func_type
+
+
+SIGMOID_LAYERS, SIGMOID_VOCABULARY = (47, 48), 154_880  # GLM-4.7-Flash
+
+
+Entries = Iterator[tuple[str, bytes | None]]  # key, the new entry; None: it is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run of a model that is to become a stage."""
+
+    model: Model
+    header: Header
+    family: Family
+    layers: Layers
+    role: Role
+
+    def key(self, name: str) -> str:
+        return named(self.header, name)
+
+    def has(self, name: str) -> bool:
+        return self.key(name) in self.header.entries
+
+
+def changed_entries(job: Job) -> dict[str, bytes | None]:
+    """What takes the place of the model's own entries."""
+    if job.role is Role.WHOLE:
+        return dict([_number(job, "vocab_size", job.model.n_vocab)])
+    found = dict(_always(job))
+    for rule, entries in BY_RULE.items():
+        if rule in job.family.rules:
+            found.update(entries(job))
+    return found
+
+
+def _always(job: Job) -> Entries:
+    n_vocab = job.model.n_vocab if job.role is Role.LAST else PLACEHOLDER_ROWS
+    yield _number(job, "block_count", len(job.layers))
+    yield _number(job, "vocab_size", n_vocab)
+
+
+def _dense_lead(job: Job) -> Entries:
+    name = "leading_dense_block_count"
+    if job.has(name):
+        last = min(number(job.header, name), job.layers.last)
+        yield _number(job, name, max(0, last - job.layers.first))
+
+
+def _windows(job: Job) -> Entries:
+    kinds = windows(job.header, job.family)
+    if kinds is None:
+        return
+    own = kinds[job.layers.first : job.layers.last]
+    if job.family.window and job.family.window.may_go and not any(own):
+        yield job.key(WINDOW), None
+        yield job.key(WINDOW_LAYERS), None
+    else:
+        yield _kinds(job, WINDOW_LAYERS, own)
+
+
+def _recurrents(job: Job) -> Entries:
+    kinds = recurrents(job.header, job.family)
+    if kinds is not None:
+        yield _kinds(job, RECURRENT_LAYERS, kinds[job.layers.first : job.layers.last])
+
+
+def _planes(job: Job) -> Entries:
+    """Of the pairs of values that a position turns, all by the first plane: the others are the same."""
+    half = rotary(job) // 2
+    sections = (half - 2, 1, 1, 0)
+    key = job.key("rope.dimension_sections")
+    yield key, entry(key, tensor_types.U32, sections, is_list=True)
+
+
+def _no_predictors(job: Job) -> Entries:
+    if job.has("nextn_predict_layers"):
+        yield _number(job, "nextn_predict_layers", 0)
+
+
+def _no_deepstack(job: Job) -> Entries:
+    if job.has("n_deepstack_layers"):
+        yield _number(job, "n_deepstack_layers", 0)
+
+
+def _guesses(job: Job) -> Entries:
+    n, n_vocab = n_layers(job.header), job.model.n_vocab
+    if is_lite(job.header, n_vocab):
+        yield _number(job, "attention.q_lora_rank", 0)
+    if number(job.header, "expert_gating_func") == 0:
+        flash = n in SIGMOID_LAYERS and n_vocab == SIGMOID_VOCABULARY
+        yield _number(job, "expert_gating_func", SIGMOID if flash else SOFTMAX)
+
+
+def _scaled_once(job: Job) -> Entries:
+    """The host looks embeddings up as they are, and the first run scales them."""
+    if job.role is not Role.FIRST and job.has("embedding_scale"):
+        key = job.key("embedding_scale")
+        yield key, entry(key, tensor_types.F32_VALUE, (1.0,))
+
+
+BY_RULE: dict[Rule, Callable[[Job], Entries]] = {
+    Rule.F2: _dense_lead,
+    Rule.F3: _windows,
+    Rule.F4: _recurrents,
+    Rule.F5: _planes,
+    Rule.F6: _no_predictors,
+    Rule.F9: _no_deepstack,
+    Rule.F11: _guesses,
+    Rule.F12: _scaled_once,
+}
+
+
+def rotary(job: Job) -> int:
+    """Values of a head that positions turn."""
+    heads = max(1, number(job.header, "attention.head_count", 1))
+    length = number(job.header, "attention.key_length", job.model.width // heads)
+    return number(job.header, "rope.dimension_count", length)
+
+
+def _number(job: Job, name: str, value: int) -> tuple[str, bytes]:
+    key = job.key(name)
+    return key, u32_entry(key, value)
+
+
+def _kinds(job: Job, name: str, kinds: Kinds) -> tuple[str, bytes]:
+    key = job.key(name)
+    return key, entry(key, tensor_types.BOOL, kinds, is_list=True)
+
+
+ROPE_FREQS = "rope_freqs.weight"
+
+
+QUERY_NORM = "attn_q_norm.weight"
+
+
+TURNED = ("attn_q.weight", "attn_k.weight", "attn_q.bias", "attn_k.bias")
+
+
+FUSED = "attn_qkv.weight"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tensor of the stage, under its new name."""
+
+    name: str
+    tensor: Tensor
+    sha256: str
+    source: Source
+
+
+def parts(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
+    """All of them. Raises BadInput for one that a rule cannot be applied to, Damaged."""
+    if job.role is Role.WHOLE:
+        for name, tensor in job.header.tensors.items():
+            yield _as_it_is(job, name, name, tensor, hashes)
+        return
+    yield from _ends(job, hashes)
+    for name, tensor in job.header.tensors.items():
+        layer = layer_of(name)
+        if layer is None:
+            if name not in (EMBEDDING, HEAD) and not _goes(job, name):
+                yield _shared(job, name, tensor, hashes)
+        elif job.layers.first <= layer < job.layers.last:
+            yield _of_layer(job, layer, name, tensor, hashes)
+
+
+def _ends(job: Job, hashes: Mapping[str, str]) -> Iterator[Part]:
+    """Embedding and output matrix: the loader insists on them, and at most one is ever read."""
+    width, n_vocab = job.model.width, job.model.n_vocab
+    needs_head = Rule.F1 in job.family.rules
+    if job.role is not Role.LAST:
+        yield _zeros(EMBEDDING, (width, PLACEHOLDER_ROWS), tensor_types.F16)
+        if needs_head:
+            yield _zeros(HEAD, (width, PLACEHOLDER_ROWS), tensor_types.F16)
+        return
+    name = EMBEDDING if job.model.tied else HEAD
+    tensor = head_tensor(job.header)
+    if needs_head:
+        yield _zeros(EMBEDDING, (width, n_vocab), idle_kind(width))
+    # llama.cpp takes one matrix for both ends where it may, so nothing is held twice
+    yield _as_it_is(job, HEAD if needs_head else EMBEDDING, name, tensor, hashes)
+
+
+def _goes(job: Job, name: str) -> bool:
+    """Only full-attention layers take it up, and a tensor that nobody takes fails the load."""
+    if name != ROPE_FREQS or Rule.F10 not in job.family.rules:
+        return False
+    kinds = windows(job.header, job.family)
+    return kinds is not None and all(kinds[job.layers.first : job.layers.last])
+
+
+def _shared(job: Job, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
+    if name == HEAD_BIAS and job.role is not Role.LAST:
+        return _zeros(name, (PLACEHOLDER_ROWS,), tensor_types.F32)
+    return _as_it_is(job, name, name, tensor, hashes)
+
+
+def _of_layer(job: Job, layer: int, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
+    own = name.removeprefix(f"blk.{layer}.")
+    new = f"blk.{layer - job.layers.first}.{own}"
+    if job.family.turns and Rule.F5 in job.family.rules:
+        if own == FUSED:
+            raise BadInput("whole_variant", architecture=job.model.architecture)
+        if own in TURNED:
+            return _turned(job, own, new, tensor)
+    if own == QUERY_NORM and _scales_queries(job):
+        return _scaled(job, new, name, tensor)
+    return _as_it_is(job, new, name, tensor, hashes)
+
+
+def _scales_queries(job: Job) -> bool:
+    return Rule.F8 in job.family.rules and n_layers(job.header) in job.family.not_long
+
+
+def _turned(job: Job, own: str, new: str, tensor: Tensor) -> Part:
+    """Rows that a position turns in pairs of neighbours, put so that it turns halves: the dot product
+    of queries and keys is the same."""
+    kind = "attention.head_count_kv" if "attn_k" in own else "attention.head_count"
+    heads = max(1, number(job.header, kind, number(job.header, "attention.head_count", 1)))
+    n_rows = tensor.shape[-1]
+    size, pairs = n_rows // heads, rotary(job) // 2
+    if n_rows % heads or 2 * pairs > size or tensor.n_bytes % n_rows:
+        raise BadInput("gguf_shape", path=job.header.path, name=new, shape=str(tensor.shape))
+    order = [*range(0, 2 * pairs, 2), *range(1, 2 * pairs, 2), *range(2 * pairs, size)]
+    source = Reordered(_in_file(job.header, tensor), tensor.n_bytes // n_rows, tuple(order))
+    return Part(new, tensor, sha256(source), source)
+
+
+def _scaled(job: Job, new: str, name: str, tensor: Tensor) -> Part:
+    """What the engine would multiply queries by, for this number of layers, goes into their norm."""
+    if tensor.kind != tensor_types.F32:
+        raise BadInput("gguf_shape", path=job.header.path, name=name, shape=str(tensor.shape))
+    heads = max(1, number(job.header, "attention.head_count", 1))
+    factor = math.sqrt(tensor.shape[0] / max(1, job.model.width // heads))
+    with Path(job.header.path_of(tensor)).open("rb") as file:
+        file.seek(tensor.offset)
+        values = struct.unpack(f"<{tensor.shape[0]}f", file.read(tensor.n_bytes))
+    source = Given(struct.pack(f"<{len(values)}f", *(value * factor for value in values)))
+    return Part(new, tensor, sha256(source), source)
+
+
+def _as_it_is(job: Job, new: str, name: str, tensor: Tensor, hashes: Mapping[str, str]) -> Part:
+    return Part(new, tensor, hashes[name], _in_file(job.header, tensor))
+
+
+def _in_file(header: Header, tensor: Tensor) -> FromFile:
+    return FromFile(header.path_of(tensor), tensor.offset, tensor.n_bytes)
+
+
+def _zeros(name: str, shape: tuple[int, ...], kind: int) -> Part:
+    source = Zeros(tensor_types.tensor_bytes(kind, shape) or 0)
+    return Part(name, Tensor(shape, kind, 0, source.n_bytes), sha256(source), source)
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """The bytes of a piece lie in the model's own file."""
+
+    path: str
+    offset: int
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The bytes of a piece were made by the cut."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros:
+    """A piece that nothing reads."""
+
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reordered:
+    """Rows of a tensor of the file in another order, the same one in each group of len(order) rows."""
+
+    tensor: FromFile
+    row_bytes: int
+    order: tuple[int, ...]
+
+
+Source = FromFile | Given | Zeros | Reordered
+
+
+def read(source: Source, start: int = 0) -> Iterator[bytes]:
+    """The bytes of a piece from `start` on, in chunks of at most 1 MiB. Raises Damaged."""
+    match source:
+        case FromFile():
+            yield from _from_file(source, start)
+        case Given(data):
+            yield from _parts(data, start)
+        case Zeros(n_bytes):
+            for at in range(start, n_bytes, CHUNK_BYTES):
+                yield bytes(min(CHUNK_BYTES, n_bytes - at))
+        case Reordered():
+            yield from _reordered(source, start)
+
+
+def sha256(source: Source) -> str:
+    """The hash of a piece. Raises Damaged."""
+    found = hashlib.sha256()
+    for chunk in read(source):
+        found.update(chunk)
+    return found.hexdigest()
+
+
+def _parts(data: bytes, start: int) -> Iterator[bytes]:
+    for at in range(start, len(data), CHUNK_BYTES):
+        yield data[at : at + CHUNK_BYTES]
+
+
+def _reordered(source: Reordered, start: int) -> Iterator[bytes]:
+    group = source.row_bytes * len(source.order)
+    skipped, rest = start - start % group, start % group
+    waiting = b""
+    for chunk in _from_file(source.tensor, skipped):
+        waiting += chunk
+        whole = len(waiting) - len(waiting) % group
+        for at in range(0, whole, group):
+            rows = waiting[at : at + group]
+            size = source.row_bytes
+            moved = b"".join(rows[row * size : (row + 1) * size] for row in source.order)
+            yield from _parts(moved, rest)
+            rest = 0
+        waiting = waiting[whole:]
+
+
+def _from_file(source: FromFile, start: int) -> Iterator[bytes]:
+    left = source.n_bytes - start
+    try:
+        with open(source.path, "rb", buffering=0) as file:
+            for chunk in chunks(file, source.offset + start, left):
+                left -= len(chunk)
+                yield chunk
+    except OSError as error:
+        raise Damaged("source_changed", path=source.path) from error
+    if left:
+        raise Damaged("source_changed", path=source.path)

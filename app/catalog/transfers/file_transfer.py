@@ -12,8 +12,7 @@ from typing import Protocol, TypeVar
 
 import aiohttp
 
-from app.catalog.hub.hub_files import Asked, Body, Told
-from app.catalog.hub.hub_outage import Lookout, Place
+from app.catalog.hub.hub_files import Asked, Body, Lookout, Place, Told
 from app.catalog.transfers.partial_file import Part
 from app.core.errors import BadInput, Busy, Damaged, DoesNotFit, Reason, Unreachable
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from app.api import requests
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.gguf.pre_tokenizers import KNOWN
+from app.catalog.gguf.model_reader import KNOWN
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput

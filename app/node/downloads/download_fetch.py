@@ -12,8 +12,7 @@ import aiohttp
 
 from app.catalog.files import Disk
 from app.catalog.gguf.gguf_names import part_names
-from app.catalog.hub.hub_files import Asked, Told
-from app.catalog.hub.hub_outage import Lookout
+from app.catalog.hub.hub_files import Asked, Lookout, Told
 from app.catalog.transfers.download_records import PartFacts, Record, joint_hash
 from app.catalog.transfers.file_transfer import Files, Hooks, Transfer, Wanted, to_its_end
 from app.catalog.transfers.partial_file import Part, part_bytes

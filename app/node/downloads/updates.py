@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 
 from app import __version__
 from app.catalog.hub.hub_address import proxy_of, trusting
-from app.catalog.hub.hub_outage import why_away
+from app.catalog.hub.hub_files import why_away
 from app.catalog.transfers.file_transfer import to_its_end
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.decoding import decode

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from app.catalog.families.cut_boundaries import unproved_stage
+from app.catalog.families.family_facts import unproved_stage
 from app.catalog.gguf.gguf_check import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.catalog.shelf import Shelf

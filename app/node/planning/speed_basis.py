@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.catalog.families.effort_reader import effort_of, main_kind, stand_in, stand_in_effort
-from app.catalog.families.family_table import FAMILIES
-from app.catalog.families.layer_kinds import windows
+from app.catalog.families.family_table import FAMILIES, windows
 from app.catalog.gguf.gguf_header import Header
 from app.catalog.gguf.model_shape_reader import shape_of
 from app.catalog.stages import synthetic_stage

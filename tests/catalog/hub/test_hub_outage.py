@@ -10,9 +10,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.catalog.hub import hub_outage
+from app.catalog.hub import hub_files
 from app.catalog.hub.hub_address import Hub
-from app.catalog.hub.hub_outage import NOTHING_ANSWERS, why_away
+from app.catalog.hub.hub_files import NOTHING_ANSWERS, why_away
 from app.core.errors import Fact, Reason, Unreachable
 from tests.catalog.hub_server import HubServer, closed_hub, serving
 from tests.catalog.transfers.test_file_transfer import DATA, Line
@@ -74,8 +74,8 @@ async def test_a_port_where_nobody_listens_is_told_at_once(tmp_path: Path) -> No
 async def test_silence_is_told_before_the_question_ends(
     tmp_path: Path, silent: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert hub_outage.SILENT_SECONDS < 5
-    monkeypatch.setattr(hub_outage, "SILENT_SECONDS", 0.01)
+    assert hub_files.SILENT_SECONDS < 5
+    monkeypatch.setattr(hub_files, "SILENT_SECONDS", 0.01)
     line = line_to(silent, tmp_path)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         task = group.create_task(line.run())
@@ -89,7 +89,7 @@ async def test_silence_is_told_before_the_question_ends(
 async def test_a_file_that_stops_in_the_middle_says_so_until_more_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_outage, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(hub_files, "SILENT_SECONDS", 0.05)
     async with serving(DATA) as server, asyncio.timeout(60):
         server.faults.hold = asyncio.Event()
         line = Line(server, tmp_path)
@@ -138,6 +138,6 @@ def test_words_for_what_went_wrong(error: Exception, words: str) -> None:
 
 
 async def test_an_answer_that_was_an_error_is_given_up_as_that_error() -> None:
-    lookout = hub_outage.Lookout(Hub(), lambda _: None)
+    lookout = hub_files.Lookout(Hub(), lambda _: None)
     busy = Unreachable("hub_fault", source="x", status=500)
     assert lookout.gave_up(busy, 3) is busy

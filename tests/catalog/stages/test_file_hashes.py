@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 from app.catalog.gguf.gguf_check import read_header
-from app.catalog.shelf import silent
-from app.catalog.stages.file_hashes import model_hashes
+from app.catalog.shelf import model_hashes, silent
 from app.catalog.transfers.download_records import joint_hash
 from testbed import tiny
 from tests.catalog.conftest import Home, new_home
